@@ -1,0 +1,47 @@
+"""Fixtures that every kind of test shares: a real broker process, EmberMQ unless told otherwise.
+
+EMBERMQ_TEST_TARGET=rabbitmq runs the same tests against Debian's RabbitMQ, to check the tests themselves.
+"""
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tools.brokers import Broker, EmberBroker, RabbitBroker
+
+TARGETS: dict[str, Callable[..., Broker]] = {"embermq": EmberBroker, "rabbitmq": RabbitBroker}
+
+
+def target_name() -> str:
+    named = os.environ.get("EMBERMQ_TEST_TARGET")
+    if named:
+        return named
+    return "embermq" if importlib.util.find_spec("embermq.app") else "rabbitmq"
+
+
+def pytest_report_header() -> str:
+    return f"broker under test: {target_name()}"
+
+
+@pytest.fixture(scope="session")
+def target() -> str:
+    """ "embermq" or "rabbitmq"."""
+    return target_name()
+
+
+@pytest.fixture(scope="session")
+def broker(target: str) -> Iterator[Broker]:
+    """The broker of the whole test session: use unique names and leave it as you found it."""
+    with TARGETS[target]() as running:
+        yield running
+
+
+@pytest.fixture
+def start_broker(target: str) -> Iterator[Callable[..., Any]]:
+    """Start brokers of one's own, with options: `start_broker(max_message_size=1000)`."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(TARGETS[target](**options))
