@@ -1,0 +1,105 @@
+# Every command a contributor needs. Plain `make` explains them.
+#
+# Stamp files make repeated runs quick. Those about the environment live in the environment, so that
+# deleting it forgets them; those about compiled code live in build/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV ?= .venv
+export EMBERMQ_COMPILE ?= auto
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --disable-pip-version-check --quiet --no-input
+# The package is always linked uncompiled; `extensions` then compiles in place, and only what changed.
+LINK := EMBERMQ_COMPILE=off $(PIP) --no-build-isolation --editable
+
+SOURCES := $(shell find src setup.py -name '*.py' -o -name '*.pxd' -o -name '*.pyx')
+NODE_DIR := tests/interop/node
+
+.PHONY: help
+help:  ## show this
+	@echo 'EmberMQ: make <what>'
+	@echo
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo 'EMBERMQ_COMPILE=auto|require|off says whether the hot modules are compiled (now: $(EMBERMQ_COMPILE)).'
+	@echo 'T="tests/unit -k frame" narrows `make test-compiled` and `make test-interpreted`.'
+
+# ---------------------------------------------------------------- setting up
+
+$(VENV)/.linked: pyproject.toml setup.py tools/make-venv.sh
+	tools/make-venv.sh $(VENV)
+	@touch $@
+
+# One stamp per mode: changing EMBERMQ_COMPILE builds again.
+EXTENSIONS := build/.extensions-$(EMBERMQ_COMPILE)
+$(EXTENSIONS): $(VENV)/.linked $(SOURCES)
+	@mkdir -p build && rm -f build/.extensions-*
+	@if $(PY) -c 'import setuptools' 2>/dev/null; then \
+		$(PY) setup.py --quiet build_ext --inplace; \
+	elif [ $(EMBERMQ_COMPILE) = require ]; then echo 'EmberMQ: setuptools is missing' >&2; exit 1; fi
+	@touch $@
+
+.PHONY: install
+install: $(EXTENSIONS)  ## set up .venv and install EmberMQ there: .venv/bin/embermq
+	@echo "EmberMQ is installed at $(VENV)/bin/embermq, $$($(PY) -m embermq.build | head -1)."
+
+.PHONY: run
+run: install  ## start a broker: AMQP on 5672, HTTP on 15672, data in ./data
+	exec $(VENV)/bin/embermq serve --amqp-port 5672 --http-port 15672 --data-dir data
+
+$(VENV)/.dev: $(VENV)/.linked
+	$(LINK) '.[test,dev]' </dev/null
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.linked
+	$(LINK) '.[bench,test,dev]' </dev/null
+	@touch $@
+
+.PHONY: test-needs
+test-needs: $(VENV)/.dev
+	@tools/system-packages.sh amqp-publish=amqp-tools node=nodejs npm=npm \
+		|| echo 'EmberMQ: tests that need the packages above will be skipped' >&2
+	@if [ -e $(NODE_DIR)/package.json ]; then $(MAKE) $(NODE_DIR)/node_modules/.stamp; fi
+
+$(NODE_DIR)/node_modules/.stamp: $(wildcard $(NODE_DIR)/package*.json)
+	@if command -v npm >/dev/null; then cd $(NODE_DIR) && npm ci --no-audit --no-fund --silent </dev/null; fi
+	@mkdir -p $(@D) && touch $@
+
+# ---------------------------------------------------------------- checking
+
+.PHONY: test
+test: lint test-compiled test-interpreted  ## everything: lint, then all tests, compiled and interpreted
+
+.PHONY: test-compiled
+test-compiled: test-needs  ## the tests against the compiled modules
+	@$(MAKE) install EMBERMQ_COMPILE=require
+	tools/run-tests.sh compiled $(PY) $(T)
+
+.PHONY: test-interpreted
+test-interpreted: test-needs  ## the tests against the same sources, interpreted
+	tools/run-tests.sh interpreted $(PY) $(T)
+
+.PHONY: lint
+lint: $(VENV)/.dev  ## ruff, mypy --strict, and whether generated code is up to date
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+.PHONY: format
+format: $(VENV)/.dev  ## let ruff fix and format the files you name: make format F="src/embermq/wire"
+	$(PY) -m ruff check --fix $(F)
+	$(PY) -m ruff format $(F)
+
+.PHONY: bench
+bench: $(VENV)/.bench install  ## measure against RabbitMQ (installs Debian's rabbitmq-server)
+	tools/system-packages.sh rabbitmq-server=rabbitmq-server
+	$(PY) -m bench $(B)
+
+.PHONY: clean
+clean:  ## remove everything that was built (keeps .venv and data)
+	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src -name '*.so' -delete

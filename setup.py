@@ -1,0 +1,137 @@
+"""How EmberMQ is built: plain Python, of which the hot modules are also compiled by Cython.
+
+A module takes part by having a `.pxd` beside its `.py` (the same source then runs interpreted and compiled);
+a `.pyx` is always compiled. Nothing is listed by hand. Everything else about the package is in pyproject.toml.
+
+    EMBERMQ_COMPILE=auto      compile; without a compiler, or when compiling fails, install interpreted (default)
+    EMBERMQ_COMPILE=require   compile or fail
+    EMBERMQ_COMPILE=off       install interpreted
+    EMBERMQ_CFLAGS="..."      further flags for the C compiler
+
+It is all or nothing: compiled modules use each other's C types, so a half compiled package could not be
+imported. Building again compiles only what changed (`build/` holds the C files and objects).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SOURCE = Path("src")
+PACKAGE = SOURCE / "embermq"
+JOBS = 2
+COMPILE_FLAGS = ["-O3", "-g0", "-Wno-unreachable-code"]
+DIRECTIVES = {
+    "language_level": "3",
+    # The .pxd types a module. Annotations are for mypy: what they promise is not enforced at run time.
+    "annotation_typing": False,
+}
+
+
+def compile_mode() -> str:
+    mode = os.environ.get("EMBERMQ_COMPILE", "auto") or "auto"
+    if mode not in ("auto", "require", "off"):
+        raise SystemExit(f"EMBERMQ_COMPILE is {mode!r}; it must be auto, require or off")
+    return mode
+
+
+def compilable_sources() -> list[Path]:
+    """Every .pyx, and every .py with a .pxd beside it."""
+    pure = (pxd.with_suffix(".py") for pxd in PACKAGE.rglob("*.pxd"))
+    return sorted([*PACKAGE.rglob("*.pyx"), *(source for source in pure if source.exists())])
+
+
+def extension(source: Path) -> Extension:
+    name = ".".join(source.relative_to(SOURCE).with_suffix("").parts)
+    flags = COMPILE_FLAGS + shlex.split(os.environ.get("EMBERMQ_CFLAGS", ""))
+    return Extension(name, [str(source)], extra_compile_args=flags)
+
+
+def warn(reason: str) -> None:
+    print(
+        f"warning: EmberMQ is installed INTERPRETED (works the same, several times slower): {reason}",
+        file=sys.stderr,
+    )
+
+
+class CompileHotModules(build_ext):
+    """Translate with Cython, compile with what the platform offers, fall back as EMBERMQ_COMPILE says."""
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.parallel = JOBS
+
+    def run(self) -> None:
+        mode = compile_mode()
+        if mode == "off":
+            self.extensions = []
+        else:
+            try:
+                self.check_compiler()
+                super().run()
+            except Exception as error:
+                if mode == "require":
+                    raise
+                self.remove_built()
+                self.extensions = []
+                warn(f"{type(error).__name__}: {error}")
+        if self.inplace:
+            self.sweep_source_tree()
+
+    def check_compiler(self) -> None:
+        """Say in one line what is missing, instead of in a page of compiler output."""
+        import Cython  # noqa: F401
+        from setuptools._distutils.ccompiler import new_compiler
+        from setuptools._distutils.sysconfig import customize_compiler
+
+        compiler = new_compiler()
+        customize_compiler(compiler)
+        with tempfile.TemporaryDirectory() as directory:
+            probe = Path(directory, "probe.c")
+            probe.write_text("#include <Python.h>\nint probe(void) { return PY_MAJOR_VERSION; }\n")
+            try:
+                compiler.compile(
+                    [str(probe)], output_dir=directory, include_dirs=[sysconfig.get_path("include")]
+                )
+            except Exception as error:
+                raise RuntimeError("no working C compiler with Python's header files was found") from error
+
+    def build_extensions(self) -> None:
+        from Cython.Build import cythonize
+
+        # The C files go to build/, so that src/ holds only what people wrote.
+        translated = cythonize(
+            [Extension(ext.name, list(ext.sources)) for ext in self.extensions],
+            build_dir="build/cython",
+            nthreads=JOBS,
+            compiler_directives=DIRECTIVES,
+        )
+        by_name = {ext.name: ext for ext in translated}
+        for ext in self.extensions:
+            ext.sources = by_name[ext.name].sources
+        super().build_extensions()
+
+    def remove_built(self) -> None:
+        for ext in self.extensions:
+            Path(self.build_lib, self.get_ext_filename(ext.name)).unlink(missing_ok=True)
+
+    def sweep_source_tree(self) -> None:
+        """Remove extensions nobody builds any more: Python would prefer them to the .py beside them."""
+        wanted = {(SOURCE / self.get_ext_filename(ext.name)).resolve() for ext in self.extensions}
+        for found in PACKAGE.rglob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
+            if found.resolve() not in wanted:
+                found.unlink()
+
+
+if __name__ == "__main__":
+    setup(
+        ext_modules=[extension(source) for source in compilable_sources()] if compile_mode() != "off" else [],
+        cmdclass={"build_ext": CompileHotModules},
+    )
