@@ -1,7 +1,8 @@
 """How EmberMQ is built: plain Python, of which the hot modules are also compiled by Cython.
 
 A module takes part by having a `.pxd` beside its `.py` (the same source then runs interpreted and compiled);
-a `.pyx` is always compiled. Nothing is listed by hand. Everything else about the package is in pyproject.toml.
+a `.pyx` is always compiled (a `.py` of the same name is its interpreted twin). Nothing is listed by hand.
+Everything else about the package is in pyproject.toml.
 
     EMBERMQ_COMPILE=auto      compile; without a compiler, or when compiling fails, install interpreted (default)
     EMBERMQ_COMPILE=require   compile or fail
@@ -43,9 +44,10 @@ def compile_mode() -> str:
 
 
 def compilable_sources() -> list[Path]:
-    """Every .pyx, and every .py with a .pxd beside it."""
-    pure = (pxd.with_suffix(".py") for pxd in PACKAGE.rglob("*.pxd"))
-    return sorted([*PACKAGE.rglob("*.pyx"), *(source for source in pure if source.exists())])
+    """Every .pyx, and every .py with a .pxd beside it. A .py that is the twin of a .pyx stays interpreted."""
+    kernels = list(PACKAGE.rglob("*.pyx"))
+    pure = (pxd.with_suffix(".py") for pxd in PACKAGE.rglob("*.pxd") if not pxd.with_suffix(".pyx").exists())
+    return sorted([*kernels, *(source for source in pure if source.exists())])
 
 
 def extension(source: Path) -> Extension:
@@ -70,6 +72,7 @@ class CompileHotModules(build_ext):
 
     def run(self) -> None:
         mode = compile_mode()
+        inplace = self.inplace  # the base class changes it under way
         if mode == "off":
             self.extensions = []
         else:
@@ -82,7 +85,7 @@ class CompileHotModules(build_ext):
                 self.remove_built()
                 self.extensions = []
                 warn(f"{type(error).__name__}: {error}")
-        if self.inplace:
+        if inplace:
             self.sweep_source_tree()
 
     def check_compiler(self) -> None:

@@ -43,8 +43,9 @@ def build_info() -> BuildInfo:
 
 
 def _compilable_sources(package: Path) -> list[Path]:
-    pure = (pxd.with_suffix(".py") for pxd in package.rglob("*.pxd"))
-    return sorted([*package.rglob("*.pyx"), *(source for source in pure if source.exists())])
+    kernels = list(package.rglob("*.pyx"))
+    pure = (pxd.with_suffix(".py") for pxd in package.rglob("*.pxd") if not pxd.with_suffix(".pyx").exists())
+    return sorted([*kernels, *(source for source in pure if source.exists())])
 
 
 if __name__ == "__main__":
