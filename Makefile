@@ -23,7 +23,7 @@ NODE_DIR := tests/interop/node
 help:  ## show this
 	@echo 'EmberMQ: make <what>'
 	@echo
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo 'EMBERMQ_COMPILE=auto|require|off says whether the hot modules are compiled (now: $(EMBERMQ_COMPILE)).'
 	@echo 'T="tests/unit -k frame" narrows `make test-compiled` and `make test-interpreted`.'
@@ -85,16 +85,24 @@ test-interpreted: test-needs  ## the tests against the same sources, interpreted
 
 .PHONY: lint
 lint: $(VENV)/.dev  ## ruff, mypy --strict, and whether generated code is up to date
-	$(PY) -m ruff check .
+	$(PY) -m ruff check --quiet .
+	$(PY) -m ruff format --check --quiet .
 	$(PY) -m mypy
+	$(PY) tools/generate_wire.py --check
 
 .PHONY: format
-format: $(VENV)/.dev  ## let ruff fix and format the files you name: make format F="src/embermq/wire"
+F ?= .
+format: $(VENV)/.dev  ## let ruff fix and format (F="src/embermq/wire" for a part)
 	$(PY) -m ruff check --fix $(F)
 	$(PY) -m ruff format $(F)
 
+.PHONY: wire
+wire: $(VENV)/.linked  ## generate the protocol classes from src/embermq/wire/amqp.toml
+	$(PY) tools/generate_wire.py
+
 .PHONY: bench
-bench: $(VENV)/.bench install  ## measure against RabbitMQ (installs Debian's rabbitmq-server)
+bench: $(VENV)/.bench  ## measure against RabbitMQ (installs Debian's rabbitmq-server)
+	@$(MAKE) install EMBERMQ_COMPILE=require
 	tools/system-packages.sh rabbitmq-server=rabbitmq-server
 	$(PY) -m bench $(B)
 

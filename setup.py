@@ -4,7 +4,7 @@ A module takes part by having a `.pxd` beside its `.py` (the same source then ru
 a `.pyx` is always compiled (a `.py` of the same name is its interpreted twin). Nothing is listed by hand.
 Everything else about the package is in pyproject.toml.
 
-    EMBERMQ_COMPILE=auto      compile; without a compiler, or when compiling fails, install interpreted (default)
+    EMBERMQ_COMPILE=auto      compile; without a compiler, or when that fails, install interpreted (default)
     EMBERMQ_COMPILE=require   compile or fail
     EMBERMQ_COMPILE=off       install interpreted
     EMBERMQ_CFLAGS="..."      further flags for the C compiler
