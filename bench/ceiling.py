@@ -1,0 +1,61 @@
+"""How fast is the load generator itself? Nothing near this number can be measured with it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+
+from bench.build import load_module
+from bench.frames import deliver, publication
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    """The two ends of a TCP connection over loopback, as a broker would have."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    return near, far
+
+
+def _in_child(work: Callable[[], object], unwanted: list[socket.socket]) -> int:
+    child = os.fork()
+    if child == 0:
+        for end in unwanted:
+            end.close()
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return child
+
+
+def measure(seconds: float, body_bytes: int = 16, *, echo: bool = True) -> dict[str, float]:
+    """Messages per second through an echo (or, without echo, into a sink), and the CPU they cost us."""
+    module, kernel = load_module("load"), load_module("echo")
+    block, body_at = publication("", "bench", body_bytes, persistent=False)
+    publisher, publisher_far = _pair()
+    consumer, consumer_far = _pair()
+
+    def play_broker() -> object:
+        if echo:
+            return kernel.echo(publisher_far.fileno(), consumer_far.fileno(), deliver(0, "", "bench"))
+        return kernel.swallow(publisher_far.fileno())
+
+    child = _in_child(play_broker, [publisher, consumer])
+    publisher_far.close()
+    consumer_far.close()
+    load = module.Load()
+    load.publish_on(load.add_link(publisher.fileno()), [block], [body_at], [1 if echo else 0])
+    load.consume_on(load.add_link(consumer.fileno()))
+    began_cpu = time.process_time()
+    result = load.run(seconds)
+    cpu = time.process_time() - began_cpu
+    publisher.close()
+    consumer.close()
+    os.waitpid(child, 0)
+    return {
+        "messages_per_second": result["published"] / result["seconds"],
+        "load_us_per_message": cpu / result["published"] * 1e6,
+    }

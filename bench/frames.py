@@ -1,0 +1,57 @@
+"""The few AMQP frames a benchmark sends, encoded by hand.
+
+The benchmark shares no code with the broker it measures: a mistake in `embermq.wire` must not cancel itself
+out here.
+"""
+
+from __future__ import annotations
+
+import struct
+
+CHANNEL = 1
+FRAME_END = b"\xce"
+BODY_BYTES_MIN = 16
+PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
+
+
+def short(text: str) -> bytes:
+    encoded = text.encode()
+    return bytes([len(encoded)]) + encoded
+
+
+def long(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
+def frame(kind: int, channel: int, payload: bytes) -> bytes:
+    return struct.pack(">BHI", kind, channel, len(payload)) + payload + FRAME_END
+
+
+def method(class_id: int, method_id: int, arguments: bytes = b"", channel: int = CHANNEL) -> bytes:
+    return frame(1, channel, struct.pack(">HH", class_id, method_id) + arguments)
+
+
+def publication(exchange: str, routing_key: str, body_bytes: int, *, persistent: bool) -> tuple[bytes, int]:
+    """One message as three frames, and where in them the body begins."""
+    assert body_bytes >= BODY_BYTES_MIN, "the load generator writes 16 bytes into every body"
+    publish = method(60, 40, b"\x00\x00" + short(exchange) + short(routing_key) + b"\x00")
+    properties = b"\x10\x00\x02" if persistent else b"\x00\x00"
+    header = frame(2, CHANNEL, struct.pack(">HHQ", 60, 0, body_bytes) + properties)
+    body = frame(3, CHANNEL, bytes(body_bytes))
+    return publish + header + body, len(publish) + len(header) + 7
+
+
+def consumer_tag(slot: int) -> str:
+    """The load generator reads the number of the consumer back from its tag."""
+    return f"{slot:06d}"
+
+
+def consume(queue: str, slot: int, *, no_ack: bool) -> bytes:
+    flags = b"\x02" if no_ack else b"\x00"
+    return method(60, 20, b"\x00\x00" + short(queue) + short(consumer_tag(slot)) + flags + long(b""))
+
+
+def deliver(slot: int, exchange: str, routing_key: str) -> bytes:
+    """A broker's frame, for the echo that measures the generator itself."""
+    place = short(exchange) + short(routing_key)
+    return method(60, 60, short(consumer_tag(slot)) + struct.pack(">QB", 0, 0) + place)

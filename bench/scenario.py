@@ -1,0 +1,49 @@
+"""What a benchmark is: a name, a function that measures one broker once, and the metric it is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Target(Protocol):
+    """A running broker, ours (`tools.brokers`) or somebody's (`bench raw --port`)."""
+
+    host: str
+
+    @property
+    def port(self) -> int: ...
+
+    def cpu_seconds(self) -> float: ...
+
+    def rss_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """How long and how much. `scale` multiplies numbers of messages, queues and connections in heavy runs."""
+
+    seconds: float = 5.0
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run. `series` holds columns of equal length for plots."""
+
+    metrics: dict[str, float]
+    series: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    group: str
+    title: str
+    run: Callable[[Target, Options], Outcome]
+    headline: str = "messages_per_second"
+    higher_is_better: bool = True
+    shown: tuple[str, ...] = ("broker_us_per_message",)  # metrics in the table beside the headline
+    owns_broker: bool = False  # starts, stops or bloats its broker: gets a new one for each run
+    runs_max: int | None = None  # long scenarios are repeated less often
