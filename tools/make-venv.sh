@@ -84,6 +84,7 @@ PYTHON
 }
 
 if ! install_with_pip; then
-    say "pip is missing or could not install; running from the checkout: interpreted, on asyncio's own loop"
+    say "pip is missing or could not install; running from the checkout, interpreted,"
+    say "on asyncio's own loop (remove $venv and run make again to retry)"
     link_by_hand
 fi
