@@ -1,0 +1,131 @@
+"""Exchanges at work: fanout to many queues, a topic exchange with many bindings, many queues by key.
+
+The publisher holds back while more than `OUTSTANDING_MAX` deliveries are due. Every broker saturates far
+below that; without it, a fan of 100 would measure who buffers most while a run lasts.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+from bench.rig import Rig
+from bench.scenario import Options, Outcome, Scenario, Target
+
+OUTSTANDING_MAX = 100_000
+CONSUMER_CONNECTIONS_MAX = 10
+WORDS = [f"{kind}{number}" for number in range(20) for kind in ("eu", "log", "order", "price", "sensor")]
+
+
+def share_out(queues: list[str]) -> list[dict[int, str]]:
+    """{slot: queue} for each of at most ten connections."""
+    numbered = list(enumerate(queues))
+    return [dict(numbered[i::CONSUMER_CONNECTIONS_MAX]) for i in range(CONSUMER_CONNECTIONS_MAX) if numbered[i:]]
+
+
+def run_fanout(target: Target, options: Options, *, queues: int) -> Outcome:
+    names = [f"bench-fan-{i}" for i in range(queues)]
+    with Rig(target, slots=queues, outstanding_max=OUTSTANDING_MAX) as rig:
+        rig.declare_exchange("bench-fan", "fanout")
+        rig.declare(names)
+        rig.admin.bind("bench-fan", [(name, "") for name in names])
+        for part in share_out(names):
+            rig.consumer(part)
+        rig.publisher([("bench-fan", "any")], body_bytes=16, fan=queues, chunk_bytes=16384)
+        return rig.measure(options.seconds)
+
+
+def topic_bindings(count: int, queues: list[str], dice: random.Random) -> list[tuple[str, str]]:
+    """Patterns of three words: one in four literal, the rest with a `*`, a few ending in `#`."""
+    patterns: dict[tuple[str, str], None] = {}
+    while len(patterns) < count:
+        words = [dice.choice(WORDS) for _ in range(3)]
+        form = dice.random()
+        if form < 0.05:
+            pattern = f"{words[0]}.{words[1]}.#"
+        elif form < 0.35:
+            pattern = f"{words[0]}.*.{words[2]}"
+        elif form < 0.75:
+            pattern = f"{words[0]}.{words[1]}.*"
+        else:
+            pattern = ".".join(words)
+        patterns[dice.choice(queues), pattern] = None
+    return list(patterns)
+
+
+def matches(pattern: str, key: str) -> bool:
+    """Topic matching for the patterns above, `#` only at the end; the judge of what must be delivered."""
+    want, have = pattern.split("."), key.split(".")
+    if want[-1] == "#":
+        want = want[:-1]
+        if len(have) < len(want):
+            return False
+        have = have[: len(want)]
+    return len(want) == len(have) and all(w in ("*", h) for w, h in zip(want, have, strict=True))
+
+
+def fans(bindings: list[tuple[str, str]], keys: list[str]) -> list[int]:
+    """How many queues each key reaches (a queue gets one copy, however many bindings match)."""
+    by_first: dict[str, list[tuple[str, str]]] = {}
+    for queue, pattern in bindings:
+        by_first.setdefault(pattern.split(".")[0], []).append((queue, pattern))
+    return [
+        len({queue for queue, pattern in by_first.get(key.split(".")[0], []) if matches(pattern, key)})
+        for key in keys
+    ]
+
+
+def run_topic(target: Target, options: Options, *, keys: int) -> Outcome:
+    """10,000 bindings over 20 queues. With 50,000 keys no cache of routes of moderate size can help."""
+    dice = random.Random(7)
+    names = [f"bench-topic-{i}" for i in range(20)]
+    bindings = topic_bindings(max(100, int(10_000 * options.scale)), names, dice)
+    routing_keys = list(dict.fromkeys(".".join(dice.choices(WORDS, k=3)) for _ in range(keys)))
+    with Rig(target, slots=len(names), stride=0, outstanding_max=OUTSTANDING_MAX) as rig:
+        rig.declare_exchange("bench-topic", "topic")
+        rig.declare(names)
+        rig.admin.bind("bench-topic", bindings)
+        for part in share_out(names):
+            rig.consumer(part)
+        fan = fans(bindings, routing_keys)
+        rig.publisher([("bench-topic", key) for key in routing_keys], body_bytes=16, fan=fan, chunk_bytes=32768)
+        outcome = rig.measure(options.seconds)
+    outcome.metrics["mean_fan"] = sum(fan) / len(fan)
+    # What is judged is routing: messages published, not copies delivered.
+    cpu = outcome.metrics["broker_us_per_message"] * outcome.metrics["delivered"]
+    outcome.metrics["broker_us_per_publish"] = cpu / outcome.metrics["published"]
+    return outcome
+
+
+def run_queues(target: Target, options: Options) -> Outcome:
+    count = max(10, int(1000 * options.scale))
+    names = [f"bench-many-{i}" for i in range(count)]
+    with Rig(target, slots=count, stride=count, outstanding_max=OUTSTANDING_MAX) as rig:
+        rig.declare(names)
+        for part in share_out(names):
+            rig.consumer(part)
+        rig.publisher([("", name) for name in names], body_bytes=16, chunk_bytes=32768)
+        return rig.measure(options.seconds)
+
+
+SCENARIOS = [
+    Scenario("fanout_10", "routing", "fanout to 10 queues, 16 B (deliveries/s)", partial(run_fanout, queues=10)),
+    Scenario("fanout_100", "routing", "fanout to 100 queues, 16 B (deliveries/s)", partial(run_fanout, queues=100)),
+    Scenario(
+        "topic_1k_keys",
+        "routing",
+        "topic exchange, 10,000 bindings, 1,000 keys (publishes/s)",
+        partial(run_topic, keys=1000),
+        headline="published_per_second",
+        shown=("broker_us_per_publish", "mean_fan"),
+    ),
+    Scenario(
+        "topic_50k_keys",
+        "routing",
+        "topic exchange, 10,000 bindings, 50,000 keys (publishes/s)",
+        partial(run_topic, keys=50_000),
+        headline="published_per_second",
+        shown=("broker_us_per_publish", "mean_fan"),
+    ),
+    Scenario("queues_1000", "routing", "1,000 queues in turn by key, consumers on all, 16 B", run_queues),
+]
