@@ -305,7 +305,6 @@ class RawClient:
         self.send(spec.Connection.Close(code, text, 0, 0))
         while not isinstance(self.next_frame().value, spec.Connection.CloseOk):
             pass
-        self.expect_eof()
         self.drop()
 
     def drop(self) -> None:
