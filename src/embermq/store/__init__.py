@@ -1,0 +1,1 @@
+"""Segmented append-only logs, group commit, definitions: bytes in, sequences out. Knows no AMQP."""

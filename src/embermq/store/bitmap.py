@@ -1,0 +1,78 @@
+"""A set of sequences within a bounded span, one bit each: which records of a segment are alive.
+
+Grows as it is filled, so that a small queue pays for few bytes; a full 8 MiB segment of 100-byte messages
+needs 8 KiB.
+"""
+
+from __future__ import annotations
+
+
+class Bitmap:
+    """Members are `base + i`; adding grows the map, removing never shrinks it."""
+
+    __slots__ = ("base", "bits", "count", "size")
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.bits = bytearray(16)
+        self.size = 16  # bytes; len(bits), kept because the hot path asks for it
+        self.count = 0
+
+    def add(self, sequence: int) -> None:
+        """Add a sequence that is not a member."""
+        offset = sequence - self.base
+        at = offset >> 3
+        if at >= self.size:
+            self.bits.extend(bytes(at + 1 - self.size + self.size))
+            self.size = len(self.bits)
+        self.bits[at] |= 1 << (offset & 7)
+        self.count += 1
+
+    def has(self, sequence: int) -> bool:
+        if sequence < self.base:
+            return False
+        offset = sequence - self.base
+        at = offset >> 3
+        if at >= self.size:
+            return False
+        return (self.bits[at] >> (offset & 7)) & 1 == 1
+
+    def remove(self, sequence: int) -> bool:
+        """Remove a sequence; False when it was not a member."""
+        if sequence < self.base:
+            return False
+        offset = sequence - self.base
+        at = offset >> 3
+        if at >= self.size:
+            return False
+        mask = 1 << (offset & 7)
+        if not self.bits[at] & mask:
+            return False
+        self.bits[at] ^= mask
+        self.count -= 1
+        return True
+
+    def add_range(self, first: int, count: int) -> None:
+        """Add every sequence of [first, first + count), members or not."""
+        for sequence in range(first, first + count):
+            if not self.has(sequence):
+                self.add(sequence)
+
+    def clear(self) -> None:
+        self.bits = bytearray(self.size)
+        self.count = 0
+
+    def ranges_missing(self, last: int) -> list[tuple[int, int]]:
+        """The runs of [base, last] that are not members, as (first, count)."""
+        runs: list[tuple[int, int]] = []
+        begin = -1
+        for sequence in range(self.base, last + 1):
+            if self.has(sequence):
+                if begin >= 0:
+                    runs.append((begin, sequence - begin))
+                    begin = -1
+            elif begin < 0:
+                begin = sequence
+        if begin >= 0:
+            runs.append((begin, last + 1 - begin))
+        return runs

@@ -1,0 +1,136 @@
+"""What all logs of one data directory share: the file system, a bounded set of open files, the trash.
+
+Ten thousand queues must not need ten thousand descriptors: `open_file` keeps the most recently used ones.
+Deleting is slow (a file system frees blocks while we wait), so it happens in a thread of its own: a segment
+goes there as soon as it is fully acked, a whole queue is renamed into the trash directory first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import threading
+from collections import OrderedDict
+from queue import SimpleQueue
+
+from embermq.store.filesystem import File, FileSystem
+
+FILES_OPEN_MAX = 256
+
+
+class Disk:
+    """Made once per data directory; everything but the deleting happens in the caller's thread."""
+
+    def __init__(self, filesystem: FileSystem, trash: str, files_open_max: int = FILES_OPEN_MAX) -> None:
+        self.filesystem = filesystem
+        self.trash = trash
+        self.files_open_max = files_open_max
+        self._files: OrderedDict[str, File] = OrderedDict()
+        self._deletions: SimpleQueue[str | tuple[str, str] | threading.Event | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._serial = itertools.count(1)
+
+    # -- open files
+
+    def open_file(self, path: str, create: bool = False) -> File:
+        """The file of that path, opened if need be. Hold on to it only as long as it is in use."""
+        files = self._files
+        file = files.get(path)
+        if file is not None:
+            files.move_to_end(path)
+            return file
+        file = self.filesystem.open(path, create=create)
+        files[path] = file
+        if len(files) > self.files_open_max:
+            files.popitem(last=False)
+        return file
+
+    def forget_file(self, path: str) -> None:
+        self._files.pop(path, None)
+
+    def forget_directory(self, path: str) -> None:
+        prefix = path + os.sep
+        for name in [name for name in self._files if name.startswith(prefix)]:
+            del self._files[name]
+
+    # -- deleting
+
+    def delete_segment(self, path: str, ack_path: str) -> None:
+        """Unlink a segment and then its ack file, in the background."""
+        self.forget_file(path)
+        self.forget_file(ack_path)
+        self._deletions.put((path, ack_path))
+        self._start()
+
+    def drop_directory(self, path: str) -> None:
+        """Take a directory out of sight at once, and delete it with all its files in the background."""
+        self.forget_directory(path)
+        if not self.filesystem.exists(self.trash):
+            self.filesystem.make_directory(self.trash)
+        while True:
+            target = os.path.join(self.trash, f"{os.path.basename(path)}-{next(self._serial)}")
+            if not self.filesystem.exists(target):
+                break
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.rename(path, target)
+            self._deletions.put(target)
+            self._start()
+
+    def empty_trash(self) -> None:
+        """At start-up: delete what the last run had no time for."""
+        if self.filesystem.exists(self.trash):
+            for name in self.filesystem.list(self.trash):
+                self._deletions.put(os.path.join(self.trash, name))
+                self._start()
+
+    def wait_deleted(self) -> None:
+        """Return when everything asked for so far is deleted."""
+        if self._thread is not None:
+            done = threading.Event()
+            self._deletions.put(done)
+            done.wait()
+
+    def close(self) -> None:
+        """Finish the deletions and close the files."""
+        if self._thread is not None:
+            self._deletions.put(None)
+            self._thread.join()
+            self._thread = None
+        self._files.clear()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="store-trash", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            item = self._deletions.get()
+            if item is None:
+                return
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
+            # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
+            with contextlib.suppress(OSError):
+                if isinstance(item, str):
+                    self._delete(item)
+                else:
+                    self._delete_segment(*item)
+
+    def _delete_segment(self, path: str, ack_path: str) -> None:
+        # Acks without a segment are harmless, but a segment that comes back after a power cut needs its acks.
+        self._delete(path)
+        if self.filesystem.exists(ack_path):
+            self.filesystem.sync_directory(os.path.dirname(path))
+            self._delete(ack_path)
+
+    def _delete(self, path: str) -> None:
+        if self.filesystem.is_directory(path):
+            for name in self.filesystem.list(path):
+                self._delete(os.path.join(path, name))
+            self.filesystem.remove_directory(path)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                self.filesystem.unlink(path)

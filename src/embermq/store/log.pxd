@@ -1,0 +1,36 @@
+import cython
+
+from embermq.store.segment cimport Segment
+
+cdef class Log:
+    cdef public str directory
+    cdef public object disk
+    cdef public object recovery
+    cdef public Py_ssize_t segment_bytes
+    cdef public list segments
+    cdef public unsigned long long next_sequence
+    cdef public Py_ssize_t count
+    cdef public Py_ssize_t bytes_on_disk
+    cdef public Segment active
+    cdef public Segment ack_segment
+    cdef public list unwritten
+    cdef public list ack_dirty
+    cdef public list finished
+    cdef public set dirty_files
+    cdef public set dirty_directories
+    cdef public set dirty_acks
+    cdef public object reader
+
+    @cython.locals(segment=Segment, size=Py_ssize_t)
+    cpdef void append(
+        self, unsigned long long sequence, unsigned long long timestamp_ms, int flags, tuple parts
+    ) except *
+    cpdef void roll(self) except *
+    @cython.locals(segment=Segment)
+    cdef Segment _begin_segment(self, unsigned long long sequence, unsigned long long timestamp_ms)
+    @cython.locals(segment=Segment)
+    cpdef bint ack(self, unsigned long long sequence) except -1
+    @cython.locals(active=Segment, segment=Segment)
+    cpdef void write(self) except *
+    @cython.locals(segments=list, segment=Segment, low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
+    cpdef Segment segment_from(self, unsigned long long sequence)

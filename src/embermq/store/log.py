@@ -1,0 +1,369 @@
+"""A log: records in order of their sequence, in segment files of about 8 MiB, each acked when done with.
+
+The way of a record: `append` (memory only) -> `write` (one system call per file) -> the committer syncs what
+`take_dirty` names -> `ack` -> when all records of a sealed segment are acked, its files are deleted.
+
+Queues and streams are both this. A queue acks; a stream does not (see `stream`: look-up by time, retention).
+All methods belong to one thread; only deleting and syncing happen elsewhere.
+
+Invariants: sequences increase, with gaps allowed; segments are disjoint and in order; only the last one is
+appended to; `count` is the number of records neither acked nor dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from embermq.store.disk import Disk
+from embermq.store.filesystem import WRITE_BYTES_MAX, File
+from embermq.store.reader import Reader
+from embermq.store.record import SEQUENCE_SPAN_MAX, Record
+from embermq.store.recovery import Damage, Recovery, damaged_name, recover
+from embermq.store.scan import lost_while_running
+from embermq.store.segment import Segment, new_identity
+
+SEGMENT_BYTES = 8 * 1024 * 1024
+READ_BLOCK_BYTES = 256 * 1024
+# An active segment whose records are all acked goes once it is worth a file operation.
+DRAINED_BYTES_MIN = 256 * 1024
+
+
+class Dirty(NamedTuple):
+    """What must be synced before anything written so far counts as safe; `acks` may wait longer."""
+
+    files: set[File]
+    directories: set[str]
+    acks: set[File]
+
+
+class Log:
+    """See the module. Made by `Log.open`; nothing is created on disk before the first `write`."""
+
+    __slots__ = (
+        "ack_dirty",
+        "ack_segment",
+        "active",
+        "bytes_on_disk",
+        "count",
+        "directory",
+        "dirty_acks",
+        "dirty_directories",
+        "dirty_files",
+        "disk",
+        "finished",
+        "next_sequence",
+        "reader",
+        "recovery",
+        "segment_bytes",
+        "segments",
+        "unwritten",
+    )
+
+    def __init__(self, directory: str, disk: Disk, recovery: Recovery, segment_bytes: int) -> None:
+        self.directory = directory
+        self.disk = disk
+        self.recovery = recovery
+        self.segment_bytes = segment_bytes
+        self.segments = recovery.segments
+        self.next_sequence = recovery.next_sequence
+        self.count = 0
+        self.bytes_on_disk = 0  # including what is appended but not written
+        self.active: Segment | None = None  # the last segment, while it takes appends
+        self.ack_segment: Segment | None = None  # the one acked last: the next ack is probably there, too
+        self.unwritten: list[Segment] = []
+        self.ack_dirty: list[Segment] = []
+        self.finished: list[Segment] = []
+        self.dirty_files: set[File] = set()
+        self.dirty_directories: set[str] = set()
+        self.dirty_acks: set[File] = set()
+        self.reader: Reader | None = None
+        for segment in self.segments:
+            segment.sealed = True
+            self.count += segment.live.count
+            self.bytes_on_disk += segment.size
+        if self.segments and self.segments[-1].size < segment_bytes:
+            self.active = self.segments[-1]
+            self.active.sealed = False
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        disk: Disk,
+        segment_bytes: int = SEGMENT_BYTES,
+        keep_transient: bool = False,
+    ) -> Log:
+        """Open or begin the log in `directory`. What recovery found is in `log.recovery`."""
+        recovery = Recovery()
+        if disk.filesystem.exists(directory):
+            recovery = recover(disk, directory, keep_transient)
+        return cls(directory, disk, recovery, segment_bytes)
+
+    # -- appending
+
+    def append(self, sequence: int, timestamp_ms: int, flags: int, parts: tuple[bytes, ...]) -> None:
+        """Add a record in memory, where it can be read and acked at once; `write` hands it to the disk."""
+        assert sequence >= self.next_sequence
+        segment = self.active
+        if (
+            segment is None
+            or segment.size >= self.segment_bytes
+            or sequence - segment.first >= SEQUENCE_SPAN_MAX
+        ):
+            segment = self._begin_segment(sequence, timestamp_ms)
+        if not segment.queued:
+            segment.queued = True
+            self.unwritten.append(segment)
+        size = segment.size
+        segment.append(sequence, timestamp_ms, flags, parts)
+        self.bytes_on_disk += segment.size - size
+        self.next_sequence = sequence + 1
+        self.count += 1
+
+    def roll(self) -> None:
+        """Seal the active segment; the next append begins a new one."""
+        segment = self.active
+        if segment is not None:
+            self.active = None
+            segment.sealed = True
+            if segment.live.count == 0:
+                self.finished.append(segment)
+
+    def _begin_segment(self, sequence: int, timestamp_ms: int) -> Segment:
+        self.roll()
+        segment = Segment(sequence, new_identity())
+        segment.begin(timestamp_ms)
+        self.bytes_on_disk += segment.size
+        self.segments.append(segment)
+        self.active = segment
+        return segment
+
+    # -- acknowledging
+
+    def ack(self, sequence: int) -> bool:
+        """The record is done with. False, and nothing happens, if it was so before or never was here."""
+        segment = self.ack_segment
+        if segment is None or sequence < segment.first or sequence > segment.last or segment.removed:
+            segment = self.segment_from(sequence)
+            if segment is None:
+                return False
+            self.ack_segment = segment
+        if not segment.ack(sequence):
+            return False
+        self.count -= 1
+        if not segment.ack_dirty:
+            segment.ack_dirty = True
+            self.ack_dirty.append(segment)
+        if segment.live.count == 0 and segment.sealed:
+            self.finished.append(segment)
+        return True
+
+    def ack_many(self, sequences: Iterable[int]) -> int:
+        """Ack several; how many were alive."""
+        done = 0
+        for sequence in sequences:
+            if self.ack(sequence):
+                done += 1
+        return done
+
+    def purge(self) -> int:
+        """Ack everything there is; how many were alive. Costs per segment, not per record."""
+        purged = 0
+        for segment in self.segments:
+            alive = segment.ack_all()
+            if alive:
+                purged += alive
+                if not segment.ack_dirty:
+                    segment.ack_dirty = True
+                    self.ack_dirty.append(segment)
+                if segment.sealed:
+                    self.finished.append(segment)
+        self.count -= purged
+        return purged
+
+    # -- writing
+
+    def write(self) -> None:
+        """Hand everything appended and acked so far to the operating system, and let go of what is finished.
+
+        After an OSError (a full disk) nothing is lost: what was not written is still here, and the next
+        `write` goes on where this one stopped. Acks and deletions are done all the same: they make room.
+        """
+        active = self.active
+        if active is not None and active.live.count == 0 and active.size >= DRAINED_BYTES_MIN:
+            self.roll()
+        failure: OSError | None = None
+        if self.ack_dirty:
+            failure = self._write_acks()
+        for segment in self.finished:
+            self.remove(segment)
+        self.finished.clear()
+        if self.unwritten:
+            unwritten, self.unwritten = self.unwritten, []
+            for at, segment in enumerate(unwritten):
+                if segment.removed:
+                    continue
+                try:
+                    self._write_segment(segment)
+                except OSError:
+                    self.unwritten = unwritten[at:]
+                    raise
+                segment.queued = False
+        if failure is not None:
+            raise failure
+
+    def take_dirty(self) -> Dirty:
+        """What was written since the last call and is not known to be safe."""
+        dirty = Dirty(self.dirty_files, self.dirty_directories, self.dirty_acks)
+        self.dirty_files = set()
+        self.dirty_directories = set()
+        self.dirty_acks = set()
+        return dirty
+
+    def _write_segment(self, segment: Segment) -> None:
+        file = self._file(segment.name, segment.created)
+        segment.created = True
+        done = 0
+        try:
+            done = self._write_some(file, segment.buffer, segment.written)
+        finally:
+            self.dirty_files.add(file)
+        segment.written += done
+        if done == len(segment.buffer):
+            segment.buffer = bytearray()
+        else:
+            del segment.buffer[:done]
+            # Short: try again, which says why.
+            self._write_segment(segment)
+
+    def _write_acks(self) -> OSError | None:
+        """Write the acks of every segment that has some; the first failure, after trying all."""
+        failure: OSError | None = None
+        left: list[Segment] = []
+        for segment in self.ack_dirty:
+            if segment.removed:
+                continue
+            segment.end_ack_run()
+            # Nothing of it is on disk, and nothing of it will be: no need to say that it is gone.
+            if segment.live.count == 0 and segment.sealed and not segment.created:
+                continue
+            try:
+                file = self._file(segment.ack_name, segment.ack_written > 0)
+                while segment.ack_buffer:
+                    done = self._write_some(file, segment.ack_buffer, segment.ack_written)
+                    segment.ack_written += done
+                    del segment.ack_buffer[:done]
+                self.dirty_acks.add(file)
+                segment.ack_dirty = False
+            except OSError as error:
+                failure = failure or error
+                left.append(segment)
+        self.ack_dirty = left
+        return failure
+
+    def _write_some(self, file: File, data: bytearray, position: int) -> int:
+        with memoryview(data) as view:
+            done = self.disk.filesystem.write_at(file, view[:WRITE_BYTES_MAX], position)
+        if done <= 0:
+            raise OSError(5, "nothing was written", file.path)
+        return done
+
+    def _file(self, name: str, exists: bool) -> File:
+        path = os.path.join(self.directory, name)
+        if exists:
+            return self.disk.open_file(path)
+        filesystem = self.disk.filesystem
+        if not filesystem.exists(self.directory):
+            filesystem.make_directory(self.directory)
+            self.dirty_directories.add(os.path.dirname(self.directory))
+        self.dirty_directories.add(self.directory)
+        if filesystem.exists(path):
+            return self.disk.open_file(path)  # created by a write that failed behind that point
+        return self.disk.open_file(path, create=True)
+
+    def remove(self, segment: Segment) -> None:
+        """Let go of a segment in memory and, later, on disk."""
+        if segment.removed:
+            return
+        segment.removed = True
+        self.segments.remove(segment)
+        self.bytes_on_disk -= segment.size
+        self.count -= segment.live.count
+        if self.active is segment:
+            self.active = None
+        if self.ack_segment is segment:
+            self.ack_segment = None
+        if segment.created:
+            path = os.path.join(self.directory, segment.name)
+            ack_path = os.path.join(self.directory, segment.ack_name)
+            self.dirty_files = {file for file in self.dirty_files if file.path != path}
+            self.disk.delete_segment(path, ack_path)
+
+    # -- reading
+
+    @property
+    def first_sequence(self) -> int:
+        """No record has a smaller sequence; `next_sequence` if there are none."""
+        return self.segments[0].first if self.segments else self.next_sequence
+
+    def read(self, sequence: int, bytes_max: int = READ_BLOCK_BYTES) -> list[Record]:
+        """The live records from `sequence` on, written or not: about `bytes_max`, at least one if any."""
+        if self.reader is None:
+            self.reader = Reader(self)
+        return self.reader.read(sequence, bytes_max)
+
+    def new_reader(self) -> Reader:
+        """A place of one's own in the log, for one of several who read it at the same time."""
+        return Reader(self)
+
+    def segment_from(self, sequence: int) -> Segment | None:
+        """The first segment that ends at `sequence` or behind."""
+        segments = self.segments
+        low, high = 0, len(segments)
+        while low < high:
+            middle = (low + high) // 2
+            if segments[middle].last < sequence:
+                low = middle + 1
+            else:
+                high = middle
+        return segments[low] if low < len(segments) else None
+
+    def segment_after(self, segment: Segment) -> Segment | None:
+        return self.segment_from(segment.last + 1)
+
+    def on_damage_read(self, segment: Segment) -> None:
+        """A reader met damage in a segment that was sound: forget what is lost, keep the file for people."""
+        path = os.path.join(self.directory, segment.name)
+        scan = lost_while_running(self.disk.filesystem, path, segment)
+        self.count -= scan.forgotten
+        if segment.live.count == 0 and segment.sealed:
+            self.finished.append(segment)
+        aside = ""
+        with contextlib.suppress(OSError):
+            # A second name for the same file: it survives the segment's deletion.
+            name = damaged_name(self.disk.filesystem.list(self.directory), segment.name)
+            self.disk.filesystem.link(path, os.path.join(self.directory, name))
+            aside = os.path.join(self.directory, name)
+        self.recovery.damages.append(
+            Damage(path, aside, segment.live.count, scan.bytes_lost, tuple(scan.lost))
+        )
+
+    # -- the end
+
+    def drop(self) -> None:
+        """Delete the log with everything in it; costs one rename, the rest happens in the background."""
+        for segment in self.segments:
+            segment.removed = True
+        self.segments = []
+        self.unwritten = []
+        self.ack_dirty = []
+        self.finished = []
+        self.active = self.ack_segment = None
+        self.dirty_files = set()
+        self.dirty_directories = set()
+        self.dirty_acks = set()
+        self.count = self.bytes_on_disk = 0
+        self.disk.drop_directory(self.directory)

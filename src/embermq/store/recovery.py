@@ -1,0 +1,267 @@
+"""Opening the directory of a log after whatever happened to it.
+
+    torn tail of the last segment    cut off: nothing in it was ever reported safe
+    damage anywhere else             the file is set aside as `<name>.damaged-<n>`, its sound live records are
+                                     written to a fresh segment, and a `Damage` says what was saved and lost
+    damaged ack file                 likewise; lost acks bring messages back, they never take one away
+    transient records                forgotten
+    newer version                    refused before anything is changed
+
+Every step leaves a directory from which recovery can start again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from embermq.store.disk import Disk
+from embermq.store.filesystem import read_all, write_all
+from embermq.store.record import (
+    ACK_SUFFIX,
+    RECORD_HEADER,
+    RECORD_HEADER_SIZE,
+    SEGMENT_HEADER_SIZE,
+    SEGMENT_SUFFIX,
+    SEQUENCE_MAX,
+    encode_ack_entry,
+    encode_ack_header,
+    parse_segment_name,
+)
+from embermq.store.scan import Scan, scan_segment
+from embermq.store.segment import Segment, new_identity
+
+UNFINISHED_SUFFIX = ".new"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What was wrong with one file; `str()` is the line for the log."""
+
+    path: str
+    set_aside: str  # where the file is now; empty if it was only looked at
+    records_saved: int
+    bytes_lost: int
+    lost: tuple[tuple[int, int], ...] = ()  # sequences [first, stop) among which records are missing
+    acks_lost: int = 0  # entries of an ack file that could not be read
+
+    def __str__(self) -> str:
+        aside = f", set aside as {os.path.basename(self.set_aside)}" if self.set_aside else ""
+        if self.acks_lost:
+            return (
+                f"{self.path} is damaged{aside}: {self.acks_lost} ack entries lost, their messages are back"
+            )
+        where = ", ".join(f"{first}..{stop - 1}" for first, stop in self.lost[:5])
+        if len(self.lost) > 5:
+            where += f" and {len(self.lost) - 5} more places"
+        between = f" (sequences within {where})" if where else ""
+        return (
+            f"{self.path} is damaged{aside}: {self.records_saved} live records saved, "
+            f"{self.bytes_lost} bytes lost{between}"
+        )
+
+
+@dataclass
+class Recovery:
+    """What opening a log found."""
+
+    segments: list[Segment] = field(default_factory=list)
+    next_sequence: int = 0
+    live_bytes: int = 0  # payload bytes of the live records
+    forgotten: int = 0  # transient records
+    torn_bytes: int = 0
+    damages: list[Damage] = field(default_factory=list)
+
+
+def list_segments(names: list[str]) -> list[tuple[int, int]]:
+    """(first sequence, identity) of the segment files among `names`, in order."""
+    found = []
+    for name in names:
+        if name.endswith(SEGMENT_SUFFIX):
+            parsed = parse_segment_name(name.removesuffix(SEGMENT_SUFFIX))
+            if parsed is not None:
+                found.append(parsed)
+    return sorted(found)
+
+
+def scan_directory(disk: Disk, directory: str, names: list[str], keep_transient: bool) -> list[Scan]:
+    """Scan every segment of a log; changes nothing."""
+    found = list_segments(names)
+    scans = []
+    low = 0
+    for at, (first, identity) in enumerate(found):
+        high = found[at + 1][0] if at + 1 < len(found) else SEQUENCE_MAX
+        segment = Segment(first, identity)
+        scan = scan_segment(disk.filesystem, directory, segment, low, high, keep_transient)
+        if segment.count:
+            low = segment.last + 1
+        scans.append(scan)
+    return scans
+
+
+def recover(disk: Disk, directory: str, keep_transient: bool) -> Recovery:
+    """Bring the directory of a log into order. Afterwards every file that counts is sound."""
+    recovery = Recovery()
+    filesystem = disk.filesystem
+    names = filesystem.list(directory)
+    # Scanning comes first and changes nothing, so that a newer version is refused with all files untouched.
+    scans = scan_directory(disk, directory, names, keep_transient)
+    _remove_leftovers(disk, directory, names, scans)
+    last = len(scans) - 1
+    while last >= 0 and _is_unborn(scans[last]):
+        _delete(disk, directory, scans[last])
+        last -= 1
+    for at in range(last + 1):
+        scan = scans[at]
+        segment = scan.segment
+        recovery.forgotten += scan.forgotten
+        recovery.live_bytes += scan.live_bytes
+        recovery.next_sequence = max(recovery.next_sequence, scan.acks.last + 1)
+        if segment.count:
+            recovery.next_sequence = max(recovery.next_sequence, segment.last + 1)
+        if scan.torn_tail and at == last:
+            recovery.torn_bytes += scan.bytes_lost
+            _truncate(disk, os.path.join(directory, segment.name), scan.gaps[0][0])
+            segment.size = segment.written = scan.gaps[0][0]
+        elif not scan.sound:
+            saved = _set_aside(disk, directory, scan, names, recovery)
+            if saved is not None:
+                recovery.segments.append(saved)
+            continue
+        if segment.live.count == 0:
+            # Acked to the end, or transient through and through.
+            _delete(disk, directory, scan)
+            continue
+        _mend_acks(disk, directory, scan, names, recovery)
+        recovery.segments.append(segment)
+    return recovery
+
+
+def _is_unborn(scan: Scan) -> bool:
+    """A file at the end of the log that a crash kept from its first sound record."""
+    if scan.segment.count:
+        return False
+    return scan.header_sound or scan.size <= SEGMENT_HEADER_SIZE or scan.torn_zeros
+
+
+def _remove_leftovers(disk: Disk, directory: str, names: list[str], scans: list[Scan]) -> None:
+    """Ack files whose segment is gone, and files of an interrupted recovery."""
+    expected = {scan.segment.ack_name for scan in scans}
+    for name in names:
+        if name.endswith(UNFINISHED_SUFFIX) or (name.endswith(ACK_SUFFIX) and name not in expected):
+            disk.filesystem.unlink(os.path.join(directory, name))
+
+
+def _delete(disk: Disk, directory: str, scan: Scan) -> None:
+    # The segment first: acks without a segment are harmless, a segment without its acks is not.
+    disk.filesystem.unlink(os.path.join(directory, scan.segment.name))
+    if scan.acks.present:
+        disk.filesystem.unlink(os.path.join(directory, scan.segment.ack_name))
+
+
+def _truncate(disk: Disk, path: str, size: int) -> None:
+    file = disk.filesystem.open(path)
+    disk.filesystem.truncate(file, size)
+    disk.filesystem.sync(file)
+
+
+def _set_aside(
+    disk: Disk, directory: str, scan: Scan, names: list[str], recovery: Recovery
+) -> Segment | None:
+    """Save the live records of a damaged segment into a fresh one; move the damaged file out of the way."""
+    damaged = scan.segment
+    path = os.path.join(directory, damaged.name)
+    saved: Segment | None = None
+    if damaged.live.count:
+        saved = _copy_live(read_all(disk.filesystem, disk.filesystem.open(path, writable=False)), scan)
+        _write_new_file(disk, directory, saved.name, bytes(saved.buffer))
+        saved.buffer = bytearray()
+        saved.written = saved.size
+        saved.created = True
+    # From here on both files exist; if we die now, the next recovery finds that the damaged one adds nothing.
+    aside = damaged_name(names, damaged.name)
+    disk.filesystem.rename(path, os.path.join(directory, aside))
+    if scan.acks.present:
+        disk.filesystem.rename(
+            os.path.join(directory, damaged.ack_name),
+            os.path.join(directory, damaged_name(names, damaged.ack_name)),
+        )
+    disk.filesystem.sync_directory(directory)
+    recovery.damages.append(
+        Damage(
+            path=path,
+            set_aside=os.path.join(directory, aside),
+            records_saved=saved.count if saved is not None else 0,
+            bytes_lost=scan.bytes_lost + (0 if scan.header_sound else min(scan.size, SEGMENT_HEADER_SIZE)),
+            lost=tuple(scan.lost),
+        )
+    )
+    return saved
+
+
+def _copy_live(data: bytes, scan: Scan) -> Segment:
+    """A fresh segment with the sound live records of a scanned one."""
+    live = scan.segment.live
+    saved: Segment | None = None
+    position = SEGMENT_HEADER_SIZE
+    gaps = dict(scan.gaps)
+    while position < len(data):
+        if position in gaps:
+            position = gaps[position]
+            continue
+        _, length, sequence, timestamp_ms, flags = RECORD_HEADER.unpack_from(data, position)
+        end = position + RECORD_HEADER_SIZE + length
+        if live.has(sequence):
+            if saved is None:
+                saved = Segment(sequence, new_identity())
+                saved.begin(timestamp_ms)
+            saved.append(sequence, timestamp_ms, flags, (data[position + RECORD_HEADER_SIZE : end],))
+        position = end
+    assert saved is not None
+    assert saved.count == live.count
+    return saved
+
+
+def _mend_acks(disk: Disk, directory: str, scan: Scan, names: list[str], recovery: Recovery) -> None:
+    """Leave an ack file that ends behind its last sound entry, so that it can be appended to."""
+    acks, segment = scan.acks, scan.segment
+    if not acks.present:
+        return
+    path = os.path.join(directory, segment.ack_name)
+    if not acks.ranges:
+        # Nothing sound in it: a header at most, or the first entry was torn.
+        disk.filesystem.unlink(path)
+        segment.ack_written = 0
+    elif acks.damaged:
+        aside = os.path.join(directory, damaged_name(names, segment.ack_name))
+        content = encode_ack_header(segment.first, segment.identity) + b"".join(
+            encode_ack_entry(first, count, segment.seed) for first, count in acks.ranges
+        )
+        # A copy is set aside, not the file itself: at no moment may the acks be missing.
+        old = read_all(disk.filesystem, disk.filesystem.open(path, writable=False))
+        _write_new_file(disk, directory, os.path.basename(aside), old)
+        _write_new_file(disk, directory, segment.ack_name, content)
+        segment.ack_written = len(content)
+        lost = max(acks.entries_damaged, 1)
+        recovery.damages.append(Damage(path, aside, segment.live.count, 0, acks_lost=lost))
+    elif acks.sound_size < acks.size:
+        _truncate(disk, path, acks.sound_size)
+        segment.ack_written = acks.sound_size
+
+
+def damaged_name(names: list[str], name: str) -> str:
+    """The first free `<name>.damaged-<n>`."""
+    number = 1
+    while f"{name}.damaged-{number}" in names:
+        number += 1
+    return f"{name}.damaged-{number}"
+
+
+def _write_new_file(disk: Disk, directory: str, name: str, content: bytes) -> None:
+    """Put a file in place whole, or not at all."""
+    unfinished = os.path.join(directory, name + UNFINISHED_SUFFIX)
+    file = disk.filesystem.open(unfinished, create=True)
+    write_all(disk.filesystem, file, content, 0)
+    disk.filesystem.sync(file)
+    disk.filesystem.rename(unfinished, os.path.join(directory, name))
+    disk.filesystem.sync_directory(directory)

@@ -1,0 +1,41 @@
+import cython
+
+from embermq.store.bitmap cimport Bitmap
+
+cdef class Segment:
+    cdef public str name
+    cdef public str ack_name
+    cdef public unsigned long long first
+    cdef public unsigned long long last
+    cdef public unsigned long long identity
+    cdef public unsigned int seed
+    cdef public Py_ssize_t count
+    cdef public Bitmap live
+    cdef public Py_ssize_t written
+    cdef public Py_ssize_t size
+    cdef public bytearray buffer
+    cdef public bint created
+    cdef public bint queued
+    cdef public bint sealed
+    cdef public bint removed
+    cdef public unsigned long long time_max
+    cdef public Py_ssize_t index_at
+    cdef public object index_sequences
+    cdef public object index_positions
+    cdef public object index_times
+    cdef public unsigned long long ack_first
+    cdef public Py_ssize_t ack_count
+    cdef public bytearray ack_buffer
+    cdef public Py_ssize_t ack_written
+    cdef public bint ack_dirty
+
+    @cython.locals(length=Py_ssize_t, part=bytes, rest=bytes, record=bytes, buffer=bytearray)
+    cpdef void append(
+        self, unsigned long long sequence, unsigned long long timestamp_ms, int flags, tuple parts
+    ) except *
+    @cython.locals(end=cython.ulonglong)
+    cpdef bint ack(self, unsigned long long sequence) except -1
+    cpdef void end_ack_run(self) except *
+    cpdef void add_index(self, unsigned long long sequence, Py_ssize_t position) except *
+    @cython.locals(live=Bitmap, sequence=cython.ulonglong)
+    cdef bint _none_alive(self, unsigned long long begin, unsigned long long end) except -1

@@ -1,0 +1,210 @@
+"""One segment in memory: the unwritten end of its file, which of its records are alive, a sparse index.
+
+Nothing here touches a disk. `buffer` holds what is not written yet, as the very bytes that will stand in the
+file behind the first `written` bytes, so that a reader can treat file and buffer alike. There is no object
+per record: a bitmap says which records are alive, and one index entry per 64 KiB says where to look.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from zlib import crc32
+
+from embermq.store.bitmap import Bitmap
+from embermq.store.record import (
+    ACK_HEADER_SIZE,
+    ACK_SUFFIX,
+    CHECKSUM,
+    RECORD_HEADER_SIZE,
+    RECORD_REST,
+    SEGMENT_HEADER_SIZE,
+    SEGMENT_SUFFIX,
+    checksum_seed,
+    encode_ack_entry,
+    encode_ack_header,
+    encode_segment_header,
+    segment_name,
+)
+
+INDEX_BYTES = 64 * 1024
+JOIN_BYTES_MAX = 2048  # below this, joining a record is cheaper than a checksum call per part
+ACK_GAP_MAX = 64  # how many dead sequences an ack may skip and still extend the run before it
+
+_pack_rest = RECORD_REST.pack
+_pack_checksum = CHECKSUM.pack
+_join = b"".join
+
+
+def new_identity() -> int:
+    return int.from_bytes(os.urandom(8), "little")
+
+
+class Segment:
+    """Records [first, last] of a log. `size` is what the file measures once everything is written."""
+
+    __slots__ = (
+        "ack_buffer",
+        "ack_count",
+        "ack_dirty",
+        "ack_first",
+        "ack_name",
+        "ack_written",
+        "buffer",
+        "count",
+        "created",
+        "first",
+        "identity",
+        "index_at",
+        "index_positions",
+        "index_sequences",
+        "index_times",
+        "last",
+        "live",
+        "name",
+        "queued",
+        "removed",
+        "sealed",
+        "seed",
+        "size",
+        "time_max",
+        "written",
+    )
+
+    def __init__(self, first: int, identity: int) -> None:
+        name = segment_name(first, identity)
+        self.name = name + SEGMENT_SUFFIX
+        self.ack_name = name + ACK_SUFFIX
+        self.first = first
+        self.last = first  # meaningful once count > 0
+        self.identity = identity
+        self.seed = checksum_seed(identity)
+        self.count = 0
+        self.live = Bitmap(first)
+        self.written = 0
+        self.size = 0
+        self.buffer = bytearray()
+        self.created = False  # whether the file exists
+        self.queued = False  # whether the log knows that something is to be written
+        self.sealed = False
+        self.removed = False
+        self.time_max = 0
+        self.index_at = 0
+        self.index_sequences = array("Q")
+        self.index_positions = array("Q")
+        self.index_times = array("Q")  # the latest timestamp before the entry's record
+        self.ack_first = 0  # the run of acks that is still growing
+        self.ack_count = 0
+        self.ack_buffer = bytearray()
+        self.ack_written = 0
+        self.ack_dirty = False
+
+    def begin(self, created_ms: int) -> None:
+        """Start the file of a new segment with its header."""
+        self.buffer += encode_segment_header(self.first, self.identity, created_ms)
+        self.size = SEGMENT_HEADER_SIZE
+
+    def append(self, sequence: int, timestamp_ms: int, flags: int, parts: tuple[bytes, ...]) -> None:
+        """Add a record to the buffer. The caller has made sure that the sequence is larger than the last."""
+        length = 0
+        for part in parts:
+            length += len(part)
+        rest = _pack_rest(length, sequence, timestamp_ms, flags)
+        buffer = self.buffer
+        if length <= JOIN_BYTES_MAX:
+            record = _join((rest, *parts))
+            buffer += _pack_checksum(crc32(record, self.seed))
+            buffer += record
+        else:
+            checksum = crc32(rest, self.seed)
+            for part in parts:
+                checksum = crc32(part, checksum)
+            buffer += _pack_checksum(checksum)
+            buffer += rest
+            for part in parts:
+                buffer += part
+        if self.size >= self.index_at:
+            self.add_index(sequence, self.size)
+        if timestamp_ms > self.time_max:
+            self.time_max = timestamp_ms
+        self.size += RECORD_HEADER_SIZE + length
+        self.count += 1
+        self.last = sequence
+        self.live.add(sequence)
+
+    # -- acks
+
+    def ack(self, sequence: int) -> bool:
+        """Note that a record is done with; False when it was so already, or never existed."""
+        if not self.live.remove(sequence):
+            return False
+        if self.ack_count:
+            end = self.ack_first + self.ack_count
+            if sequence == end:
+                self.ack_count += 1
+                return True
+            if sequence > end and self._none_alive(end, sequence):
+                self.ack_count = sequence + 1 - self.ack_first
+                return True
+            self.end_ack_run()
+        self.ack_first = sequence
+        self.ack_count = 1
+        return True
+
+    def ack_all(self) -> int:
+        """Ack every record at once; how many were alive."""
+        alive = self.live.count
+        if alive:
+            self.end_ack_run()
+            self.live.clear()
+            self.ack_first = self.first
+            self.ack_count = self.last + 1 - self.first
+        return alive
+
+    def end_ack_run(self) -> None:
+        """Turn the run that is still growing into an entry of the ack file."""
+        if self.ack_count:
+            if self.ack_written == 0 and not self.ack_buffer:
+                self.ack_buffer += encode_ack_header(self.first, self.identity)
+                assert len(self.ack_buffer) == ACK_HEADER_SIZE
+            self.ack_buffer += encode_ack_entry(self.ack_first, self.ack_count, self.seed)
+            self.ack_count = 0
+
+    def _none_alive(self, begin: int, end: int) -> bool:
+        """Whether a run may be drawn over [begin, end): the sequences there are gaps, or acked before."""
+        if end - begin > ACK_GAP_MAX:
+            return False
+        live = self.live
+        sequence = begin
+        while sequence < end:
+            if live.has(sequence):
+                return False
+            sequence += 1
+        return True
+
+    # -- index
+
+    def add_index(self, sequence: int, position: int) -> None:
+        self.index_sequences.append(sequence)
+        self.index_positions.append(position)
+        self.index_times.append(self.time_max)
+        self.index_at = position + INDEX_BYTES
+
+    def position_before(self, sequence: int) -> int:
+        """Where to start reading forward to find `sequence`; at most an index step too early."""
+        at = bisect_right(self.index_sequences, sequence)
+        return self.index_positions[at - 1] if at else SEGMENT_HEADER_SIZE
+
+    def position_before_time(self, timestamp_ms: int) -> int:
+        """Where to start reading forward to find the first record that is not older than `timestamp_ms`."""
+        # index_times never decreases: an entry is early enough if all records before it are older.
+        times = self.index_times
+        low, high = 0, len(times)
+        while low < high:
+            middle = (low + high) // 2
+            if times[middle] < timestamp_ms:
+                low = middle + 1
+            else:
+                high = middle
+        return self.index_positions[low - 1] if low else SEGMENT_HEADER_SIZE
