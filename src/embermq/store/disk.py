@@ -17,6 +17,9 @@ from queue import SimpleQueue
 from embermq.store.filesystem import File, FileSystem
 
 FILES_OPEN_MAX = 256
+BUFFERS_KEPT_MAX = 16
+BUFFER_BYTES_MIN = 4096
+BUFFER_BYTES_MAX = 4 * 1024 * 1024
 
 
 class Disk:
@@ -29,6 +32,7 @@ class Disk:
         self._files: OrderedDict[str, File] = OrderedDict()
         self._deletions: SimpleQueue[str | tuple[str, str] | threading.Event | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._buffers: list[bytearray] = []
         self._serial = itertools.count(1)
 
     # -- open files
@@ -53,6 +57,16 @@ class Disk:
         prefix = path + os.sep
         for name in [name for name in self._files if name.startswith(prefix)]:
             del self._files[name]
+
+    # -- buffers
+
+    def take_buffer(self) -> bytearray:
+        """Somewhere to collect records until they are written. Lent, because most logs are idle."""
+        return self._buffers.pop() if self._buffers else bytearray(BUFFER_BYTES_MIN)
+
+    def give_back(self, buffer: bytearray) -> None:
+        if len(self._buffers) < BUFFERS_KEPT_MAX and len(buffer) <= BUFFER_BYTES_MAX:
+            self._buffers.append(buffer)
 
     # -- deleting
 

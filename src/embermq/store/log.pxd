@@ -25,6 +25,7 @@ cdef class Log:
     cpdef void append(
         self, unsigned long long sequence, unsigned long long timestamp_ms, int flags, tuple parts
     ) except *
+    cdef void _queue(self, Segment segment) except *
     cpdef void roll(self) except *
     @cython.locals(segment=Segment)
     cdef Segment _begin_segment(self, unsigned long long sequence, unsigned long long timestamp_ms)

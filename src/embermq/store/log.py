@@ -23,7 +23,7 @@ from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Damage, Recovery, damaged_name, recover
 from embermq.store.scan import lost_while_running
-from embermq.store.segment import Segment, new_identity
+from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
@@ -115,8 +115,7 @@ class Log:
         ):
             segment = self._begin_segment(sequence, timestamp_ms)
         if not segment.queued:
-            segment.queued = True
-            self.unwritten.append(segment)
+            self._queue(segment)
         size = segment.size
         segment.append(sequence, timestamp_ms, flags, parts)
         self.bytes_on_disk += segment.size - size
@@ -135,11 +134,18 @@ class Log:
     def _begin_segment(self, sequence: int, timestamp_ms: int) -> Segment:
         self.roll()
         segment = Segment(sequence, new_identity())
+        self._queue(segment)
         segment.begin(timestamp_ms)
         self.bytes_on_disk += segment.size
         self.segments.append(segment)
         self.active = segment
         return segment
+
+    def _queue(self, segment: Segment) -> None:
+        """Lend the segment a buffer until the next write."""
+        segment.queued = True
+        segment.buffer = self.disk.take_buffer()
+        self.unwritten.append(segment)
 
     # -- acknowledging
 
@@ -204,14 +210,14 @@ class Log:
         if self.unwritten:
             unwritten, self.unwritten = self.unwritten, []
             for at, segment in enumerate(unwritten):
-                if segment.removed:
-                    continue
                 try:
                     self._write_segment(segment)
                 except OSError:
                     self.unwritten = unwritten[at:]
                     raise
                 segment.queued = False
+                self.disk.give_back(segment.buffer)
+                segment.buffer = NO_BUFFER
         if failure is not None:
             raise failure
 
@@ -224,20 +230,14 @@ class Log:
         return dirty
 
     def _write_segment(self, segment: Segment) -> None:
+        if segment.removed:
+            segment.fill = 0
+            return
         file = self._file(segment.name, segment.created)
         segment.created = True
-        done = 0
-        try:
-            done = self._write_some(file, segment.buffer, segment.written)
-        finally:
-            self.dirty_files.add(file)
-        segment.written += done
-        if done == len(segment.buffer):
-            segment.buffer = bytearray()
-        else:
-            del segment.buffer[:done]
-            # Short: try again, which says why.
-            self._write_segment(segment)
+        self.dirty_files.add(file)
+        while segment.fill:
+            segment.forget_written(self._write_some(file, segment.buffer, segment.fill, segment.written))
 
     def _write_acks(self) -> OSError | None:
         """Write the acks of every segment that has some; the first failure, after trying all."""
@@ -252,10 +252,11 @@ class Log:
                 continue
             try:
                 file = self._file(segment.ack_name, segment.ack_written > 0)
-                while segment.ack_buffer:
-                    done = self._write_some(file, segment.ack_buffer, segment.ack_written)
+                acks = segment.ack_buffer
+                while acks:
+                    done = self._write_some(file, acks, len(acks), segment.ack_written)
                     segment.ack_written += done
-                    del segment.ack_buffer[:done]
+                    del acks[:done]
                 self.dirty_acks.add(file)
                 segment.ack_dirty = False
             except OSError as error:
@@ -264,9 +265,9 @@ class Log:
         self.ack_dirty = left
         return failure
 
-    def _write_some(self, file: File, data: bytearray, position: int) -> int:
-        with memoryview(data) as view:
-            done = self.disk.filesystem.write_at(file, view[:WRITE_BYTES_MAX], position)
+    def _write_some(self, file: File, data: bytearray, size: int, position: int) -> int:
+        with memoryview(data) as view, view[: min(size, WRITE_BYTES_MAX)] as part:
+            done = self.disk.filesystem.write_at(file, part, position)
         if done <= 0:
             raise OSError(5, "nothing was written", file.path)
         return done

@@ -80,7 +80,7 @@ class Reader:
         """Bytes at `position`, out of the file or, behind what is written, out of the buffer."""
         if position >= segment.written:
             begin = position - segment.written
-            return bytes(segment.buffer[begin : begin + size])
+            return bytes(segment.buffer[begin : min(begin + size, segment.fill)])
         log = self.log
         file = log.disk.open_file(os.path.join(log.directory, segment.name))
         return read_span(log.disk.filesystem, file, min(size, segment.written - position), position)

@@ -29,7 +29,7 @@ from embermq.store.record import (
     parse_segment_name,
 )
 from embermq.store.scan import Scan, scan_segment
-from embermq.store.segment import Segment, new_identity
+from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
 UNFINISHED_SUFFIX = ".new"
 
@@ -174,9 +174,9 @@ def _set_aside(
     saved: Segment | None = None
     if damaged.live.count:
         saved = _copy_live(read_all(disk.filesystem, disk.filesystem.open(path, writable=False)), scan)
-        _write_new_file(disk, directory, saved.name, bytes(saved.buffer))
-        saved.buffer = bytearray()
-        saved.written = saved.size
+        _write_new_file(disk, directory, saved.name, saved.unwritten())
+        saved.forget_written(saved.fill)
+        saved.buffer = NO_BUFFER
         saved.created = True
     # From here on both files exist; if we die now, the next recovery finds that the damaged one adds nothing.
     aside = damaged_name(names, damaged.name)
@@ -214,6 +214,7 @@ def _copy_live(data: bytes, scan: Scan) -> Segment:
         if live.has(sequence):
             if saved is None:
                 saved = Segment(sequence, new_identity())
+                saved.buffer = bytearray()
                 saved.begin(timestamp_ms)
             saved.append(sequence, timestamp_ms, flags, (data[position + RECORD_HEADER_SIZE : end],))
         position = end

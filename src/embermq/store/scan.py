@@ -12,6 +12,7 @@ from zlib import crc32
 
 from embermq.store.bitmap import Bitmap
 from embermq.store.filesystem import FileSystem, read_all
+from embermq.store.kernel import Header
 from embermq.store.record import (
     ACK_ENTRY,
     ACK_ENTRY_SIZE,
@@ -27,8 +28,6 @@ from embermq.store.record import (
     is_segment_header,
 )
 from embermq.store.segment import Segment
-
-_unpack_header = RECORD_HEADER.unpack_from
 
 
 @dataclass
@@ -99,29 +98,26 @@ class Walk:
         live = segment.live
         seed = segment.seed
         data = self.data
-        view = memoryview(data)
-        stop = len(data)
+        header = Header()
         low = self.low
         high = self.high
         gone = self.gone
         keep_transient = self.keep_transient
         count = 0
-        while position + RECORD_HEADER_SIZE <= stop:
-            checksum, length, sequence, timestamp_ms, flags = _unpack_header(data, position)
-            end = position + RECORD_HEADER_SIZE + length
-            if end > stop or sequence < low or sequence >= high:
+        while True:
+            end = header.load(data, position, seed, low, high)
+            if end == 0:
                 break
-            if crc32(view[position + 4 : end], seed) != checksum:
-                break
+            sequence = header.sequence
             if position >= segment.index_at:
                 segment.add_index(sequence, position)
-            if timestamp_ms > segment.time_max:
-                segment.time_max = timestamp_ms
-            if not (flags & PERSISTENT or keep_transient):
+            if header.timestamp_ms > segment.time_max:
+                segment.time_max = header.timestamp_ms
+            if not (header.flags & PERSISTENT or keep_transient):
                 self.forgotten += 1
             elif gone is None or not gone.has(sequence):
                 live.add(sequence)
-                self.live_bytes += length
+                self.live_bytes += header.length
             count += 1
             low = sequence + 1
             position = end
@@ -134,14 +130,11 @@ class Walk:
 
 def find_record(data: bytes, position: int, seed: int, low: int, high: int) -> int:
     """Where the next sound record begins, at `position` or behind; -1 if there is none."""
-    view = memoryview(data)
-    stop = len(data)
-    while position + RECORD_HEADER_SIZE <= stop:
-        checksum, length, sequence, _, _ = _unpack_header(data, position)
-        if low <= sequence < high:
-            end = position + RECORD_HEADER_SIZE + length
-            if end <= stop and crc32(view[position + 4 : end], seed) == checksum:
-                return position
+    header = Header()
+    stop = len(data) - RECORD_HEADER_SIZE
+    while position <= stop:
+        if header.load(data, position, seed, low, high):
+            return position
         position += 1
     return -1
 
@@ -153,19 +146,21 @@ def parse_records(
     looked at. That is `position` itself if no whole, sound record stands there."""
     seed = segment.seed
     live = segment.live
-    view = memoryview(data)
-    stop = len(data)
+    header = Header()
+    low = segment.first
+    high = segment.last + 1
     taken = 0
-    while position + RECORD_HEADER_SIZE <= stop:
-        checksum, length, sequence, timestamp_ms, flags = _unpack_header(data, position)
-        end = position + RECORD_HEADER_SIZE + length
-        if end > stop or crc32(view[position + 4 : end], seed) != checksum:
+    while True:
+        end = header.load(data, position, seed, low, high)
+        if end == 0:
             break
+        sequence = header.sequence
         if sequence >= sequence_min and live.has(sequence):
-            if taken + length > bytes_max and taken:
+            if taken + end - position > bytes_max and taken:
                 break
-            records.append(Record(sequence, timestamp_ms, flags, data[position + RECORD_HEADER_SIZE : end]))
-            taken += length + RECORD_HEADER_SIZE
+            payload = data[position + RECORD_HEADER_SIZE : end]
+            records.append(Record(sequence, header.timestamp_ms, header.flags, payload))
+            taken += end - position
         position = end
     return position
 
@@ -237,14 +232,14 @@ def walk_all(walk: Walk, scan: Scan) -> None:
             scan.lost.append((walk.low, walk.high))
             break
         scan.gaps.append((position, found))
-        scan.lost.append((walk.low, _unpack_header(data, found)[2]))
+        scan.lost.append((walk.low, RECORD_HEADER.unpack_from(data, found)[2]))
         position = walk.walk(found)
 
 
 def lost_while_running(filesystem: FileSystem, path: str, segment: Segment) -> Scan:
     """Look again at a segment that was sound once; forget the records of it that cannot be read any more."""
     data = read_all(filesystem, filesystem.open(path, writable=False)) if segment.created else b""
-    data = data[: segment.written].ljust(segment.written, b"\0") + bytes(segment.buffer)
+    data = data[: segment.written].ljust(segment.written, b"\0") + segment.unwritten()
     fresh = Segment(segment.first, segment.identity)
     scan = Scan(fresh, len(data), True, AckScan())
     walk_all(Walk(fresh, data, segment.first, segment.last + 1, None, True), scan)

@@ -1,6 +1,7 @@
 import cython
 
 from embermq.store.bitmap cimport Bitmap
+from embermq.store.kernel cimport put_record
 
 cdef class Segment:
     cdef public str name
@@ -14,6 +15,7 @@ cdef class Segment:
     cdef public Py_ssize_t written
     cdef public Py_ssize_t size
     cdef public bytearray buffer
+    cdef public Py_ssize_t fill
     cdef public bint created
     cdef public bint queued
     cdef public bint sealed
@@ -29,7 +31,7 @@ cdef class Segment:
     cdef public Py_ssize_t ack_written
     cdef public bint ack_dirty
 
-    @cython.locals(length=Py_ssize_t, part=bytes, rest=bytes, record=bytes, buffer=bytearray)
+    @cython.locals(fill=Py_ssize_t)
     cpdef void append(
         self, unsigned long long sequence, unsigned long long timestamp_ms, int flags, tuple parts
     ) except *

@@ -1,8 +1,8 @@
 """One segment in memory: the unwritten end of its file, which of its records are alive, a sparse index.
 
-Nothing here touches a disk. `buffer` holds what is not written yet, as the very bytes that will stand in the
-file behind the first `written` bytes, so that a reader can treat file and buffer alike. There is no object
-per record: a bitmap says which records are alive, and one index entry per 64 KiB says where to look.
+Nothing here touches a disk. `buffer[:fill]` holds what is not written yet, as the very bytes that will stand
+in the file behind the first `written` bytes, so that a reader can treat file and buffer alike. There is no
+object per record: a bitmap says which records are alive, and one index entry per 64 KiB says where to look.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from zlib import crc32
 
 from embermq.store.bitmap import Bitmap
+from embermq.store.kernel import put_record
 from embermq.store.record import (
     ACK_HEADER_SIZE,
     ACK_SUFFIX,
-    CHECKSUM,
-    RECORD_HEADER_SIZE,
-    RECORD_REST,
     SEGMENT_HEADER_SIZE,
     SEGMENT_SUFFIX,
     checksum_seed,
@@ -29,12 +26,10 @@ from embermq.store.record import (
 )
 
 INDEX_BYTES = 64 * 1024
-JOIN_BYTES_MAX = 2048  # below this, joining a record is cheaper than a checksum call per part
 ACK_GAP_MAX = 64  # how many dead sequences an ack may skip and still extend the run before it
 
-_pack_rest = RECORD_REST.pack
-_pack_checksum = CHECKSUM.pack
-_join = b"".join
+
+NO_BUFFER = bytearray()  # stands for "none lent at the moment"; never written to
 
 
 def new_identity() -> int:
@@ -54,6 +49,7 @@ class Segment:
         "buffer",
         "count",
         "created",
+        "fill",
         "first",
         "identity",
         "index_at",
@@ -84,7 +80,8 @@ class Segment:
         self.live = Bitmap(first)
         self.written = 0
         self.size = 0
-        self.buffer = bytearray()
+        self.buffer = NO_BUFFER
+        self.fill = 0  # how much of the buffer is taken
         self.created = False  # whether the file exists
         self.queued = False  # whether the log knows that something is to be written
         self.sealed = False
@@ -102,33 +99,29 @@ class Segment:
 
     def begin(self, created_ms: int) -> None:
         """Start the file of a new segment with its header."""
-        self.buffer += encode_segment_header(self.first, self.identity, created_ms)
-        self.size = SEGMENT_HEADER_SIZE
+        self.buffer[0:SEGMENT_HEADER_SIZE] = encode_segment_header(self.first, self.identity, created_ms)
+        self.size = self.fill = SEGMENT_HEADER_SIZE
+
+    def unwritten(self) -> bytes:
+        """What stands behind the written part."""
+        return bytes(self.buffer[: self.fill])
+
+    def forget_written(self, size: int) -> None:
+        """The first `size` bytes of the buffer stand in the file now."""
+        self.written += size
+        if size < self.fill:
+            self.buffer[0 : self.fill - size] = self.buffer[size : self.fill]
+        self.fill -= size
 
     def append(self, sequence: int, timestamp_ms: int, flags: int, parts: tuple[bytes, ...]) -> None:
         """Add a record to the buffer. The caller has made sure that the sequence is larger than the last."""
-        length = 0
-        for part in parts:
-            length += len(part)
-        rest = _pack_rest(length, sequence, timestamp_ms, flags)
-        buffer = self.buffer
-        if length <= JOIN_BYTES_MAX:
-            record = _join((rest, *parts))
-            buffer += _pack_checksum(crc32(record, self.seed))
-            buffer += record
-        else:
-            checksum = crc32(rest, self.seed)
-            for part in parts:
-                checksum = crc32(part, checksum)
-            buffer += _pack_checksum(checksum)
-            buffer += rest
-            for part in parts:
-                buffer += part
+        fill = put_record(self.buffer, self.fill, self.seed, sequence, timestamp_ms, flags, parts)
         if self.size >= self.index_at:
             self.add_index(sequence, self.size)
         if timestamp_ms > self.time_max:
             self.time_max = timestamp_ms
-        self.size += RECORD_HEADER_SIZE + length
+        self.size += fill - self.fill
+        self.fill = fill
         self.count += 1
         self.last = sequence
         self.live.add(sequence)

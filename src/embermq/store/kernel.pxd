@@ -1,0 +1,13 @@
+cpdef Py_ssize_t put_record(
+    bytearray buffer, Py_ssize_t fill, unsigned int seed, unsigned long long sequence,
+    unsigned long long timestamp_ms, unsigned char flags, tuple parts
+) except -1
+
+cdef class Header:
+    cdef public Py_ssize_t length
+    cdef public unsigned long long sequence
+    cdef public unsigned long long timestamp_ms
+    cdef public int flags
+    cpdef Py_ssize_t load(
+        self, bytes data, Py_ssize_t position, unsigned int seed, unsigned long long low, unsigned long long high
+    ) except -1
