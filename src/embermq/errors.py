@@ -40,9 +40,10 @@ class AMQPError(Exception):
     label: ClassVar[str] = "INTERNAL_ERROR"
     default_scope: ClassVar[Scope] = "connection"
 
-    def __init__(self, detail: str, *, scope: Scope | None = None) -> None:
+    def __init__(self, detail: str, *, scope: Scope | None = None, blame: int | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.blame = blame  # id of the method at fault; None: the method being handled
         self.scope: Scope = scope or self.default_scope
 
     @property

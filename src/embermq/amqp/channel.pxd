@@ -1,0 +1,76 @@
+cimport cython
+
+from embermq.amqp.link cimport Link
+from embermq.broker.exchange cimport Exchange, Route
+from embermq.broker.message cimport Message
+from embermq.broker.queue cimport Consumer, Entry, Queue
+from embermq.wire.content cimport Peek
+from embermq.wire.kernel cimport Output, cut, join, load_u16, load_u32, load_u64, same
+
+cdef class Channel:
+    cdef public Link link
+    cdef public int number
+    cdef public object connection
+    cdef public object vhost
+    cdef public object user
+    cdef public bint closing
+    cdef public bint flow_active
+    cdef public str last_queue
+    cdef public dict consumers
+    # content
+    cdef public int expects
+    cdef Route route
+    cdef dict routes
+    cdef int publish_bits
+    cdef Peek peek
+    cdef bytes header
+    cdef list parts
+    cdef Py_ssize_t body_size
+    cdef Py_ssize_t body_received
+    cdef public Py_ssize_t body_max
+    # confirms and transactions
+    cdef public bint confirming
+    cdef bint confirm_pending
+    cdef public unsigned long long published
+    cdef unsigned long long confirmed
+    cdef public object transaction
+    # deliveries
+    cdef public unsigned long long delivery_tag
+    cdef public dict unacked
+    cdef public Py_ssize_t prefetch_count
+    cdef public Py_ssize_t prefetch_size
+    cdef public Py_ssize_t shared_prefetch_count
+    cdef public Py_ssize_t shared_prefetch_size
+    cdef public Py_ssize_t shared_unacked
+    cdef public Py_ssize_t shared_unacked_bytes
+
+    cdef int on_publish(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
+    @cython.locals(next_at=Py_ssize_t, header_size=Py_ssize_t, body_stop=Py_ssize_t, size=cython.ulonglong)
+    cdef Py_ssize_t on_header(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop, Py_ssize_t end) except -1
+    cdef int on_body(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
+    @cython.locals(message=Message)
+    cdef int on_content(self, bytes content, Py_ssize_t header_size) except -1
+    @cython.locals(queue=Queue, queues=tuple)
+    cpdef int publish(self, Message message, Route route, int bits) except -1
+    @cython.locals(entry=Entry)
+    cpdef int on_ack(self, unsigned long long delivery_tag, bint multiple) except -1
+    @cython.locals(entry=Entry)
+    cdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
+    cpdef int release(self, Entry entry) except -1
+    cpdef int settle(self, list entries) except -1
+    cpdef int credit_returned(self) except -1
+    cpdef int put_confirms(self) except -1
+    cdef int confirm_later(self) except -1
+
+
+@cython.final
+cdef class ChannelConsumer(Consumer):
+    cdef public Channel channel
+    cdef bytes prefix
+    cdef public Py_ssize_t prefetch_count
+    cdef public Py_ssize_t prefetch_size
+    cdef public Py_ssize_t unacked
+    cdef public Py_ssize_t unacked_bytes
+    cpdef bint can_take(self, Py_ssize_t size) except -1
+    @cython.locals(channel=Channel, link=Link, message=Message, delivery_tag=cython.ulonglong)
+    cpdef int deliver(self, Entry entry) except -1

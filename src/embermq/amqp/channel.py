@@ -1,0 +1,501 @@
+"""A channel: content coming in, deliveries going out, what is unacknowledged in between.
+
+Only what happens per message is here; the handlers of rare methods are in the `on_*` modules.
+
+A published message arrives in three steps, and `expects` says which comes next:
+
+    METHOD --basic.publish--> HEADER --content header--> BODY --as many body frames as announced--> METHOD
+
+Small messages skip the middle: a header followed in the same buffer by its whole body becomes a message at
+once, with a single copy.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from embermq.amqp.link import Link
+from embermq.broker.access import User
+from embermq.broker.arguments import TTL_MS_MAX
+from embermq.broker.exchange import Exchange, Route
+from embermq.broker.message import Message
+from embermq.broker.queue import Consumer, Entry, Queue
+from embermq.broker.vhost import VirtualHost
+from embermq.errors import AccessRefused, FrameError, NoConsumers, NoRoute, PreconditionFailed, UnexpectedFrame
+from embermq.wire import methods
+from embermq.wire.content import ABSENT, PERSISTENT, TRANSIENT, Peek
+from embermq.wire.frame import method_frame
+from embermq.wire.kernel import cut, join, load_u16, load_u32, load_u64, same
+from embermq.wire.primitive import encode_shortstr
+
+if TYPE_CHECKING:
+    from embermq.amqp.connection import Connection
+    from embermq.amqp.transaction import Transaction
+
+METHOD, HEADER, BODY = 0, 1, 2
+MANDATORY, IMMEDIATE = 1, 2
+CLASS_BASIC = 60
+ROUTES_MAX = 256  # routes remembered per channel
+CONTENT_HEADER_BYTES_MIN = 14
+
+
+class Channel:
+    __slots__ = (
+        "body_max",
+        "body_received",
+        "body_size",
+        "closing",
+        "confirm_pending",
+        "confirmed",
+        "confirming",
+        "connection",
+        "consumers",
+        "delivery_tag",
+        "expects",
+        "flow_active",
+        "header",
+        "last_queue",
+        "link",
+        "number",
+        "parts",
+        "peek",
+        "prefetch_count",
+        "prefetch_size",
+        "publish_bits",
+        "published",
+        "route",
+        "routes",
+        "shared_prefetch_count",
+        "shared_prefetch_size",
+        "shared_unacked",
+        "shared_unacked_bytes",
+        "transaction",
+        "unacked",
+        "user",
+        "vhost",
+    )
+
+    def __init__(self, connection: Connection, number: int, vhost: VirtualHost, user: User, body_max: int) -> None:
+        self.connection = connection
+        self.link: Link = connection
+        self.number = number
+        self.vhost = vhost
+        self.user = user
+        self.body_max = body_max
+        self.closing = False  # channel.close sent, close-ok awaited
+        self.flow_active = True
+        self.last_queue = ""
+        self.consumers: dict[str, ChannelConsumer] = {}
+
+        self.expects = METHOD
+        self.route: Route | None = None
+        self.routes: dict[bytes, Route] = {}
+        self.publish_bits = 0
+        self.peek = Peek()
+        self.header = b""
+        self.parts: list[bytes] = []
+        self.body_size = 0
+        self.body_received = 0
+
+        self.confirming = False
+        self.confirm_pending = False
+        self.published = 0
+        self.confirmed = 0
+        self.transaction: Transaction | None = None
+
+        self.delivery_tag = 0
+        self.unacked: dict[int, Entry] = {}
+        self.prefetch_count = 0  # for consumers to come
+        self.prefetch_size = 0
+        self.shared_prefetch_count = 0  # for all consumers of the channel together
+        self.shared_prefetch_size = 0
+        self.shared_unacked = 0
+        self.shared_unacked_bytes = 0
+
+    def send(self, method: methods.Method) -> None:
+        self.link.out.write(method_frame(self.number, method))
+        self.link.touch()
+
+    # -- content in
+
+    def on_publish(self, buf: bytearray, pos: int, stop: int) -> int:
+        """basic.publish: find the route and wait for the content. `pos` is at the (unused) ticket."""
+        if self.expects != METHOD:
+            raise unexpected(self.expects)
+        route = self.route
+        if (
+            route is not None
+            and pos + 3 + len(route.names) == stop
+            and same(buf, pos + 2, route.names)
+            and route.version == route.exchange.version
+        ):
+            self.publish_bits = buf[stop - 1]
+        else:
+            self.find_route(buf, pos, stop)
+        self.expects = HEADER
+        return 0
+
+    def find_route(self, buf: bytearray, pos: int, stop: int) -> None:
+        """The slow half of on_publish: a route that is not the one of the message before."""
+        method = methods.BasicPublish.decode(buf, pos, stop)
+        names = cut(buf, pos + 2, stop - 1)
+        route = self.routes.get(names)
+        if route is None or route.version != route.exchange.version:
+            exchange: Exchange = self.vhost.exchange(method.exchange)
+            if exchange.internal:
+                raise AccessRefused(
+                    f"cannot publish to internal exchange '{exchange.name}' in vhost '{self.vhost.name}'"
+                )
+            self.user.require("write", self.vhost.name, "exchange", method.exchange)
+            route = exchange.route(names, method.routing_key)
+            if len(self.routes) >= ROUTES_MAX:
+                self.routes.clear()
+            self.routes[names] = route
+        self.route = route
+        self.publish_bits = buf[stop - 1]
+
+    def on_header(self, buf: bytearray, pos: int, stop: int, end: int) -> int:
+        """A content header; answers where the next frame starts, behind the body where that is here whole."""
+        if self.expects != HEADER:
+            raise unexpected(self.expects)
+        if stop - pos < CONTENT_HEADER_BYTES_MIN:
+            raise UnexpectedFrame("expected content header for class 60, got non content header frame instead")
+        class_id = load_u16(buf, pos)
+        if class_id != CLASS_BASIC:
+            raise UnexpectedFrame(f"expected content header for class 60, got one for class {class_id} instead")
+        if load_u16(buf, pos + 2) != 0:
+            raise UnexpectedFrame("expected content header for class 60, got non content header frame instead")
+        size = load_u64(buf, pos + 4)
+        next_at = stop + 1
+        self.peek.read(buf, pos + 12, stop)
+        if size > self.body_max:
+            raise PreconditionFailed(
+                f"message size {size} is larger than configured max size {self.body_max}", blame=BASIC_PUBLISH
+            )
+        self.check_properties(buf)
+        header_size = stop - pos
+        if size == 0:
+            self.on_content(cut(buf, pos, stop), header_size)
+            return next_at
+        if end - next_at > 7 and buf[next_at] == 3 and load_u32(buf, next_at + 3) == size:
+            body_stop = next_at + 7 + size
+            if body_stop < end and buf[body_stop] == 0xCE and load_u16(buf, next_at + 1) == self.number:
+                self.on_content(join(buf, pos, stop, next_at + 7, body_stop), header_size)
+                return body_stop + 1
+        self.header = cut(buf, pos, stop)
+        self.parts = [self.header]
+        self.body_size = size
+        self.body_received = 0
+        self.expects = BODY
+        return next_at
+
+    def check_properties(self, buf: bytearray) -> int:
+        """Properties that RabbitMQ refuses a message for."""
+        peek = self.peek
+        if peek.delivery_mode != TRANSIENT and peek.delivery_mode != PERSISTENT:
+            raise PreconditionFailed(
+                f"invalid message: {{delivery_mode_unknown,{peek.delivery_mode}}}", blame=BASIC_PUBLISH
+            )
+        if peek.user_id_at != ABSENT or peek.expiration_at != ABSENT:
+            check_rare_properties(buf, peek, self.user)
+        return 0
+
+    def on_body(self, buf: bytearray, pos: int, stop: int) -> int:
+        if self.expects != BODY:
+            raise unexpected(self.expects)
+        self.body_received += stop - pos
+        if self.body_received > self.body_size:
+            raise FrameError(f"content body of {self.body_size} bytes announced, {self.body_received} received")
+        self.parts.append(cut(buf, pos, stop))
+        if self.body_received == self.body_size:
+            content = b"".join(self.parts)
+            self.parts = []
+            self.on_content(content, len(self.header))
+        return 0
+
+    def on_content(self, content: bytes, header_size: int) -> int:
+        """A message is complete."""
+        self.expects = METHOD
+        route = self.route
+        message = Message(
+            route.names,
+            content,
+            header_size,
+            self.peek.delivery_mode == PERSISTENT,
+            self.peek.priority,
+            self.link.number,
+        )
+        if self.transaction is not None:
+            self.transaction.publishes.append((message, route, self.publish_bits))
+            return 0
+        return self.publish(message, route, self.publish_bits)
+
+    def publish(self, message: Message, route: Route, bits: int) -> int:
+        """Route a message; unroutable ones go back where that was asked for."""
+        queues = route.queues
+        if route.version != route.exchange.version or route.by_headers:
+            queues = self.route_anew(message, route)
+        if self.confirming:
+            self.published += 1
+            if not self.confirm_pending:
+                self.confirm_later()
+        if len(queues) == 0:
+            if bits & MANDATORY:
+                self.return_message(message, NoRoute(""))
+            elif bits & IMMEDIATE:
+                self.return_message(message, NoConsumers(""))
+            return 0
+        if bits & IMMEDIATE:
+            queues = tuple([queue for queue in queues if queue.has_ready_consumer(message)])
+            if not queues:
+                self.return_message(message, NoConsumers(""))
+        for queue in queues:
+            queue.append(message)
+        return 0
+
+    def route_anew(self, message: Message, route: Route) -> tuple[Queue, ...]:
+        """For routes that depend on each message, and those that changed while a transaction waited."""
+        headers: dict[str, object] = {}
+        if route.by_headers:
+            headers = message.properties.headers or {}
+        queues, _ = route.exchange.resolve(message.routing_key, headers)
+        return queues
+
+    def return_message(self, message: Message, why: NoRoute | NoConsumers) -> None:
+        self.send(methods.BasicReturn(why.reply_code, why.label, message.exchange, message.routing_key))
+        self.link.out.put_content(self.number, message.content, message.header_size, self.link.frame_max)
+
+    # -- confirms
+
+    def confirm_later(self) -> int:
+        self.confirm_pending = True
+        self.connection.confirming_channels.append(self)
+        self.link.touch()
+        return 0
+
+    def put_confirms(self) -> int:
+        """Confirm everything published up to now, as one basic.ack."""
+        self.confirm_pending = False
+        if self.published > self.confirmed and not self.closing:
+            self.link.out.put_ack(self.number, self.published, self.published - self.confirmed > 1)
+            self.confirmed = self.published
+        return 0
+
+    # -- acknowledgements in
+
+    def on_ack(self, delivery_tag: int, multiple: bool) -> int:
+        if self.expects != METHOD:
+            raise unexpected(self.expects)
+        entries = self.take_unacked(delivery_tag, multiple)
+        if self.transaction is not None:
+            self.transaction.acks.extend(entries)
+            return 0
+        return self.settle(entries)
+
+    def take_unacked(self, delivery_tag: int, multiple: bool) -> list[Entry]:
+        """The deliveries that a tag stands for, no longer unacknowledged; tag 0 with `multiple` is all."""
+        unacked = self.unacked
+        entry: Entry | None
+        if not multiple:
+            entry = unacked.pop(delivery_tag, None)
+            if entry is None:
+                raise PreconditionFailed(f"unknown delivery tag {delivery_tag}")
+            return [entry]
+        if delivery_tag == 0:
+            entries = list(unacked.values())
+            unacked.clear()
+            return entries
+        entries = []
+        if delivery_tag <= self.delivery_tag:
+            for entry in unacked.values():
+                if entry.delivery_tag > delivery_tag:
+                    break
+                entries.append(entry)
+        if not entries:
+            raise PreconditionFailed(f"unknown delivery tag {delivery_tag}")
+        for entry in entries:
+            del unacked[entry.delivery_tag]
+        return entries
+
+    def release(self, entry: Entry) -> int:
+        """A delivery is no longer out: its consumer has the credit back."""
+        consumer = entry.consumer
+        if consumer is not None:
+            size = entry.message.size
+            consumer.unacked -= 1
+            consumer.unacked_bytes -= size
+            self.shared_unacked -= 1
+            self.shared_unacked_bytes -= size
+        return 0
+
+    def settle(self, entries: list[Entry]) -> int:
+        queue: Queue | None = None
+        for entry in entries:
+            self.release(entry)
+            entry.queue.settle(entry)
+            if entry.queue is not queue:
+                queue = entry.queue
+                queue.mark()
+        if self.shared_prefetch_count or self.shared_prefetch_size:
+            self.credit_returned()
+        return 0
+
+    def credit_returned(self) -> int:
+        """Any of this channel's consumers may have credit again."""
+        for consumer in self.consumers.values():
+            consumer.queue.mark()
+        return 0
+
+    def requeue(self, entries: list[Entry]) -> None:
+        """Give deliveries back to their queues, each to its place."""
+        by_queue: dict[Queue, list[Entry]] = {}
+        for entry in entries:
+            self.release(entry)
+            by_queue.setdefault(entry.queue, []).append(entry)
+        for queue, returned in by_queue.items():
+            queue.requeue(returned)
+        self.credit_returned()
+
+    def discard(self, entries: list[Entry]) -> None:
+        """Rejected for good."""
+        self.settle(entries)
+
+    # -- the end
+
+    def shut(self) -> None:
+        """The channel ends: consumers leave, what they had goes back, open transactions roll back."""
+        self.closing = True
+        entries = list(self.unacked.values())
+        if self.transaction is not None:
+            entries.extend(self.transaction.held_entries())
+            self.transaction = None
+        self.unacked.clear()
+        consumers = list(self.consumers.values())
+        self.consumers.clear()
+        # First the messages, then the consumers: an auto-delete queue goes with its last consumer.
+        self.requeue(entries)
+        for consumer in consumers:
+            consumer.queue.remove_consumer(consumer)
+        self.parts = []
+
+
+BASIC_PUBLISH = methods.BasicPublish.ID
+
+
+def unexpected(expects: int) -> UnexpectedFrame:
+    if expects == METHOD:
+        return UnexpectedFrame("expected method frame, got non method frame instead", blame=0)
+    if expects == HEADER:
+        return UnexpectedFrame(
+            "expected content header for class 60, got non content header frame instead", blame=BASIC_PUBLISH
+        )
+    return UnexpectedFrame("expected content body, got non content body frame instead", blame=BASIC_PUBLISH)
+
+
+def check_rare_properties(buf: bytearray, peek: Peek, user: User) -> None:
+    """Properties that few messages carry: the user-id must be the user's, the expiration a number."""
+    if peek.user_id_at != ABSENT:
+        user_id = shortstr_at(buf, peek.user_id_at)
+        if user_id != user.name and "impersonator" not in user.tags:
+            raise PreconditionFailed(
+                f"user_id property set to '{user_id}' but authenticated user was '{user.name}'",
+                blame=BASIC_PUBLISH,
+            )
+    if peek.expiration_at != ABSENT:
+        expiration = shortstr_at(buf, peek.expiration_at)
+        problem = expiration_problem(expiration)
+        if problem:
+            raise PreconditionFailed(f"invalid expiration '{expiration}': {problem}", blame=BASIC_PUBLISH)
+
+
+def shortstr_at(buf: bytearray, pos: int) -> str:
+    return cut(buf, pos + 1, pos + 1 + buf[pos]).decode("utf-8", "surrogateescape")
+
+
+def expiration_problem(expiration: str) -> str | None:
+    """What RabbitMQ says of an expiration that is no number of milliseconds; the empty one is none at all."""
+    match = re.match(r"-?[0-9]+", expiration)
+    if match is None:
+        return "no_integer" if expiration else None
+    rest = expiration[match.end() :]
+    if rest:
+        return f'{{leftover_string,"{rest}"}}'
+    number = int(match.group())
+    if number < 0:
+        return f"{{value_negative,{number}}}"
+    return f"{{value_too_large,{number}}}" if number > TTL_MS_MAX else None
+
+
+class ChannelConsumer(Consumer):
+    """A consumer on a channel: credit by count and size, its own and the channel's."""
+
+    __slots__ = ("channel", "prefetch_count", "prefetch_size", "prefix", "unacked", "unacked_bytes")
+
+    def __init__(
+        self,
+        channel: Channel,
+        queue: Queue,
+        tag: str,
+        no_ack: bool,
+        exclusive: bool,
+        no_local_of: int,
+        arguments: dict[str, object],
+    ) -> None:
+        super().__init__(queue, tag, no_ack, exclusive, no_local_of, arguments)
+        self.channel = channel
+        self.prefix = b"\x00\x3c\x00\x3c" + encode_shortstr(tag)
+        self.prefetch_count = channel.prefetch_count
+        self.prefetch_size = channel.prefetch_size
+        self.unacked = 0
+        self.unacked_bytes = 0
+
+    def can_take(self, size: int) -> bool:
+        channel = self.channel
+        if not channel.flow_active or not channel.link.has_room():
+            return False
+        if self.no_ack:
+            return True
+        if self.prefetch_count and self.unacked >= self.prefetch_count:
+            return False
+        if channel.shared_prefetch_count and channel.shared_unacked >= channel.shared_prefetch_count:
+            return False
+        # A window in octets never holds up a single message, however large (001, basic.qos).
+        if self.prefetch_size and self.unacked and self.unacked_bytes + size > self.prefetch_size:
+            return False
+        return not (
+            channel.shared_prefetch_size
+            and channel.shared_unacked
+            and channel.shared_unacked_bytes + size > channel.shared_prefetch_size
+        )
+
+    def deliver(self, entry: Entry) -> int:
+        channel = self.channel
+        link = channel.link
+        message = entry.message
+        channel.delivery_tag += 1
+        delivery_tag = channel.delivery_tag
+        link.out.put_delivery(
+            self.prefix,
+            delivery_tag,
+            entry.redelivered,
+            message.names,
+            channel.number,
+            message.content,
+            message.header_size,
+            link.frame_max,
+        )
+        if not link.dirty:
+            link.touch()
+        if not self.no_ack:
+            entry.delivery_tag = delivery_tag
+            channel.unacked[delivery_tag] = entry
+            self.unacked += 1
+            self.unacked_bytes += message.size
+            channel.shared_unacked += 1
+            channel.shared_unacked_bytes += message.size
+        return 0
+
+    def queue_deleted(self) -> None:
+        self.channel.consumers.pop(self.tag, None)
+        self.channel.connection.notify_cancel(self.channel, self.tag)

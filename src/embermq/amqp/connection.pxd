@@ -1,0 +1,37 @@
+cimport cython
+
+from embermq.amqp.channel cimport Channel
+from embermq.amqp.link cimport Link
+from embermq.wire.kernel cimport load_u16, load_u32, load_u64
+
+cdef class Connection(Link):
+    cdef public object broker
+    cdef public object shell
+    cdef public object limits
+    cdef public object peer_address
+    cdef public str name
+    cdef public int state
+    cdef public object user
+    cdef public object vhost
+    cdef public dict client_properties
+    cdef public dict capabilities
+    cdef public object mechanism
+    cdef public int channel_max
+    cdef public int heartbeat_s
+    cdef public Py_ssize_t frame_size_max
+    cdef public dict channels
+    cdef public list confirming_channels
+    cdef public set exclusive_queues
+    cdef public bint spec_qos
+    cdef Channel last_channel
+    cdef Py_ssize_t next_frame
+    cdef long long current_method
+    cdef int current_channel
+    cdef readonly unsigned long long received_bytes
+    cdef readonly unsigned long long sent_bytes
+    cdef public double connected_at
+
+    cpdef Py_ssize_t feed(self, bytearray buf, Py_ssize_t end) except -1
+    @cython.locals(stop=Py_ssize_t, number=cython.int, frame_type=cython.int, size=cython.longlong,
+                   method_id=cython.longlong, channel=Channel)
+    cdef Py_ssize_t feed_frames(self, bytearray buf, Py_ssize_t pos, Py_ssize_t end) except -1

@@ -1,0 +1,447 @@
+"""A connection: frames in, channels in between, frames out; and the one place where errors become closes.
+
+    HEADER -> START -> TUNE -> OPENING -> OPEN -> CLOSING -> CLOSED
+              (SECURE)
+
+`feed` takes the bytes that arrived and answers how many it used. It never waits: what it wants to say it
+puts into `out`, which the shell (net) sends at the end of the turn.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+from embermq.amqp.channel import Channel, unexpected
+from embermq.amqp.handlers import CHANNEL_HANDLERS, CONNECTION_HANDLERS
+from embermq.amqp.link import Link
+from embermq.amqp.on_connection import start_method
+from embermq.amqp.state import CLOSED, CLOSING, HEADER, OPEN, OPENING, START
+from embermq.broker.access import User
+from embermq.broker.broker import Broker
+from embermq.broker.queue import Queue
+from embermq.broker.turn import Turn
+from embermq.broker.vhost import VirtualHost
+from embermq.errors import (
+    AccessRefused,
+    AMQPError,
+    ChannelFault,
+    CommandInvalid,
+    FrameError,
+    InternalFault,
+    NotAllowed,
+    UnexpectedFrame,
+)
+from embermq.wire import methods
+from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
+from embermq.wire.kernel import load_u16, load_u32, load_u64
+
+log = logging.getLogger("embermq.connection")
+
+BASIC_PUBLISH = methods.BasicPublish.ID
+BASIC_ACK = methods.BasicAck.ID
+BASIC_ACK_BYTES = 13
+HEARTBEAT = 8
+# The header of 0-9-1, and those of 0-9 and 0-8, whose clients use what is common with it; the version we
+# answer each with in connection.start.
+ACCEPTED_HEADERS = {
+    PROTOCOL_HEADER: (0, 9),
+    b"AMQP\x01\x01\x00\x09": (0, 9),
+    b"AMQP\x01\x01\x08\x00": (8, 0),
+    b"AMQP\x01\x01\x09\x01": (8, 0),
+}
+FRAME_BYTES_MAX_BEFORE_TUNE = 8192
+METHOD_EXPECTED = 0
+REFUSAL_PAUSE_S = 1.0  # a stranger's mistake is answered slowly, so that guessing is slow too
+LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the socket is shut
+
+
+class Shell(Protocol):
+    """What a connection needs of the room that owns the socket."""
+
+    def send(self, data: bytes) -> None: ...
+
+    def close(self, after_s: float = 0.0) -> None:
+        """Send what is left, then shut the socket (after a pause)."""
+        ...
+
+    def heartbeat_negotiated(self, interval_s: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    frame_max: int = 131072
+    channel_max: int = 2047
+    heartbeat_s: int = 60
+    body_bytes_max: int = 134217728
+
+
+class Connection(Link):
+    __slots__ = (
+        "broker",
+        "capabilities",
+        "channel_max",
+        "channels",
+        "client_properties",
+        "confirming_channels",
+        "connected_at",
+        "current_channel",
+        "current_method",
+        "exclusive_queues",
+        "frame_size_max",
+        "heartbeat_s",
+        "last_channel",
+        "limits",
+        "mechanism",
+        "name",
+        "next_frame",
+        "peer_address",
+        "received_bytes",
+        "sent_bytes",
+        "shell",
+        "spec_qos",
+        "state",
+        "user",
+        "vhost",
+    )
+
+    def __init__(
+        self, broker: Broker, turn: Turn, shell: Shell, limits: Limits, number: int, peer_address: str, name: str
+    ) -> None:
+        super().__init__(turn, number, limits.frame_max)
+        self.broker = broker
+        self.shell = shell
+        self.limits = limits
+        self.peer_address = peer_address
+        self.name = name
+        self.state = HEADER
+        self.user: User | None = None
+        self.vhost: VirtualHost | None = None
+        self.client_properties: dict[str, object] = {}
+        self.capabilities: dict[str, object] = {}
+        self.mechanism: object = None
+        self.channel_max = limits.channel_max
+        self.heartbeat_s = 0
+        self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE - 8
+        self.channels: dict[int, Channel] = {}
+        self.confirming_channels: list[Channel] = []
+        self.exclusive_queues: set[Queue] = set()
+        self.spec_qos = False
+        self.last_channel: Channel | None = None
+        self.next_frame = 0
+        self.current_method = 0
+        self.current_channel = 0
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.connected_at = 0.0
+
+    # -- bytes in
+
+    def feed(self, buf: bytearray, end: int) -> int:
+        """Work through the whole frames in buf[:end]; how many bytes are done with."""
+        pos = 0
+        if self.state == HEADER:
+            pos = self.take_protocol_header(buf, end)
+            if self.state == HEADER:
+                return pos
+        while self.state != CLOSED:
+            try:
+                pos = self.feed_frames(buf, pos, end)
+                break
+            except AMQPError as error:
+                self.refuse(error)
+            except Exception as error:
+                log.exception("%s: a fault of ours, closing", self.name)
+                self.refuse(InternalFault(f"{type(error).__name__}"))
+            pos = self.next_frame
+        if self.state == CLOSED:
+            pos = end
+        self.received_bytes += pos
+        return pos
+
+    def feed_frames(self, buf: bytearray, pos: int, end: int) -> int:
+        while end - pos >= 8:
+            frame_type = buf[pos]
+            number = load_u16(buf, pos + 1)
+            size = load_u32(buf, pos + 3)
+            self.current_method = 0
+            self.current_channel = number
+            if size > self.frame_size_max:
+                self.next_frame = end
+                raise FrameError(
+                    f"type {frame_type}, all octets = <<>>: {{frame_too_large,{size},{self.frame_size_max - 8}}}"
+                )
+            stop = pos + 7 + size
+            if stop >= end:
+                break
+            if buf[stop] != 0xCE:
+                self.next_frame = end
+                raise FrameError(
+                    f"type {frame_type}, all octets = {octets(buf, pos + 7, stop)}: "
+                    f"{{invalid_frame_end_marker,{buf[stop]}}}"
+                )
+            self.next_frame = stop + 1
+            channel = self.last_channel
+            if channel is None or channel.number != number:
+                channel = self.channels.get(number)
+                self.last_channel = channel
+            if channel is None or channel.closing or self.state != OPEN:
+                self.on_control_frame(frame_type, number, buf, pos + 7, stop)
+                if self.state == CLOSED:
+                    return end
+                pos = self.next_frame
+            elif frame_type == 1:
+                if size < 4:
+                    raise FrameError(f"type 1, all octets = {octets(buf, pos + 7, stop)}: unknown_frame")
+                method_id = load_u32(buf, pos + 7)
+                self.current_method = method_id
+                if method_id == BASIC_PUBLISH:
+                    channel.on_publish(buf, pos + 11, stop)
+                elif method_id == BASIC_ACK and size == BASIC_ACK_BYTES:
+                    channel.on_ack(load_u64(buf, pos + 11), buf[pos + 19] & 1)
+                else:
+                    self.on_channel_method(channel, buf, pos + 7, stop)
+                pos = stop + 1
+            elif frame_type == 2:
+                pos = channel.on_header(buf, pos + 7, stop, end)
+            elif frame_type == 3:
+                channel.on_body(buf, pos + 7, stop)
+                pos = stop + 1
+            else:
+                self.on_control_frame(frame_type, number, buf, pos + 7, stop)
+                pos = stop + 1
+        return pos
+
+    def take_protocol_header(self, buf: bytearray, end: int) -> int:
+        """The first eight bytes; anything but AMQP we speak is told what we do speak, and shut."""
+        start = bytes(buf[: min(end, 8)])
+        if end < 8 and any(header.startswith(start) for header in ACCEPTED_HEADERS):
+            return 0
+        if start in ACCEPTED_HEADERS:
+            self.state = START
+            self.send(0, start_method(*ACCEPTED_HEADERS[start]))
+            return 8
+        log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start)
+        self.out.write(PROTOCOL_HEADER)
+        self.touch()
+        self.end()
+        return end
+
+    # -- frames that are not for an open channel
+
+    def on_control_frame(self, frame_type: int, number: int, buf: bytearray, pos: int, stop: int) -> None:
+        if frame_type == HEARTBEAT:
+            if number != 0 or stop != pos:
+                raise FrameError("a heartbeat is an empty frame on channel 0")
+            return
+        if frame_type not in (1, 2, 3):
+            raise FrameError(f"type {frame_type}, all octets = {octets(buf, pos, stop)}: unknown_frame")
+        if self.state == CLOSING:
+            self.on_frame_while_closing(frame_type, number, buf, pos, stop)
+            return
+        if frame_type != 1:
+            if self.state == OPEN and number in self.channels:
+                return  # the rest of a message on a channel that is being closed
+            if number == 0 or self.state != OPEN:
+                raise UnexpectedFrame(f"type {frame_type}, all octets = {octets(buf, pos, stop)}")
+            raise unexpected(METHOD_EXPECTED)
+        if stop - pos < 4:
+            raise FrameError(f"type 1, all octets = {octets(buf, pos, stop)}: unknown_frame")
+        self.current_method = load_u32(buf, pos)
+        if number == 0:
+            self.on_connection_method(buf, pos, stop)
+        elif self.state != OPEN:
+            self.current_method = 0
+            raise UnexpectedFrame(f"type 1, all octets = {octets(buf, pos, stop)}")
+        elif number in self.channels:
+            self.on_method_while_channel_closing(self.channels[number], buf, pos, stop)
+        else:
+            self.open_channel(number, buf, pos, stop)
+
+    def on_connection_method(self, buf: bytearray, pos: int, stop: int) -> None:
+        method = methods.decode_method(buf, pos, stop)
+        handler = CONNECTION_HANDLERS.get((self.state, method.ID))
+        if handler is None:
+            handler = CONNECTION_HANDLERS.get((None, method.ID))
+        if handler is None:
+            state = "running" if self.state == OPEN else "opening"
+            raise ChannelFault(f"unexpected method in connection state {state}")
+        handler(self, method)
+
+    def on_frame_while_closing(self, frame_type: int, number: int, buf: bytearray, pos: int, stop: int) -> None:
+        """Everything is discarded but the two methods that end the conversation."""
+        if frame_type != 1 or number != 0 or stop - pos < 4:
+            return
+        method_id = load_u32(buf, pos)
+        if method_id == methods.ConnectionClose.ID:
+            self.send(0, methods.ConnectionCloseOk())
+        elif method_id == methods.ConnectionCloseOk.ID:
+            self.end()
+
+    def on_method_while_channel_closing(self, channel: Channel, buf: bytearray, pos: int, stop: int) -> None:
+        method_id = load_u32(buf, pos)
+        if method_id == methods.ChannelCloseOk.ID:
+            self.forget_channel(channel)
+        elif method_id == methods.ChannelClose.ID:
+            channel.send(methods.ChannelCloseOk())
+
+    def open_channel(self, number: int, buf: bytearray, pos: int, stop: int) -> None:
+        method = methods.decode_method(buf, pos, stop)
+        if method.ID != methods.ChannelOpen.ID:
+            raise ChannelFault("expected 'channel.open'")
+        if self.channel_max and number > self.channel_max:
+            raise NotAllowed(
+                f"number of channels opened ({number}) has reached the negotiated channel_max ({self.channel_max})",
+                blame=0,
+            )
+        assert self.vhost is not None and self.user is not None
+        channel = Channel(self, number, self.vhost, self.user, self.limits.body_bytes_max)
+        self.channels[number] = channel
+        channel.send(methods.ChannelOpenOk())
+
+    def on_channel_method(self, channel: Channel, buf: bytearray, pos: int, stop: int) -> None:
+        if channel.expects != 0:
+            raise unexpected(channel.expects)
+        method = methods.decode_method(buf, pos, stop)
+        handler = CHANNEL_HANDLERS.get(method.ID)
+        if handler is None:
+            raise CommandInvalid("unimplemented method")
+        handler(channel, method)
+
+    # -- bytes out
+
+    def send(self, number: int, method: methods.Method) -> None:
+        self.out.write(method_frame(number, method))
+        self.touch()
+
+    def end_turn(self) -> None:
+        """Confirm what was published, then hand over all output in one piece."""
+        if self.confirming_channels:
+            channels, self.confirming_channels = self.confirming_channels, []
+            for channel in channels:
+                channel.put_confirms()
+        if self.out.size:
+            data = self.out.take()
+            self.sent_bytes += len(data)
+            self.shell.send(data)
+        if self.starved:
+            self.starved = False
+            self.wake_consumers()
+
+    def wake_consumers(self) -> None:
+        for channel in self.channels.values():
+            channel.credit_returned()
+
+    def pause(self) -> None:
+        """The peer does not read what we send; deliver no more for now."""
+        self.writable = False
+
+    def resume(self) -> None:
+        self.writable = True
+        self.wake_consumers()
+
+    def put_heartbeat(self) -> None:
+        self.out.write(HEARTBEAT_FRAME)
+        self.touch()
+
+    def notify_cancel(self, channel: Channel, tag: str) -> None:
+        """Tell a client that understands it that its consumer is no more."""
+        if self.capabilities.get("consumer_cancel_notify") and not channel.closing:
+            channel.send(methods.BasicCancel(tag, no_wait=True))
+
+    # -- errors and ends
+
+    def refuse(self, error: AMQPError) -> None:
+        """Turn an error into the close that it asks for."""
+        blame = self.current_method if error.blame is None else error.blame
+        channel = self.channels.get(self.current_channel)
+        if self.state < OPEN:
+            self.refuse_handshake(error, blame)
+        elif error.scope == "channel" and channel is not None and not channel.closing:
+            log.info("%s, channel %d: %s", self.name, channel.number, error)
+            channel.shut()
+            channel.send(methods.ChannelClose(error.reply_code, cropped(error.reply_text), blame >> 16, blame & 0xFFFF))
+        elif self.state == OPEN:
+            log.warning("%s: %s", self.name, error)
+            self.close(error, blame)
+        else:
+            self.end()
+
+    def refuse_handshake(self, error: AMQPError, blame: int) -> None:
+        """Before the connection is open there is little to say to a stranger, and no hurry to say it.
+
+        Only once the client has agreed on a tune, or announced that it understands a refused login, is it
+        told; any other error is a pause and a closed socket (002, 2.2.4 and 4.10.2).
+        """
+        log.warning("%s: %s", self.name, error)
+        tell = self.state == OPENING
+        if isinstance(error, AccessRefused):
+            tell = bool(self.capabilities.get("authentication_failure_close"))
+            blame = 0
+        if tell:
+            self.send(0, close_method(error, blame))
+            self.end()
+        else:
+            self.end(REFUSAL_PAUSE_S)
+
+    def close(self, error: AMQPError, blame: int = 0) -> None:
+        """Begin a hand-shaken close from our side."""
+        self.shut()
+        self.state = CLOSING
+        self.send(0, close_method(error, blame))
+        self.shell.close(after_s=LAST_WORDS_S)
+
+    def shut(self) -> None:
+        """Everything that lived by this connection ends: channels, consumers, exclusive queues."""
+        channels = list(self.channels.values())
+        self.channels.clear()
+        self.confirming_channels.clear()
+        self.last_channel = None
+        for channel in channels:
+            channel.shut()
+        queues = list(self.exclusive_queues)
+        self.exclusive_queues.clear()
+        for queue in queues:
+            queue.vhost.delete_queue(queue)
+
+    def end(self, after_s: float = 0.0) -> None:
+        """Nothing more will be said: send what is left and shut the socket."""
+        if self.state == CLOSED:
+            return
+        self.shut()
+        self.state = CLOSED
+        self.shell.close(after_s)
+
+    def lost(self) -> None:
+        """The socket is gone."""
+        self.shut()
+        self.state = CLOSED
+
+    def forget_channel(self, channel: Channel) -> None:
+        self.channels.pop(channel.number, None)
+        if self.last_channel is channel:
+            self.last_channel = None
+
+
+def close_method(error: AMQPError, blame: int) -> methods.ConnectionClose:
+    return methods.ConnectionClose(error.reply_code, cropped(error.reply_text), blame >> 16, blame & 0xFFFF)
+
+
+OCTETS_SHOWN_MAX = 32
+
+
+def octets(buf: bytearray, pos: int, stop: int) -> str:
+    """A payload in RabbitMQ's way of writing bytes, the beginning of it."""
+    shown = ",".join(str(byte) for byte in buf[pos : min(stop, pos + OCTETS_SHOWN_MAX)])
+    return f"<<{shown}>>"
+
+
+REPLY_TEXT_BYTES_MAX = 255
+
+
+def cropped(text: str) -> str:
+    """A reply text is a short string; what does not fit is cut."""
+    data = text.encode("utf-8", "surrogateescape")
+    return data[:REPLY_TEXT_BYTES_MAX].decode("utf-8", "ignore") if len(data) > REPLY_TEXT_BYTES_MAX else text
+

@@ -1,0 +1,13 @@
+from embermq.broker.turn cimport Turn
+from embermq.wire.kernel cimport Output
+
+cdef class Link:
+    cdef public Output out
+    cdef Turn turn
+    cdef public bint dirty
+    cdef public bint writable
+    cdef public bint starved
+    cdef public Py_ssize_t frame_max
+    cdef public long long number
+    cpdef int touch(self) except -1
+    cpdef bint has_room(self) except -1

@@ -1,0 +1,40 @@
+"""The outgoing side of a connection, as its channels see it: a buffer with a bound, sent once per turn."""
+
+from __future__ import annotations
+
+from embermq.broker.turn import Turn
+from embermq.wire.kernel import Output
+
+OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together for one connection in one turn
+
+
+class Link:
+    __slots__ = ("dirty", "frame_max", "number", "out", "starved", "turn", "writable")
+
+    def __init__(self, turn: Turn, number: int, frame_max: int) -> None:
+        self.turn = turn
+        self.number = number
+        self.frame_max = frame_max
+        self.out = Output()
+        self.dirty = False
+        self.writable = True  # the transport takes more; cleared while the peer does not keep up
+        self.starved = False  # a consumer was refused because this turn's share is used up
+
+    def touch(self) -> int:
+        """There is output: send it at the end of the turn."""
+        if not self.dirty:
+            self.dirty = True
+            self.turn.add_sink(self)
+        return 0
+
+    def has_room(self) -> bool:
+        """May another delivery be put together in this turn?"""
+        if not self.writable:
+            return False
+        if self.out.size >= OUTPUT_TURN_BYTES_MAX:
+            self.starved = True
+            return False
+        return True
+
+    def end_turn(self) -> None:
+        raise NotImplementedError

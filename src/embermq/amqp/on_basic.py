@@ -1,0 +1,146 @@
+"""Class basic, all but what happens per message: qos, consume, cancel, get, reject, nack, recover."""
+
+from __future__ import annotations
+
+from embermq.amqp.channel import Channel, ChannelConsumer
+from embermq.amqp.on_queue import queue_name
+from embermq.broker.arguments import type_name
+from embermq.broker.queue import Entry, Queue, describe
+from embermq.broker.vhost import generated_name
+from embermq.errors import AccessRefused, NotAllowed, PreconditionFailed
+from embermq.wire import methods
+
+
+def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
+    """RabbitMQ's meaning: `global` is the whole channel, otherwise each consumer to come."""
+    if method.global_ or channel.connection.spec_qos:
+        channel.shared_prefetch_count = method.prefetch_count
+        channel.shared_prefetch_size = method.prefetch_size
+        channel.credit_returned()
+    else:
+        channel.prefetch_count = method.prefetch_count
+        channel.prefetch_size = method.prefetch_size
+    channel.send(methods.BasicQosOk())
+
+
+def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
+    name = queue_name(channel, method.queue)
+    channel.user.require("read", channel.vhost.name, "queue", name)
+    queue: Queue = channel.vhost.queue_for(name, channel.connection)
+    tag = method.consumer_tag or generated_name("amq.ctag-")
+    if tag in channel.consumers:
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    if queue.has_exclusive_consumer or (method.exclusive and queue.consumers):
+        raise AccessRefused(f"{describe(queue)} in exclusive use")
+    check_consumer_arguments(queue, method.arguments)
+    consumer = ChannelConsumer(
+        channel,
+        queue,
+        tag,
+        method.no_ack,
+        method.exclusive,
+        channel.link.number if method.no_local else 0,
+        method.arguments,
+    )
+    channel.consumers[tag] = consumer
+    channel.last_queue = channel.last_queue or queue.name
+    if not method.no_wait:
+        channel.send(methods.BasicConsumeOk(tag))
+    queue.add_consumer(consumer)
+
+
+def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
+    priority = arguments.get("x-priority", 0)
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise PreconditionFailed(
+            f"invalid arg 'x-priority' for {describe(queue)}: \"expected integer, got {type_name(priority)}\""
+        )
+    failover = arguments.get("x-cancel-on-ha-failover", False)
+    if not isinstance(failover, bool):
+        raise PreconditionFailed(
+            f"invalid arg 'x-cancel-on-ha-failover' for {describe(queue)}: "
+            f"{{unacceptable_type,{type_name(failover)}}}"
+        )
+
+
+def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:
+    consumer = channel.consumers.pop(method.consumer_tag, None)
+    if consumer is not None:
+        consumer.queue.remove_consumer(consumer)
+    if not method.no_wait:
+        channel.send(methods.BasicCancelOk(method.consumer_tag))
+
+
+def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
+    name = queue_name(channel, method.queue)
+    channel.user.require("read", channel.vhost.name, "queue", name)
+    queue: Queue = channel.vhost.queue_for(name, channel.connection)
+    entry = queue.get()
+    if entry is None:
+        channel.send(methods.BasicGetEmpty())
+        return
+    message = entry.message
+    channel.delivery_tag += 1
+    channel.send(
+        methods.BasicGetOk(
+            channel.delivery_tag, entry.redelivered, message.exchange, message.routing_key, queue.ready_count
+        )
+    )
+    channel.link.out.put_content(channel.number, message.content, message.header_size, channel.link.frame_max)
+    if method.no_ack:
+        queue.settle(entry)
+    else:
+        entry.delivery_tag = channel.delivery_tag
+        channel.unacked[channel.delivery_tag] = entry
+
+
+def on_basic_ack(channel: Channel, method: methods.BasicAck) -> None:
+    channel.on_ack(method.delivery_tag, method.multiple)
+
+
+def on_basic_nack(channel: Channel, method: methods.BasicNack) -> None:
+    reject(channel, channel.take_unacked(method.delivery_tag, method.multiple), method.requeue)
+
+
+def on_basic_reject(channel: Channel, method: methods.BasicReject) -> None:
+    reject(channel, channel.take_unacked(method.delivery_tag, False), method.requeue)
+
+
+def reject(channel: Channel, entries: list[Entry], requeue: bool) -> None:
+    if channel.transaction is not None:
+        channel.transaction.rejects.append((entries, requeue))
+    elif requeue:
+        channel.requeue(entries)
+    else:
+        channel.discard(entries)
+
+
+def on_basic_recover(channel: Channel, method: methods.BasicRecover) -> None:
+    recover(channel, method.requeue)
+    channel.send(methods.BasicRecoverOk())
+
+
+def on_basic_recover_async(channel: Channel, method: methods.BasicRecoverAsync) -> None:
+    recover(channel, method.requeue)
+
+
+def recover(channel: Channel, requeue: bool) -> None:
+    """All that is unacknowledged goes back to its queue, or again to the consumer that had it."""
+    entries = list(channel.unacked.values())
+    channel.unacked.clear()
+    again: list[Entry] = []
+    if not requeue:
+        again = [entry for entry in entries if is_consuming(channel, entry)]
+        entries = [entry for entry in entries if not is_consuming(channel, entry)]
+    for entry in again:
+        consumer = entry.consumer
+        assert consumer is not None
+        channel.release(entry)
+        entry.redelivered = True
+        consumer.deliver(entry)
+    channel.requeue(entries)
+
+
+def is_consuming(channel: Channel, entry: Entry) -> bool:
+    """Is the consumer that got this message still there?"""
+    return entry.consumer is not None and channel.consumers.get(entry.consumer.tag) is entry.consumer

@@ -1,0 +1,141 @@
+"""Class connection: start, secure, tune, open, close."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from typing import TYPE_CHECKING
+
+from embermq import __version__
+from embermq.amqp.sasl import MECHANISMS, Challenge, Credentials
+from embermq.amqp.state import OPEN, OPENING, SECURE, TUNE
+from embermq.errors import AccessRefused, CommandInvalid, NotAllowed
+from embermq.wire import methods
+from embermq.wire.constants import FRAME_MIN_SIZE
+
+if TYPE_CHECKING:
+    from embermq.amqp.connection import Connection
+
+log = logging.getLogger("embermq.connection")
+
+# Only what really works: clients choose their behaviour by it.
+CAPABILITIES: dict[str, object] = {
+    "publisher_confirms": True,
+    "exchange_exchange_bindings": True,
+    "basic.nack": True,
+    "consumer_cancel_notify": True,
+    "connection.blocked": True,
+    "authentication_failure_close": True,
+    "per_consumer_qos": True,
+}
+SERVER_PROPERTIES: dict[str, object] = {
+    "product": "EmberMQ",
+    "version": __version__,
+    "platform": f"Python {platform.python_version()}",
+    "copyright": "The EmberMQ authors",
+    "information": "Licensed under the Apache License 2.0",
+    "capabilities": CAPABILITIES,
+}
+VERSION_0_8 = 8
+
+
+def start_method(major: int, minor: int) -> methods.ConnectionStart:
+    properties = SERVER_PROPERTIES
+    if major == VERSION_0_8:  # tables of 0-8 know no booleans, so no capabilities
+        properties = {name: value for name, value in properties.items() if name != "capabilities"}
+    return methods.ConnectionStart(
+        version_major=major,
+        version_minor=minor,
+        server_properties=properties,
+        mechanisms=" ".join(MECHANISMS).encode(),
+        locales=b"en_US",
+    )
+
+
+def on_connection_start_ok(connection: Connection, method: methods.ConnectionStartOk) -> None:
+    connection.client_properties = method.client_properties
+    capabilities = method.client_properties.get("capabilities")
+    connection.capabilities = capabilities if isinstance(capabilities, dict) else {}
+    # kombu takes any broker that is not "RabbitMQ" at the specification's word, where qos with global=false
+    # is for the whole channel; so that is what its library gets (docs/decisions/0004-kombu-qos.md).
+    connection.spec_qos = method.client_properties.get("product") == "py-amqp"
+    if method.mechanism not in MECHANISMS:
+        raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
+    connection.mechanism = method.mechanism
+    authenticate(connection, method.response)
+
+
+def on_connection_secure_ok(connection: Connection, method: methods.ConnectionSecureOk) -> None:
+    if not method.response:
+        raise login_refused(connection)
+    authenticate(connection, method.response)
+
+
+def authenticate(connection: Connection, response: bytes) -> None:
+    answer = MECHANISMS[str(connection.mechanism)](response)
+    if isinstance(answer, Challenge):
+        connection.state = SECURE
+        connection.send(0, methods.ConnectionSecure(answer.data))
+        return
+    assert isinstance(answer, Credentials)
+    user = connection.broker.authenticate(answer.user, answer.password, connection.peer_address)
+    if user is None:
+        log.warning("%s: login refused for user %r", connection.name, answer.user)
+        raise login_refused(connection)
+    connection.user = user
+    connection.state = TUNE
+    limits = connection.limits
+    connection.send(0, methods.ConnectionTune(limits.channel_max, limits.frame_max, limits.heartbeat_s))
+
+
+def login_refused(connection: Connection) -> AccessRefused:
+    return AccessRefused(
+        f"Login was refused using authentication mechanism {connection.mechanism}. "
+        "For details see the broker logfile.",
+        scope="connection",
+    )
+
+
+def on_connection_tune_ok(connection: Connection, method: methods.ConnectionTuneOk) -> None:
+    limits = connection.limits
+    connection.channel_max = negotiated("channel_max", method.channel_max, 1, limits.channel_max)
+    connection.frame_max = negotiated("frame_max", method.frame_max, FRAME_MIN_SIZE, limits.frame_max)
+    connection.frame_size_max = connection.frame_max - 8
+    connection.heartbeat_s = method.heartbeat
+    connection.shell.heartbeat_negotiated(method.heartbeat)
+    connection.state = OPENING
+
+
+def negotiated(name: str, wanted: int, minimum: int, maximum: int) -> int:
+    """The client's choice within ours; 0 is no choice, so ours stands."""
+    if wanted == 0:
+        return maximum
+    if wanted < minimum:
+        raise NotAllowed(f"negotiated {name} = {wanted} is lower than the minimum allowed value ({minimum})")
+    if wanted > maximum:
+        raise NotAllowed(f"negotiated {name} = {wanted} is higher than the maximum allowed value ({maximum})")
+    return wanted
+
+
+def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -> None:
+    user = connection.user
+    assert user is not None
+    vhost = connection.broker.vhosts.get(method.virtual_host)
+    if vhost is None:
+        raise NotAllowed(f"vhost {method.virtual_host} not found")
+    if method.virtual_host not in user.permissions:
+        raise NotAllowed(f"access to vhost '{method.virtual_host}' refused for user '{user.name}'")
+    connection.vhost = vhost
+    connection.state = OPEN
+    connection.send(0, methods.ConnectionOpenOk())
+    log.info("%s: user %r in vhost %r", connection.name, user.name, vhost.name)
+
+
+def on_connection_close(connection: Connection, method: methods.ConnectionClose) -> None:
+    connection.send(0, methods.ConnectionCloseOk())
+    connection.end()
+
+
+def on_connection_update_secret(connection: Connection, method: methods.ConnectionUpdateSecret) -> None:
+    """For mechanisms whose credentials expire; passwords do not, so the old ones simply stay."""
+    connection.send(0, methods.ConnectionUpdateSecretOk())

@@ -1,0 +1,105 @@
+"""Class queue: declare, bind, unbind, purge, delete."""
+
+from __future__ import annotations
+
+from embermq.amqp.channel import Channel
+from embermq.amqp.on_exchange import clean, refuse_default
+from embermq.broker.queue import Queue, describe
+from embermq.broker.vhost import require_access
+from embermq.errors import NotFound, PreconditionFailed
+from embermq.wire import methods
+
+
+def queue_name(channel: Channel, name: str) -> str:
+    """The name given, or that of the queue declared last on this channel."""
+    if name:
+        return clean(name)
+    if not channel.last_queue:
+        raise NotFound("no previously declared queue")
+    return channel.last_queue
+
+
+def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
+    vhost, connection = channel.vhost, channel.connection
+    name = clean(method.queue)
+    if method.passive:
+        queue: Queue = vhost.queue_for(name, connection)
+    else:
+        if name:
+            channel.user.require("configure", vhost.name, "queue", name)
+        dead_letters = method.arguments.get("x-dead-letter-exchange")
+        if isinstance(dead_letters, str):
+            channel.user.require("read", vhost.name, "queue", name)
+            channel.user.require("write", vhost.name, "exchange", dead_letters)
+        queue = vhost.declare_queue(
+            name,
+            owner=connection,
+            durable=method.durable,
+            exclusive=method.exclusive,
+            auto_delete=method.auto_delete,
+            arguments=method.arguments,
+        )
+        if queue.owner is connection:
+            connection.exclusive_queues.add(queue)
+    channel.last_queue = queue.name
+    if not method.no_wait:
+        channel.send(methods.QueueDeclareOk(queue.name, queue.ready_count, len(queue.consumers)))
+
+
+def on_queue_bind(channel: Channel, method: methods.QueueBind) -> None:
+    vhost = channel.vhost
+    name = queue_name(channel, method.queue)
+    refuse_default(method.exchange)
+    channel.user.require("write", vhost.name, "queue", name)
+    channel.user.require("read", vhost.name, "exchange", method.exchange)
+    exchange = vhost.exchange(method.exchange)
+    queue = vhost.queue_for(name, channel.connection)
+    vhost.bind(exchange, queue, routing_key(channel, method), method.arguments)
+    if not method.no_wait:
+        channel.send(methods.QueueBindOk())
+
+
+def routing_key(channel: Channel, method: methods.QueueBind | methods.QueueUnbind) -> str:
+    """Neither queue nor key given: the last queue's name is the key too (001, queue.bind)."""
+    if not method.queue and not method.routing_key:
+        return channel.last_queue
+    return method.routing_key
+
+
+def on_queue_unbind(channel: Channel, method: methods.QueueUnbind) -> None:
+    vhost = channel.vhost
+    name = queue_name(channel, method.queue)
+    refuse_default(method.exchange)
+    channel.user.require("write", vhost.name, "queue", name)
+    channel.user.require("read", vhost.name, "exchange", method.exchange)
+    exchange, queue = vhost.exchanges.get(method.exchange), vhost.queues.get(name)
+    if exchange is not None and queue is not None:
+        require_access(queue, channel.connection)
+        vhost.unbind(exchange, queue, routing_key(channel, method), method.arguments)
+    channel.send(methods.QueueUnbindOk())
+
+
+def on_queue_purge(channel: Channel, method: methods.QueuePurge) -> None:
+    name = queue_name(channel, method.queue)
+    channel.user.require("read", channel.vhost.name, "queue", name)
+    count = channel.vhost.queue_for(name, channel.connection).purge()
+    if not method.no_wait:
+        channel.send(methods.QueuePurgeOk(count))
+
+
+def on_queue_delete(channel: Channel, method: methods.QueueDelete) -> None:
+    """A missing queue is no error (RabbitMQ since 3.2): it is gone, as was asked."""
+    name = queue_name(channel, method.queue)
+    channel.user.require("configure", channel.vhost.name, "queue", name)
+    count = 0
+    queue = channel.vhost.queues.get(name)
+    if queue is not None:
+        require_access(queue, channel.connection)
+        if method.if_unused and queue.consumers:
+            raise PreconditionFailed(f"{describe(queue)} in use")
+        if method.if_empty and queue.ready_count:
+            raise PreconditionFailed(f"{describe(queue)} not empty")
+        count = channel.vhost.delete_queue(queue)
+        channel.connection.exclusive_queues.discard(queue)
+    if not method.no_wait:
+        channel.send(methods.QueueDeleteOk(count))

@@ -1,0 +1,5 @@
+"""The states of a connection, in the order in which it passes through them."""
+
+from __future__ import annotations
+
+HEADER, START, SECURE, TUNE, OPENING, OPEN, CLOSING, CLOSED = range(8)

@@ -1,0 +1,21 @@
+"""What a channel in tx mode holds back until commit: publishes, and what was acknowledged or rejected."""
+
+from __future__ import annotations
+
+from embermq.broker.exchange import Route
+from embermq.broker.message import Message
+from embermq.broker.queue import Entry
+
+
+class Transaction:
+    def __init__(self) -> None:
+        self.publishes: list[tuple[Message, Route, int]] = []
+        self.acks: list[Entry] = []
+        self.rejects: list[tuple[list[Entry], bool]] = []  # entries, requeue
+
+    def held_entries(self) -> list[Entry]:
+        """Every delivery that this transaction would settle; a rollback leaves them unacknowledged."""
+        entries = list(self.acks)
+        for rejected, _ in self.rejects:
+            entries.extend(rejected)
+        return entries

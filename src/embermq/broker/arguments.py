@@ -1,0 +1,152 @@
+"""Arguments of declarations: which are known, what they must look like, and how two declarations compare.
+
+Texts are RabbitMQ's, including its Erlang-flavoured reasons: people search for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from embermq.errors import PreconditionFailed
+from embermq.wire.table import Timestamp
+
+INT32_MAX = 2**31 - 1
+TTL_MS_MAX = 315_360_000_000  # ten years, RabbitMQ's limit
+
+Check = Callable[[object], "str | None"]
+
+
+def type_name(value: object) -> str:
+    """RabbitMQ's word for the type of a field value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, Timestamp):
+        return "timestamp"
+    if isinstance(value, int):
+        return "signedint" if -INT32_MAX - 1 <= value <= INT32_MAX else "long"
+    if value is None:
+        return "void"
+    names: dict[type, str] = {
+        str: "longstr", float: "double", dict: "table", list: "array", bytes: "binary", Decimal: "decimal"
+    }
+    return names.get(type(value), type(value).__name__)
+
+
+def shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def integer(minimum: int = 0, maximum: int | None = None, too_large: str = "value_too_large") -> Check:
+    def check(value: object) -> str | None:
+        if isinstance(value, bool) or isinstance(value, Timestamp) or not isinstance(value, int):
+            return f'"expected integer, got {type_name(value)}"'
+        if value < 0:
+            return f"{{value_negative,{value}}}"
+        if value < minimum:
+            return f"{{value_zero,{value}}}"
+        if maximum is not None and value > maximum:
+            return f"{{{too_large},{value}}}"
+        return None
+
+    return check
+
+
+def text(reason: str | None = None, allowed: tuple[str, ...] = ()) -> Check:
+    def check(value: object) -> str | None:
+        if not isinstance(value, str):
+            return f"{{unacceptable_type,{type_name(value)}}}"
+        if allowed and value not in allowed:
+            return reason.format(value) if reason else f"{{invalid_value,{value}}}"
+        return None
+
+    return check
+
+
+def boolean(value: object) -> str | None:
+    return None if isinstance(value, bool) else f"{{unacceptable_type,{type_name(value)}}}"
+
+
+def queue_version(value: object) -> str | None:
+    problem = integer()(value)
+    if problem is None and value not in (1, 2):
+        return f"\"unsupported queue version '{value}'\""
+    return problem
+
+
+QUEUE_ARGUMENTS: dict[str, Check] = {
+    "x-message-ttl": integer(maximum=TTL_MS_MAX),
+    "x-expires": integer(minimum=1, maximum=TTL_MS_MAX),
+    "x-max-length": integer(),
+    "x-max-length-bytes": integer(),
+    "x-max-priority": integer(maximum=255, too_large="max_value_exceeded"),
+    "x-overflow": text("invalid_overflow", ("drop-head", "reject-publish", "reject-publish-dlx")),
+    "x-dead-letter-exchange": text(),
+    "x-dead-letter-routing-key": text(),
+    "x-queue-type": text("\"unsupported queue type '{}'\"", ("classic", "quorum")),
+    "x-queue-mode": text("\"unsupported queue mode '{}'\"", ("default", "lazy")),
+    "x-queue-version": queue_version,
+    "x-single-active-consumer": boolean,
+    "x-queue-master-locator": text("invalid_locator", ("min-masters", "client-local", "random")),
+}
+
+# An equal declaration must repeat these; other arguments may come and go.
+COMPARED_QUEUE_ARGUMENTS = tuple(name for name in QUEUE_ARGUMENTS if name != "x-queue-type")
+COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange",)
+
+
+def check_queue_arguments(what: str, arguments: Mapping[str, object], durable: bool, exclusive: bool, auto_delete: bool) -> None:
+    """`what` is how the text names the queue: "queue 'orders' in vhost '/'"."""
+    if "x-dead-letter-exchange" in arguments and not isinstance(arguments["x-dead-letter-exchange"], str):
+        found = type_name(arguments["x-dead-letter-exchange"])
+        raise PreconditionFailed(f"invalid type '{found}' for arg 'x-dead-letter-exchange' in {what}")
+    for name, value in arguments.items():
+        check = QUEUE_ARGUMENTS.get(name)
+        problem = check(value) if check is not None else None
+        if problem is not None:
+            raise PreconditionFailed(f"invalid arg '{name}' for {what}: {problem}")
+    if "x-dead-letter-routing-key" in arguments and "x-dead-letter-exchange" not in arguments:
+        raise PreconditionFailed(
+            f"invalid arg 'x-dead-letter-routing-key' for {what}: routing_key_but_no_dlx_defined"
+        )
+    if arguments.get("x-queue-type") == "quorum":
+        refused = [("non-durable", not durable), ("exclusive-owner", exclusive), ("auto-delete", auto_delete)]
+        for quality, present in refused:
+            if present:
+                raise PreconditionFailed(f"invalid property '{quality}' for {what}")
+
+
+def check_exchange_arguments(what: str, arguments: Mapping[str, object]) -> None:
+    alternate = arguments.get("alternate-exchange", "")
+    if not isinstance(alternate, str):
+        raise PreconditionFailed(f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {what}")
+
+
+def require_equal(what: str, name: str, received: object, current: object) -> None:
+    """One attribute of a declaration against the thing that exists."""
+    if received != current:
+        raise PreconditionFailed(
+            f"inequivalent arg '{name}' for {what}: received '{shown(received)}' but current is '{shown(current)}'"
+        )
+
+
+def require_equal_arguments(
+    what: str, names: tuple[str, ...], received: Mapping[str, object], current: Mapping[str, object]
+) -> None:
+    for name in names:
+        if received.get(name) == current.get(name) and (name in received) == (name in current):
+            continue
+        if name in received and name in current:
+            require_equal(what, name, received[name], current[name])
+        raise PreconditionFailed(
+            f"inequivalent arg '{name}' for {what}: received {described(name, received)} "
+            f"but current is {described(name, current)}"
+        )
+
+
+def described(name: str, arguments: Mapping[str, object]) -> str:
+    if name not in arguments:
+        return "none"
+    return f"the value '{shown(arguments[name])}' of type '{type_name(arguments[name])}'"

@@ -1,0 +1,20 @@
+cdef class Exchange:
+    cdef public str name
+    cdef public str type
+    cdef public object vhost
+    cdef public bint durable
+    cdef public bint auto_delete
+    cdef public bint internal
+    cdef public dict arguments
+    cdef public long version
+    cdef public dict bindings
+    cdef public object matcher
+    cdef public dict routes
+    cdef public dict sources
+
+cdef class Route:
+    cdef readonly bytes names
+    cdef readonly Exchange exchange
+    cdef readonly long version
+    cdef readonly tuple queues
+    cdef readonly bint by_headers

@@ -1,0 +1,238 @@
+"""Exchanges, bindings, and the routes that they add up to.
+
+A `Route` is the answer for one exchange and routing key: the queues, worked out once and kept. It is valid
+while `route.version == route.exchange.version`; every change of bindings raises the version of the exchange
+and of all exchanges that lead to it. Where a headers exchange is on the way the answer depends on each
+message (`by_headers`) and is worked out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from embermq.broker.headers import HeadersPattern
+from embermq.broker.queue import Queue
+from embermq.broker.topic import TopicTrie
+
+if TYPE_CHECKING:
+    from embermq.broker.vhost import VirtualHost
+
+ROUTES_MAX = 16384  # kept answers per exchange
+NO_HEADERS: Mapping[str, object] = {}
+
+
+class Binding:
+    """Source exchange, destination (queue or exchange), key and arguments; equal ones are one binding."""
+
+    __slots__ = ("arguments", "destination", "pattern", "routing_key", "source")
+
+    def __init__(
+        self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
+    ) -> None:
+        self.source = source
+        self.destination = destination
+        self.routing_key = routing_key
+        self.arguments = arguments
+        self.pattern = HeadersPattern(arguments) if source.type == "headers" else None
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        return (self.destination, self.routing_key, frozen(self.arguments))
+
+    @property
+    def durable(self) -> bool:
+        return self.source.durable and self.destination.durable
+
+
+def frozen(value: object) -> object:
+    """A table as something hashable."""
+    if isinstance(value, dict):
+        return tuple(sorted((name, frozen(item)) for name, item in value.items()))
+    if isinstance(value, list):
+        return tuple(frozen(item) for item in value)
+    return (type(value).__name__, value)
+
+
+class Matcher(Protocol):
+    def add(self, binding: Binding) -> None: ...
+
+    def remove(self, binding: Binding) -> None: ...
+
+    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]: ...
+
+
+class DirectMatcher:
+    def __init__(self) -> None:
+        self.by_key: dict[str, list[Binding]] = {}
+
+    def add(self, binding: Binding) -> None:
+        self.by_key.setdefault(binding.routing_key, []).append(binding)
+
+    def remove(self, binding: Binding) -> None:
+        bindings = self.by_key[binding.routing_key]
+        bindings.remove(binding)
+        if not bindings:
+            del self.by_key[binding.routing_key]
+
+    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]:
+        return [binding.destination for binding in self.by_key.get(routing_key, ())]
+
+
+class FanoutMatcher:
+    def __init__(self) -> None:
+        self.bindings: dict[Binding, None] = {}
+
+    def add(self, binding: Binding) -> None:
+        self.bindings[binding] = None
+
+    def remove(self, binding: Binding) -> None:
+        del self.bindings[binding]
+
+    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]:
+        return [binding.destination for binding in self.bindings]
+
+
+class TopicMatcher:
+    def __init__(self) -> None:
+        self.trie: TopicTrie[Queue | Exchange] = TopicTrie()
+
+    def add(self, binding: Binding) -> None:
+        self.trie.add(binding.routing_key, binding.destination)
+
+    def remove(self, binding: Binding) -> None:
+        self.trie.remove(binding.routing_key, binding.destination)
+
+    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]:
+        return self.trie.match(routing_key)
+
+
+class HeadersMatcher(FanoutMatcher):
+    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]:
+        return [b.destination for b in self.bindings if b.pattern is not None and b.pattern.matches(headers)]
+
+
+MATCHERS: dict[str, Callable[[], Matcher]] = {
+    "direct": DirectMatcher,
+    "fanout": FanoutMatcher,
+    "topic": TopicMatcher,
+    "headers": HeadersMatcher,
+}
+
+
+class Exchange:
+    __slots__ = (
+        "arguments",
+        "auto_delete",
+        "bindings",
+        "durable",
+        "internal",
+        "matcher",
+        "name",
+        "routes",
+        "sources",
+        "type",
+        "version",
+        "vhost",
+    )
+
+    def __init__(
+        self,
+        vhost: VirtualHost,
+        name: str,
+        type: str,
+        *,
+        durable: bool = False,
+        auto_delete: bool = False,
+        internal: bool = False,
+        arguments: dict[str, object] | None = None,
+    ) -> None:
+        self.vhost = vhost
+        self.name = name
+        self.type = type
+        self.durable = durable
+        self.auto_delete = auto_delete
+        self.internal = internal
+        self.arguments = arguments or {}
+        self.matcher: Matcher = MATCHERS[type]()
+        self.bindings: dict[tuple[object, ...], Binding] = {}
+        self.routes: dict[str, Route] = {}
+        self.sources: dict[Exchange, int] = {}  # exchanges bound to lead here, with the number of bindings
+        self.version = 0
+
+    def add_binding(self, binding: Binding) -> bool:
+        """True when it is new."""
+        if binding.identity in self.bindings:
+            return False
+        self.bindings[binding.identity] = binding
+        self.matcher.add(binding)
+        destination = binding.destination
+        if isinstance(destination, Exchange):
+            destination.sources[self] = destination.sources.get(self, 0) + 1
+        self.changed()
+        return True
+
+    def remove_binding(self, binding: Binding) -> bool:
+        """True when there was such a one."""
+        found = self.bindings.pop(binding.identity, None)
+        if found is None:
+            return False
+        self.matcher.remove(found)
+        destination = found.destination
+        if isinstance(destination, Exchange):
+            destination.sources[self] -= 1
+            if not destination.sources[self]:
+                del destination.sources[self]
+        self.changed()
+        return True
+
+    def changed(self) -> None:
+        """Bindings are not what they were: forget the routes here and wherever a message may come from."""
+        stale: list[Exchange] = [self]
+        for exchange in stale:  # grows while we walk: everything upstream, each once
+            exchange.version += 1
+            exchange.routes.clear()
+            stale.extend(source for source in exchange.sources if source not in stale)
+
+    def route(self, names: bytes, routing_key: str) -> Route:
+        """The kept answer for a key, or a new one."""
+        route = self.routes.get(routing_key)
+        if route is None:
+            if len(self.routes) >= ROUTES_MAX:
+                self.routes.clear()
+            queues, by_headers = self.resolve(routing_key, NO_HEADERS)
+            route = self.routes[routing_key] = Route(names, self, () if by_headers else queues, by_headers)
+        return route
+
+    def resolve(self, routing_key: str, headers: Mapping[str, object]) -> tuple[tuple[Queue, ...], bool]:
+        """Follow the bindings from here: the queues, each once, and whether headers were asked about."""
+        if not self.name:  # the default exchange: every queue is bound by its name
+            queue = self.vhost.queues.get(routing_key)
+            return ((queue,) if queue is not None else (), False)
+        queues: dict[Queue, None] = {}
+        by_headers = False
+        exchanges: list[Exchange] = [self]
+        for exchange in exchanges:  # grows while we walk; cycles end because each comes once
+            by_headers = by_headers or exchange.type == "headers"
+            for destination in exchange.matcher.match(routing_key, headers):
+                if isinstance(destination, Queue):
+                    queues[destination] = None
+                elif destination not in exchanges:
+                    exchanges.append(destination)
+        return tuple(queues), by_headers
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.name!r} {self.type}>"
+
+
+class Route:
+    __slots__ = ("by_headers", "exchange", "names", "queues", "version")
+
+    def __init__(
+        self, names: bytes, exchange: Exchange, queues: tuple[Queue, ...], by_headers: bool = False
+    ) -> None:
+        self.names = names
+        self.exchange = exchange
+        self.version = exchange.version
+        self.queues = queues
+        self.by_headers = by_headers

@@ -1,0 +1,13 @@
+cimport cython
+
+@cython.final
+@cython.freelist(512)
+@cython.no_gc
+cdef class Message:
+    cdef readonly bytes names
+    cdef readonly bytes content
+    cdef readonly Py_ssize_t header_size
+    cdef readonly Py_ssize_t size
+    cdef readonly bint persistent
+    cdef readonly int priority
+    cdef readonly long long publisher

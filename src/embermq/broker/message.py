@@ -1,0 +1,45 @@
+"""A message as it arrived: the bytes of its header and body, and the few facts that the broker works with.
+
+    names    | exchange (short string) | routing key (short string)            as in basic.publish
+    content  | class weight body-size flags properties | body                  header_size | the rest
+
+Both are sent again as they are; nothing is decoded unless somebody asks.
+"""
+
+from __future__ import annotations
+
+from embermq.wire.properties import Properties
+
+# Where the property flags stand in a content header: behind class (2), weight (2) and body size (8).
+FLAGS_AT = 12
+
+
+class Message:
+    __slots__ = ("content", "header_size", "names", "persistent", "priority", "publisher", "size")
+
+    def __init__(
+        self, names: bytes, content: bytes, header_size: int, persistent: bool, priority: int, publisher: int
+    ) -> None:
+        self.names = names
+        self.content = content
+        self.header_size = header_size
+        self.size = len(content)
+        self.persistent = persistent
+        self.priority = priority
+        self.publisher = publisher  # number of the publishing connection, for no-local
+
+    @property
+    def exchange(self) -> str:
+        return self.names[1 : 1 + self.names[0]].decode("utf-8", "surrogateescape")
+
+    @property
+    def routing_key(self) -> str:
+        return self.names[2 + self.names[0] :].decode("utf-8", "surrogateescape")
+
+    @property
+    def body(self) -> bytes:
+        return self.content[self.header_size :]
+
+    @property
+    def properties(self) -> Properties:
+        return Properties.decode(self.content, FLAGS_AT, self.header_size)

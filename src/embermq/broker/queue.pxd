@@ -1,0 +1,63 @@
+cimport cython
+
+from embermq.broker.message cimport Message
+from embermq.broker.ring cimport Ring
+from embermq.broker.turn cimport Turn
+
+cdef class Queue
+
+@cython.final
+@cython.freelist(512)
+@cython.no_gc
+cdef class Entry:
+    cdef readonly Message message
+    cdef readonly Queue queue
+    cdef public unsigned long long sequence
+    cdef public bint redelivered
+    cdef public Consumer consumer
+    cdef public unsigned long long delivery_tag
+
+cdef class Consumer:
+    cdef public Queue queue
+    cdef public str tag
+    cdef public bint no_ack
+    cdef public bint exclusive
+    cdef public long long no_local_of
+    cdef public dict arguments
+    cpdef bint can_take(self, Py_ssize_t size) except -1
+    cpdef int deliver(self, Entry entry) except -1
+
+cdef class Queue:
+    cdef public str name
+    cdef public object vhost
+    cdef public bint durable
+    cdef public bint auto_delete
+    cdef public object owner
+    cdef public dict arguments
+    cdef public bint dirty
+    cdef public bint deleted
+    cdef public bint had_consumer
+    cdef public list consumers
+    cdef Py_ssize_t next_consumer
+    cdef bint selective
+    cdef Turn turn
+    cdef Ring low
+    cdef Ring high
+    cdef readonly Py_ssize_t ready_count
+    cdef readonly Py_ssize_t ready_bytes
+    cdef readonly Py_ssize_t unacked_count
+    cdef unsigned long long next_sequence
+    cdef readonly unsigned long long published_count
+    cdef readonly unsigned long long delivered_count
+    cdef readonly unsigned long long acked_count
+    cdef readonly unsigned long long redelivered_count
+    cpdef int append(self, Message message) except -1
+    cpdef int mark(self) except -1
+    cpdef Entry head(self)
+    cdef Entry take_head(self)
+    cdef Consumer pick(self, Py_ssize_t size)
+    cdef int hand_over(self, Entry entry, Consumer consumer) except -1
+    cpdef bint drain(self) except -1
+    cpdef Entry get(self)
+    cpdef int settle(self, Entry entry) except -1
+    cpdef bint has_ready_consumer(self, Message message) except -1

@@ -1,0 +1,344 @@
+"""A queue: messages waiting in order, consumers that take turns.
+
+Invariants:
+- Every message has a sequence number; within a priority level the ready entries stand in sequence order, so
+  that a message given back returns to its original place.
+- An entry is either ready (in a ring) or out with a consumer (counted in `unacked_count`), never both.
+- Publishing only appends and marks; messages leave in `drain`, at the end of the turn.
+
+The specification's two priority levels (0-4 and 5-9) exist on every queue: `low` and `high`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from embermq.broker.message import Message
+from embermq.broker.ring import Ring
+from embermq.broker.turn import Turn
+
+if TYPE_CHECKING:
+    from embermq.broker.vhost import VirtualHost
+
+DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
+DELIVERY_OVERHEAD_BYTES = 64  # frames and names around a message, roughly
+HIGH_PRIORITY_MIN = 5  # 5-9 is the higher of the two levels that AMQP asks for
+NOBODY = 0
+
+_by_sequence = attrgetter("sequence")
+
+
+class Entry:
+    """One message's place in one queue."""
+
+    __slots__ = ("consumer", "delivery_tag", "message", "queue", "redelivered", "sequence")
+
+    def __init__(self, message: Message, queue: Queue, sequence: int) -> None:
+        self.message = message
+        self.queue = queue
+        self.sequence = sequence
+        self.redelivered = False
+        self.consumer: Consumer | None = None
+        self.delivery_tag = 0
+
+
+class Consumer:
+    """Somebody who takes messages from a queue; what that means is the business of a higher room."""
+
+    __slots__ = ("arguments", "exclusive", "no_ack", "no_local_of", "queue", "tag")
+
+    def __init__(
+        self, queue: Queue, tag: str, no_ack: bool, exclusive: bool, no_local_of: int, arguments: dict[str, object]
+    ) -> None:
+        self.queue = queue
+        self.tag = tag
+        self.no_ack = no_ack
+        self.exclusive = exclusive
+        self.no_local_of = no_local_of  # messages published by this connection are not for us; 0 = all are
+        self.arguments = arguments
+
+    def can_take(self, size: int) -> bool:
+        """Is there credit for a message of this size now?"""
+        raise NotImplementedError
+
+    def deliver(self, entry: Entry) -> int:
+        raise NotImplementedError
+
+    def queue_deleted(self) -> None:
+        """The queue is gone; the consumer with it."""
+        raise NotImplementedError
+
+
+class Queue:
+    __slots__ = (
+        "acked_count",
+        "arguments",
+        "auto_delete",
+        "consumers",
+        "deleted",
+        "delivered_count",
+        "dirty",
+        "durable",
+        "had_consumer",
+        "high",
+        "low",
+        "name",
+        "next_consumer",
+        "next_sequence",
+        "owner",
+        "published_count",
+        "ready_bytes",
+        "ready_count",
+        "redelivered_count",
+        "selective",
+        "turn",
+        "unacked_count",
+        "vhost",
+    )
+
+    def __init__(
+        self,
+        vhost: VirtualHost,
+        name: str,
+        turn: Turn,
+        *,
+        durable: bool = False,
+        auto_delete: bool = False,
+        owner: object = None,
+        arguments: dict[str, object] | None = None,
+    ) -> None:
+        self.vhost = vhost
+        self.name = name
+        self.turn = turn
+        self.durable = durable
+        self.auto_delete = auto_delete
+        self.owner = owner  # the connection that an exclusive queue belongs to
+        self.arguments = arguments or {}
+        self.low = Ring()
+        self.high = Ring()
+        self.consumers: list[Consumer] = []
+        self.next_consumer = 0
+        self.selective = False
+        self.dirty = False
+        self.deleted = False
+        self.had_consumer = False
+        self.ready_count = 0
+        self.ready_bytes = 0
+        self.unacked_count = 0
+        self.next_sequence = 1
+        self.published_count = 0
+        self.delivered_count = 0
+        self.acked_count = 0
+        self.redelivered_count = 0
+
+    @property
+    def exclusive(self) -> bool:
+        return self.owner is not None
+
+    # -- messages in
+
+    def append(self, message: Message) -> int:
+        """Take a message; it is delivered at the end of the turn."""
+        entry = Entry(message, self, self.next_sequence)
+        self.next_sequence += 1
+        if message.priority >= HIGH_PRIORITY_MIN:
+            self.high.push_back(entry)
+        else:
+            self.low.push_back(entry)
+        self.ready_count += 1
+        self.ready_bytes += message.size
+        self.published_count += 1
+        if not self.dirty and self.consumers:
+            self.dirty = True
+            self.turn.add_queue(self)
+        return 0
+
+    def mark(self) -> int:
+        """Something changed that may let messages leave: look again at the end of the turn."""
+        if not self.dirty and self.consumers and self.ready_count:
+            self.dirty = True
+            self.turn.add_queue(self)
+        return 0
+
+    def requeue(self, entries: list[Entry]) -> None:
+        """Messages come back from consumers, each to its original place."""
+        for entry in entries:
+            entry.redelivered = True
+            entry.consumer = None
+        self.unacked_count -= len(entries)
+        if not self.deleted:
+            self.put_back(entries)
+            self.mark()
+
+    def put_back(self, entries: list[Entry]) -> None:
+        for ring, wanted_high in ((self.low, False), (self.high, True)):
+            returned = [e for e in entries if (e.message.priority >= HIGH_PRIORITY_MIN) == wanted_high]
+            if not returned:
+                continue
+            returned.sort(key=_by_sequence)
+            last = returned[-1].sequence
+            while ring.count and ring.front().sequence < last:
+                returned.append(ring.pop_front())
+            returned.sort(key=_by_sequence)
+            for entry in reversed(returned):
+                ring.push_front(entry)
+        for entry in entries:
+            self.ready_count += 1
+            self.ready_bytes += entry.message.size
+
+    # -- messages out
+
+    def head(self) -> Entry | None:
+        """The entry that leaves next; it stays."""
+        if self.high.count:
+            entry: Entry = self.high.front()
+            return entry
+        if self.low.count:
+            entry = self.low.front()
+            return entry
+        return None
+
+    def take_head(self) -> Entry:
+        entry: Entry = self.high.pop_front() if self.high.count else self.low.pop_front()
+        self.ready_count -= 1
+        self.ready_bytes -= entry.message.size
+        return entry
+
+    def drain(self) -> bool:
+        """Hand ready messages to consumers with credit, in turn; True when the turn's share was used up."""
+        if self.selective:
+            return self.drain_selectively()
+        budget = DRAIN_BYTES_MAX
+        while self.ready_count:
+            if budget <= 0:
+                return True
+            entry = self.head()
+            size = entry.message.size
+            consumer = self.pick(size)
+            if consumer is None:
+                return False
+            self.take_head()
+            budget -= size + DELIVERY_OVERHEAD_BYTES
+            self.hand_over(entry, consumer)
+        return False
+
+    def hand_over(self, entry: Entry, consumer: Consumer) -> int:
+        self.delivered_count += 1
+        if entry.redelivered:
+            self.redelivered_count += 1
+        if consumer.no_ack:
+            self.acked_count += 1
+        else:
+            entry.consumer = consumer
+            self.unacked_count += 1
+        consumer.deliver(entry)
+        return 0
+
+    def drain_selectively(self) -> bool:
+        """The slow way of a queue with a no-local consumer: messages nobody here may have are passed over."""
+        passed_over: list[Entry] = []
+        budget = DRAIN_BYTES_MAX
+        while self.ready_count and budget > 0:
+            entry = self.take_head()
+            message = entry.message
+            budget -= message.size + DELIVERY_OVERHEAD_BYTES
+            willing = [c for c in self.consumers if c.no_local_of != message.publisher or c.no_local_of == NOBODY]
+            taker = next((c for c in willing if c.can_take(message.size)), None)
+            if taker is not None:
+                self.consumers.remove(taker)
+                self.consumers.append(taker)
+                self.hand_over(entry, taker)
+                continue
+            passed_over.append(entry)
+            if willing:  # they only lack credit; later messages must not overtake
+                break
+        self.put_back(passed_over)
+        return budget <= 0 and bool(self.ready_count > len(passed_over))
+
+    def pick(self, size: int) -> Consumer | None:
+        """The next consumer, round robin, that can take a message of this size."""
+        consumers = self.consumers
+        count = len(consumers)
+        index = self.next_consumer
+        for _ in range(count):
+            if index >= count:
+                index = 0
+            consumer: Consumer = consumers[index]
+            index += 1
+            if consumer.can_take(size):
+                self.next_consumer = index
+                return consumer
+        return None
+
+    def get(self) -> Entry | None:
+        """Take one message out by hand (basic.get); the caller settles or requeues it."""
+        if not self.ready_count:
+            return None
+        entry = self.take_head()
+        self.delivered_count += 1
+        self.unacked_count += 1
+        if entry.redelivered:
+            self.redelivered_count += 1
+        return entry
+
+    def settle(self, entry: Entry) -> int:
+        """A delivered message is done with."""
+        self.unacked_count -= 1
+        self.acked_count += 1
+        return 0
+
+    def has_ready_consumer(self, message: Message) -> bool:
+        """Could this message leave at once? What `immediate` asks."""
+        if self.ready_count:
+            return False
+        for consumer in self.consumers:
+            local = consumer.no_local_of != NOBODY and consumer.no_local_of == message.publisher
+            if not local and consumer.can_take(message.size):
+                return True
+        return False
+
+    # -- consumers
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        self.consumers.append(consumer)
+        self.had_consumer = True
+        self.selective = any(c.no_local_of != NOBODY for c in self.consumers)
+        self.mark()
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+        self.selective = any(c.no_local_of != NOBODY for c in self.consumers)
+        if not self.consumers and self.auto_delete and not self.deleted:
+            self.vhost.delete_queue(self)
+
+    @property
+    def has_exclusive_consumer(self) -> bool:
+        return any(consumer.exclusive for consumer in self.consumers)
+
+    # -- the whole queue
+
+    def purge(self) -> int:
+        """Forget the ready messages; those out with consumers stay. How many went."""
+        count = self.ready_count
+        self.low.clear()
+        self.high.clear()
+        self.ready_count = 0
+        self.ready_bytes = 0
+        return count
+
+    def messages(self) -> Iterable[Message]:
+        """The ready messages in order, left where they are."""
+        for ring in (self.high, self.low):
+            for entry in ring:
+                yield entry.message
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name!r} ready={self.ready_count} unacked={self.unacked_count}>"
+
+
+def describe(queue: Any) -> str:
+    """How error texts name a queue."""
+    return f"queue '{queue.name}' in vhost '{queue.vhost.name}'"

@@ -1,0 +1,9 @@
+cdef class Ring:
+    cdef list slots
+    cdef Py_ssize_t head
+    cdef readonly Py_ssize_t count
+    cdef int grow(self) except -1
+    cpdef int push_back(self, object item) except -1
+    cpdef int push_front(self, object item) except -1
+    cpdef object front(self)
+    cpdef object pop_front(self)

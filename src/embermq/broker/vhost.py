@@ -1,0 +1,226 @@
+"""A virtual host: a world of exchanges, queues and bindings of its own.
+
+All changes of topology pass through here: they keep names unique, declarations equal, and take with a
+deleted thing everything that hung on it. Permissions are checked by the caller, who knows the user.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+
+from embermq.broker import arguments as args
+from embermq.broker.exchange import MATCHERS, Binding, Exchange
+from embermq.broker.queue import Queue, describe
+from embermq.broker.turn import Turn
+from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
+
+RESERVED_PREFIX = "amq."
+DEFAULT_EXCHANGE = ""
+PREDECLARED = {
+    "amq.direct": "direct",
+    "amq.fanout": "fanout",
+    "amq.topic": "topic",
+    "amq.headers": "headers",
+    "amq.match": "headers",
+}
+
+
+def generated_name(prefix: str) -> str:
+    """A name nobody can guess, as RabbitMQ makes them: amq.gen-JzTY20BRgKO-HjmUJj0wLg."""
+    return prefix + base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+
+
+def describe_exchange(exchange: Exchange) -> str:
+    return f"exchange '{exchange.name}' in vhost '{exchange.vhost.name}'"
+
+
+class VirtualHost:
+    def __init__(self, name: str, turn: Turn) -> None:
+        self.name = name
+        self.turn = turn
+        self.exchanges: dict[str, Exchange] = {}
+        self.queues: dict[str, Queue] = {}
+        self.queue_bindings: dict[Queue, dict[Binding, None]] = {}
+        self.exchanges[DEFAULT_EXCHANGE] = Exchange(self, DEFAULT_EXCHANGE, "direct", durable=True)
+        for exchange_name, exchange_type in PREDECLARED.items():
+            self.exchanges[exchange_name] = Exchange(self, exchange_name, exchange_type, durable=True)
+        self.exchanges["amq.rabbitmq.trace"] = Exchange(
+            self, "amq.rabbitmq.trace", "topic", durable=True, internal=True
+        )
+
+    # -- exchanges
+
+    def exchange(self, name: str) -> Exchange:
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            raise NotFound(f"no exchange '{name}' in vhost '{self.name}'")
+        return exchange
+
+    def declare_exchange(
+        self,
+        name: str,
+        type: str,
+        *,
+        durable: bool,
+        auto_delete: bool,
+        internal: bool,
+        arguments: dict[str, object],
+    ) -> Exchange:
+        if not type:
+            raise CommandInvalid("invalid exchange type ''")
+        if type not in MATCHERS:
+            raise CommandInvalid(f"unknown exchange type '{type}'")
+        existing = self.exchanges.get(name)
+        if existing is not None:
+            what = describe_exchange(existing)
+            args.check_exchange_arguments(what, arguments)
+            args.require_equal(what, "type", type, existing.type)
+            args.require_equal(what, "durable", durable, bool(existing.durable))
+            args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
+            args.require_equal(what, "internal", internal, bool(existing.internal))
+            args.require_equal_arguments(
+                what, args.COMPARED_EXCHANGE_ARGUMENTS, arguments, existing.arguments
+            )
+            return existing
+        if name.startswith(RESERVED_PREFIX):
+            raise AccessRefused(f"exchange name '{name}' contains reserved prefix 'amq.*'")
+        exchange = Exchange(
+            self, name, type, durable=durable, auto_delete=auto_delete, internal=internal, arguments=arguments
+        )
+        args.check_exchange_arguments(describe_exchange(exchange), arguments)
+        self.exchanges[name] = exchange
+        return exchange
+
+    def delete_exchange_named(self, name: str, if_unused: bool) -> None:
+        """What exchange.delete asks for; a missing exchange is no error (RabbitMQ since 3.2)."""
+        if name.startswith(RESERVED_PREFIX):
+            raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{self.name}' not allowed")
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            return
+        if if_unused and exchange.bindings:
+            raise PreconditionFailed(f"{describe_exchange(exchange)} in use")
+        self.delete_exchange(exchange)
+
+    def delete_exchange(self, exchange: Exchange) -> None:
+        self.exchanges.pop(exchange.name, None)
+        for binding in list(exchange.bindings.values()):
+            exchange.remove_binding(binding)
+            if isinstance(binding.destination, Queue):
+                self.queue_bindings.get(binding.destination, {}).pop(binding, None)
+        for source in list(exchange.sources):
+            for binding in [b for b in source.bindings.values() if b.destination is exchange]:
+                source.remove_binding(binding)
+            self.delete_if_unused(source)
+        exchange.changed()
+
+    def delete_if_unused(self, exchange: Exchange) -> None:
+        """An auto-delete exchange goes with its last binding."""
+        if exchange.auto_delete and not exchange.bindings and exchange.name in self.exchanges:
+            self.delete_exchange(exchange)
+
+    # -- queues
+
+    def queue(self, name: str) -> Queue:
+        queue = self.queues.get(name)
+        if queue is None:
+            raise NotFound(f"no queue '{name}' in vhost '{self.name}'")
+        return queue
+
+    def queue_for(self, name: str, owner: object) -> Queue:
+        """The queue, for use by a connection that must not touch other connections' exclusive ones."""
+        queue = self.queue(name)
+        require_access(queue, owner)
+        return queue
+
+    def declare_queue(
+        self,
+        name: str,
+        *,
+        owner: object,
+        durable: bool,
+        exclusive: bool,
+        auto_delete: bool,
+        arguments: dict[str, object],
+    ) -> Queue:
+        existing = self.queues.get(name)
+        if existing is not None:
+            what = describe(existing)
+            require_access(existing, owner)
+            if exclusive != existing.exclusive:
+                raise locked(existing)
+            args.check_queue_arguments(what, arguments, durable, exclusive, auto_delete)
+            args.require_equal(what, "durable", durable, bool(existing.durable))
+            args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
+            args.require_equal_arguments(what, args.COMPARED_QUEUE_ARGUMENTS, arguments, existing.arguments)
+            return existing
+        if name.startswith(RESERVED_PREFIX):
+            raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
+        return self.create_queue(
+            name or generated_name("amq.gen-"),
+            owner=owner if exclusive else None,
+            durable=durable,
+            auto_delete=auto_delete,
+            arguments=arguments,
+        )
+
+    def create_queue(
+        self, name: str, *, owner: object, durable: bool, auto_delete: bool, arguments: dict[str, object]
+    ) -> Queue:
+        queue = Queue(
+            self, name, self.turn, durable=durable, auto_delete=auto_delete, owner=owner, arguments=arguments
+        )
+        args.check_queue_arguments(describe(queue), arguments, durable, owner is not None, auto_delete)
+        self.queues[name] = queue
+        self.exchanges[DEFAULT_EXCHANGE].changed()
+        return queue
+
+    def delete_queue(self, queue: Queue) -> int:
+        """Remove a queue with its messages, bindings and consumers; how many messages were ready."""
+        if queue.deleted:
+            return 0
+        queue.deleted = True
+        del self.queues[queue.name]
+        self.exchanges[DEFAULT_EXCHANGE].changed()
+        for binding in self.queue_bindings.pop(queue, {}):
+            binding.source.remove_binding(binding)
+            self.delete_if_unused(binding.source)
+        consumers, queue.consumers = queue.consumers, []
+        for consumer in consumers:
+            consumer.queue_deleted()
+        return queue.purge()
+
+    # -- bindings
+
+    def bind(
+        self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
+    ) -> None:
+        binding = Binding(source, destination, routing_key, arguments)
+        if source.add_binding(binding) and isinstance(destination, Queue):
+            self.queue_bindings.setdefault(destination, {})[binding] = None
+
+    def unbind(
+        self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
+    ) -> None:
+        binding = source.bindings.get(Binding(source, destination, routing_key, arguments).identity)
+        if binding is None:
+            return
+        source.remove_binding(binding)
+        if isinstance(destination, Queue):
+            self.queue_bindings.get(destination, {}).pop(binding, None)
+        self.delete_if_unused(source)
+
+
+def require_access(queue: Queue, owner: object) -> None:
+    if queue.owner is not None and queue.owner is not owner:
+        raise locked(queue)
+
+
+def locked(queue: Queue) -> ResourceLocked:
+    return ResourceLocked(
+        f"cannot obtain exclusive access to locked {describe(queue)}. It could be originally declared on "
+        "another connection or the exclusive property value does not match that of the original declaration."
+    )
+
+

@@ -1,0 +1,77 @@
+"""`embermq`: what a person or a script types."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from embermq import __version__
+from embermq.config import Config, ConfigError, load
+
+USAGE_ERROR = 2
+FAILURE = 1
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="embermq",
+        description="EmberMQ, a message broker that speaks AMQP 0-9-1.",
+        epilog="Run 'embermq serve' and connect any AMQP 0-9-1 client to amqp://guest:guest@localhost/.",
+    )
+    top.add_argument("--version", action="version", version=f"EmberMQ {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    add_serve(commands)
+    return top
+
+
+def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    default = Config()
+    serve = commands.add_parser(
+        "serve",
+        help="start the broker",
+        description="Start the broker; SIGTERM or Ctrl-C stops it cleanly.",
+        epilog="Every option can also be given as EMBERMQ_… in the environment (EMBERMQ_AMQP_PORT=5673) or "
+        "in the configuration file (amqp_port = 5673). Flags win over the environment, that over the file.",
+    )
+    serve.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
+    serve.add_argument("--data-dir", metavar="DIR", help=f"where the broker keeps its data ({default.data_dir})")
+    serve.add_argument("--bind", metavar="ADDR", help=f"address to listen on ({default.bind})")
+    serve.add_argument("--amqp-port", metavar="N", help=f"port for AMQP, 0 picks a free one ({default.amqp_port})")
+    serve.add_argument("--http-port", metavar="N", help=f"port for management, 0 picks one ({default.http_port})")
+    serve.add_argument("--log-level", metavar="LEVEL", help=f"debug, info, warning or error ({default.log_level})")
+    serve.set_defaults(run=run_serve)
+
+
+def run_serve(options: argparse.Namespace) -> int:
+    from embermq.app import run
+
+    names = ("data_dir", "bind", "amqp_port", "http_port", "log_level")
+    file = options.config or (Path(os.environ["EMBERMQ_CONFIG"]) if os.environ.get("EMBERMQ_CONFIG") else None)
+    try:
+        config = load(file, os.environ, {name: getattr(options, name) for name in names})
+    except ConfigError as error:
+        print(f"embermq: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    logging.basicConfig(
+        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    try:
+        run(config, lambda line: print(line, flush=True))
+    except OSError as error:
+        print(f"embermq: cannot listen on {config.bind}: {error.strerror or error}", file=sys.stderr)
+        return FAILURE
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    code: int = options.run(options)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

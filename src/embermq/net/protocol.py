@@ -1,0 +1,143 @@
+"""One TCP connection: reads into a buffer shared by all, writes once per turn.
+
+Reading: every connection reads into the same large buffer, because what is read is worked through before
+anybody else reads; only the beginning of a frame whose end has not come yet is kept per connection. So an
+idle connection costs no buffer.
+
+Fairness: a connection that has read its share in a turn is paused until the turn has ended, so that a
+flooding publisher cannot keep deliveries and acknowledgements waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from embermq.amqp.connection import Connection
+from embermq.amqp.state import CLOSED, OPEN
+from embermq.errors import ConnectionForced
+
+if TYPE_CHECKING:
+    from embermq.net.server import Server
+
+READ_BYTES_PER_TURN_MAX = 256 * 1024
+WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
+WRITE_BUFFER_LOW_BYTES = 256 * 1024
+
+
+class AMQPProtocol(asyncio.BufferedProtocol):
+    """The shell of an `amqp.Connection`: owns the transport, knows no AMQP."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.connection: Connection = cast(Connection, None)
+        self.unfinished = b""  # the beginning of a frame whose end has not arrived
+        self.read_this_turn = 0
+        self.held = False  # reading is paused until the turn ends
+        self.heard = True  # since the last tick of the heartbeat clock
+        self.spoke = True
+        self.heard_at = 0.0
+        self.spoke_at = 0.0
+        self.heartbeat_s = 0
+        self.closing = False
+
+    # -- asyncio calls these
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(WRITE_BUFFER_HIGH_BYTES, WRITE_BUFFER_LOW_BYTES)
+        self.connection = self.server.welcome(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        used = len(self.unfinished)
+        buffer = self.server.read_buffer
+        if used:
+            buffer[:used] = self.unfinished
+            return self.server.read_view[used:]
+        return self.server.read_view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.heard = True
+        end = len(self.unfinished) + nbytes
+        buffer = self.server.read_buffer
+        used = self.connection.feed(buffer, end)
+        self.unfinished = bytes(buffer[used:end]) if used < end else b""
+        self.read_this_turn += nbytes
+        if self.read_this_turn >= READ_BYTES_PER_TURN_MAX and not self.held:
+            self.hold()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closing = True
+        self.connection.lost()
+        self.server.farewell(self, exc)
+
+    def pause_writing(self) -> None:
+        self.connection.pause()
+
+    def resume_writing(self) -> None:
+        self.connection.resume()
+
+    # -- the connection calls these
+
+    def send(self, data: bytes) -> None:
+        self.spoke = True
+        self.transport.write(data)
+
+    def close(self, after_s: float = 0.0) -> None:
+        if after_s:
+            self.server.loop.call_later(after_s, self.shut)
+        else:
+            self.server.after_turn(self.shut)
+
+    def heartbeat_negotiated(self, interval_s: int) -> None:
+        self.heartbeat_s = interval_s
+        self.heard_at = self.spoke_at = self.server.loop.time()
+
+    # -- the server calls these
+
+    def hold(self) -> None:
+        self.held = True
+        self.transport.pause_reading()
+        self.server.after_turn(self.release)
+
+    def release(self) -> None:
+        self.held = False
+        self.read_this_turn = 0
+        if not self.closing and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def shut(self) -> None:
+        if not self.closing:
+            self.closing = True
+            self.transport.close()
+
+    def tick(self, now: float) -> None:
+        """Once in a while: is the peer alive, and does it know that we are?"""
+        if self.heard:
+            self.heard = False
+            self.heard_at = now
+        if self.spoke:
+            self.spoke = False
+            self.spoke_at = now
+        self.read_this_turn = 0
+        if not self.heartbeat_s or self.connection.state == CLOSED:
+            return
+        if now - self.heard_at > 2 * self.heartbeat_s:
+            self.server.log.warning(
+                "%s: missed heartbeats from client, timeout: %ss", self.connection.name, self.heartbeat_s
+            )
+            self.transport.abort()
+        elif now - self.spoke_at >= self.heartbeat_s / 2:
+            self.connection.put_heartbeat()
+
+    def force_close(self, reason: str) -> None:
+        if self.connection.state == OPEN:
+            self.connection.close(
+                ConnectionForced(f"broker forced connection closure with reason '{reason}'"), blame=0
+            )
+        else:
+            self.shut()

@@ -1,0 +1,18 @@
+cdef class Output:
+    cdef unsigned char* data
+    cdef Py_ssize_t capacity
+    cdef public Py_ssize_t size
+    cdef int reserve(self, Py_ssize_t extra) except -1
+    cpdef int write(self, bytes data) except -1
+    cpdef int put_delivery(self, bytes prefix, unsigned long long delivery_tag, bint redelivered, bytes names,
+                           int channel, bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1
+    cpdef int put_content(self, int channel, bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1
+    cpdef int put_ack(self, int channel, unsigned long long delivery_tag, bint multiple) except -1
+    cpdef bytes take(self)
+
+cpdef long load_u16(bytearray buf, Py_ssize_t pos) except -1
+cpdef long long load_u32(bytearray buf, Py_ssize_t pos) except -1
+cpdef unsigned long long load_u64(bytearray buf, Py_ssize_t pos) except? 0
+cpdef bytes cut(bytearray buf, Py_ssize_t start, Py_ssize_t stop)
+cpdef bytes join(bytearray buf, Py_ssize_t start_1, Py_ssize_t stop_1, Py_ssize_t start_2, Py_ssize_t stop_2)
+cpdef bint same(bytearray buf, Py_ssize_t pos, bytes expected)

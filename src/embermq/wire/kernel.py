@@ -1,0 +1,111 @@
+"""The interpreted twin of `kernel.pyx`: the same names, the same results, no C needed."""
+
+from __future__ import annotations
+
+import struct
+
+_FRAME_END = b"\xce"
+_FRAME_HEADER = struct.Struct(">BHI")
+_ACK_FRAME = struct.Struct(">BHIIQBB")
+_TAG_AND_FLAG = struct.Struct(">QB")
+
+
+def _check(buf: bytearray, start: int, stop: int) -> None:
+    if start < 0 or stop < start or stop > len(buf):
+        raise IndexError(f"bytes {start}..{stop} of a buffer of {len(buf)}")
+
+
+def load_u16(buf: bytearray, pos: int) -> int:
+    _check(buf, pos, pos + 2)
+    return int.from_bytes(buf[pos : pos + 2], "big")
+
+
+def load_u32(buf: bytearray, pos: int) -> int:
+    _check(buf, pos, pos + 4)
+    return int.from_bytes(buf[pos : pos + 4], "big")
+
+
+def load_u64(buf: bytearray, pos: int) -> int:
+    _check(buf, pos, pos + 8)
+    return int.from_bytes(buf[pos : pos + 8], "big")
+
+
+def cut(buf: bytearray, start: int, stop: int) -> bytes:
+    _check(buf, start, stop)
+    return bytes(buf[start:stop])
+
+
+def join(buf: bytearray, start_1: int, stop_1: int, start_2: int, stop_2: int) -> bytes:
+    _check(buf, start_1, stop_1)
+    _check(buf, start_2, stop_2)
+    return bytes(buf[start_1:stop_1] + buf[start_2:stop_2])
+
+
+def same(buf: bytearray, pos: int, expected: bytes) -> bool:
+    return pos >= 0 and buf.startswith(expected, pos)
+
+
+class Output:
+    """Frames on their way out of one connection, in the order in which they were put."""
+
+    __slots__ = ("data", "size")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.size = 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    def write(self, data: bytes) -> int:
+        """Append bytes that are frames already."""
+        self.data += data
+        self.size += len(data)
+        return 0
+
+    def put_delivery(
+        self,
+        prefix: bytes,
+        delivery_tag: int,
+        redelivered: bool,
+        names: bytes,
+        channel: int,
+        content: bytes,
+        header_size: int,
+        frame_max: int,
+    ) -> int:
+        """Append basic.deliver and its content.
+
+        `prefix` is the payload up to the delivery tag (class, method, consumer tag), `names` the exchange and
+        the routing key as short strings, both just as they stand on the wire.
+        """
+        payload = prefix + _TAG_AND_FLAG.pack(delivery_tag, redelivered) + names
+        self.data += _FRAME_HEADER.pack(1, channel, len(payload)) + payload + _FRAME_END
+        return self.put_content(channel, content, header_size, frame_max)
+
+    def put_content(self, channel: int, content: bytes, header_size: int, frame_max: int) -> int:
+        """Append the header frame and as many body frames as `frame_max` makes necessary."""
+        part_max = frame_max - 8
+        total = len(content)
+        if header_size < 0 or header_size > total or part_max <= 0:
+            raise IndexError(f"header of {header_size} in a content of {total} bytes, frame-max {frame_max}")
+        data = self.data
+        data += _FRAME_HEADER.pack(2, channel, header_size) + content[:header_size] + _FRAME_END
+        for start in range(header_size, total, part_max):
+            part = content[start : start + part_max]
+            data += _FRAME_HEADER.pack(3, channel, len(part)) + part + _FRAME_END
+        self.size = len(data)
+        return 0
+
+    def put_ack(self, channel: int, delivery_tag: int, multiple: bool) -> int:
+        """Append basic.ack: a publisher's confirm."""
+        self.data += _ACK_FRAME.pack(1, channel, 13, 0x003C0050, delivery_tag, multiple, 0xCE)
+        self.size = len(self.data)
+        return 0
+
+    def take(self) -> bytes:
+        """Everything put so far, and start anew."""
+        taken = bytes(self.data)
+        self.data = bytearray()
+        self.size = 0
+        return taken

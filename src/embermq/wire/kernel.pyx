@@ -1,0 +1,206 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The few operations on raw bytes that need C: loads, cuts, and the buffer that output is assembled in.
+
+`kernel.py` beside this file is the interpreted twin; tests run over both. Every function checks its range,
+because positions come from the network.
+"""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp, memcpy
+
+DEF FRAME_END = 0xCE
+DEF KEEP_CAPACITY_BYTES_MAX = 65536
+DEF FIRST_CAPACITY_BYTES = 1024
+
+
+cdef inline int check(bytearray buf, Py_ssize_t start, Py_ssize_t stop) except -1:
+    if start < 0 or stop < start or stop > PyByteArray_GET_SIZE(buf):
+        raise IndexError(f"bytes {start}..{stop} of a buffer of {len(buf)}")
+    return 0
+
+
+cpdef long load_u16(bytearray buf, Py_ssize_t pos) except -1:
+    check(buf, pos, pos + 2)
+    cdef unsigned char* p = <unsigned char*>PyByteArray_AS_STRING(buf) + pos
+    return (<long>p[0] << 8) | p[1]
+
+
+cpdef long long load_u32(bytearray buf, Py_ssize_t pos) except -1:
+    check(buf, pos, pos + 4)
+    cdef unsigned char* p = <unsigned char*>PyByteArray_AS_STRING(buf) + pos
+    return (<long long>p[0] << 24) | (<long long>p[1] << 16) | (<long long>p[2] << 8) | p[3]
+
+
+cpdef unsigned long long load_u64(bytearray buf, Py_ssize_t pos) except? 0:
+    check(buf, pos, pos + 8)
+    cdef unsigned char* p = <unsigned char*>PyByteArray_AS_STRING(buf) + pos
+    cdef unsigned long long value = 0
+    cdef int i
+    for i in range(8):
+        value = (value << 8) | p[i]
+    return value
+
+
+cpdef bytes cut(bytearray buf, Py_ssize_t start, Py_ssize_t stop):
+    check(buf, start, stop)
+    return PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buf) + start, stop - start)
+
+
+cpdef bytes join(bytearray buf, Py_ssize_t start_1, Py_ssize_t stop_1, Py_ssize_t start_2, Py_ssize_t stop_2):
+    check(buf, start_1, stop_1)
+    check(buf, start_2, stop_2)
+    cdef Py_ssize_t size_1 = stop_1 - start_1
+    cdef Py_ssize_t size_2 = stop_2 - start_2
+    cdef bytes joined = PyBytes_FromStringAndSize(NULL, size_1 + size_2)
+    cdef char* target = PyBytes_AS_STRING(joined)
+    cdef char* source = PyByteArray_AS_STRING(buf)
+    memcpy(target, source + start_1, size_1)
+    memcpy(target + size_1, source + start_2, size_2)
+    return joined
+
+
+cpdef bint same(bytearray buf, Py_ssize_t pos, bytes expected):
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(expected)
+    if pos < 0 or pos + size > PyByteArray_GET_SIZE(buf):
+        return False
+    return memcmp(PyByteArray_AS_STRING(buf) + pos, PyBytes_AS_STRING(expected), size) == 0
+
+
+cdef inline void store_u16(unsigned char* p, unsigned int value) noexcept:
+    p[0] = <unsigned char>(value >> 8)
+    p[1] = <unsigned char>value
+
+
+cdef inline void store_u32(unsigned char* p, unsigned int value) noexcept:
+    p[0] = <unsigned char>(value >> 24)
+    p[1] = <unsigned char>(value >> 16)
+    p[2] = <unsigned char>(value >> 8)
+    p[3] = <unsigned char>value
+
+
+cdef inline void store_u64(unsigned char* p, unsigned long long value) noexcept:
+    store_u32(p, <unsigned int>(value >> 32))
+    store_u32(p + 4, <unsigned int>value)
+
+
+cdef class Output:
+    """Frames on their way out of one connection, in the order in which they were put."""
+
+    def __cinit__(self):
+        self.data = NULL
+        self.size = 0
+        self.capacity = 0
+
+    def __dealloc__(self):
+        free(self.data)
+
+    def __len__(self):
+        return self.size
+
+    cdef int reserve(self, Py_ssize_t extra) except -1:
+        cdef Py_ssize_t wanted = self.size + extra
+        if wanted <= self.capacity:
+            return 0
+        cdef Py_ssize_t capacity = self.capacity or FIRST_CAPACITY_BYTES
+        while capacity < wanted:
+            capacity *= 2
+        cdef void* grown = realloc(self.data, capacity)
+        if grown == NULL:
+            raise MemoryError(f"no memory for {capacity} bytes of output")
+        self.data = <unsigned char*>grown
+        self.capacity = capacity
+        return 0
+
+    cpdef int write(self, bytes data) except -1:
+        """Append bytes that are frames already."""
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+        self.reserve(size)
+        memcpy(self.data + self.size, PyBytes_AS_STRING(data), size)
+        self.size += size
+        return 0
+
+    cpdef int put_delivery(self, bytes prefix, unsigned long long delivery_tag, bint redelivered, bytes names,
+                           int channel, bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1:
+        """Append basic.deliver and its content.
+
+        `prefix` is the payload up to the delivery tag (class, method, consumer tag), `names` the exchange and
+        the routing key as short strings, both just as they stand on the wire.
+        """
+        cdef Py_ssize_t prefix_size = PyBytes_GET_SIZE(prefix)
+        cdef Py_ssize_t names_size = PyBytes_GET_SIZE(names)
+        cdef Py_ssize_t payload_size = prefix_size + 9 + names_size
+        self.reserve(payload_size + 8)
+        cdef unsigned char* p = self.data + self.size
+        p[0] = 1
+        store_u16(p + 1, channel)
+        store_u32(p + 3, <unsigned int>payload_size)
+        p += 7
+        memcpy(p, PyBytes_AS_STRING(prefix), prefix_size)
+        p += prefix_size
+        store_u64(p, delivery_tag)
+        p[8] = redelivered
+        p += 9
+        memcpy(p, PyBytes_AS_STRING(names), names_size)
+        p[names_size] = FRAME_END
+        self.size += payload_size + 8
+        return self.put_content(channel, content, header_size, frame_max)
+
+    cpdef int put_content(self, int channel, bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1:
+        """Append the header frame and as many body frames as `frame_max` makes necessary."""
+        cdef Py_ssize_t total = PyBytes_GET_SIZE(content)
+        cdef Py_ssize_t body_size = total - header_size
+        cdef Py_ssize_t part_max = frame_max - 8
+        if header_size < 0 or body_size < 0 or part_max <= 0:
+            raise IndexError(f"header of {header_size} in a content of {total} bytes, frame-max {frame_max}")
+        cdef Py_ssize_t frames = 1 + (body_size + part_max - 1) // part_max
+        self.reserve(total + 8 * frames)
+        cdef unsigned char* p = self.data + self.size
+        cdef char* source = PyBytes_AS_STRING(content)
+        cdef Py_ssize_t part
+        p[0] = 2
+        store_u16(p + 1, channel)
+        store_u32(p + 3, <unsigned int>header_size)
+        memcpy(p + 7, source, header_size)
+        p += 7 + header_size
+        p[0] = FRAME_END
+        p += 1
+        source += header_size
+        while body_size > 0:
+            part = body_size if body_size <= part_max else part_max
+            p[0] = 3
+            store_u16(p + 1, channel)
+            store_u32(p + 3, <unsigned int>part)
+            memcpy(p + 7, source, part)
+            p += 7 + part
+            p[0] = FRAME_END
+            p += 1
+            source += part
+            body_size -= part
+        self.size += total + 8 * frames
+        return 0
+
+    cpdef int put_ack(self, int channel, unsigned long long delivery_tag, bint multiple) except -1:
+        """Append basic.ack: a publisher's confirm."""
+        self.reserve(21)
+        cdef unsigned char* p = self.data + self.size
+        p[0] = 1
+        store_u16(p + 1, channel)
+        store_u32(p + 3, 13)
+        store_u32(p + 7, 0x003C0050)
+        store_u64(p + 11, delivery_tag)
+        p[19] = multiple
+        p[20] = FRAME_END
+        self.size += 21
+        return 0
+
+    cpdef bytes take(self):
+        """Everything put so far, and start anew; a burst's memory is given back, a trickle's is kept."""
+        cdef bytes taken = PyBytes_FromStringAndSize(<char*>self.data, self.size)
+        self.size = 0
+        if self.capacity > KEEP_CAPACITY_BYTES_MAX:
+            free(self.data)
+            self.data = NULL
+            self.capacity = 0
+        return taken
