@@ -3,20 +3,21 @@
     loop's thread:  log.write() -> committer.mark_dirty(log) -> committer.request(callback)
     this thread:    take all that is dirty and all callbacks -> sync -> hand the callbacks back to the loop
 
-There is no timer: how much one sync carries follows from how long the sync before it took. A callback gets None
-when everything marked dirty before its request is safe, or the error that makes this impossible. After one
-failed sync nothing can be known to be safe any more (the kernel has thrown the dirty pages away), so the
+There is no timer: how much one sync carries follows from how long the sync before it took. A callback gets
+None when everything marked dirty before its request is safe, or the error that makes this impossible. After
+one failed sync nothing can be known to be safe any more (the kernel has thrown the dirty pages away), so the
 committer refuses all further work.
 
-Few dirty files are synced one by one; beyond `FILES_SYNCED_SINGLY_MAX` one syncfs does them all, and the files need
-not even be kept open (docs/decisions/0002-sync-policy.md). Ack files can wait: losing acks brings messages back,
-marked redelivered, and that is what an unconfirmed ack means. They are synced with a request that asks for
-it (tx.commit), or `ACK_SYNC_SECONDS_MAX` later.
+Few dirty files are synced one by one; beyond `FILES_SYNCED_SINGLY_MAX` one syncfs does them all
+(docs/decisions/0002-sync-policy.md). Ack files can wait: losing acks brings messages back, which
+is what an ack that nobody confirms means. They are synced with a request that asks for it (tx.commit), or
+`ACK_SYNC_SECONDS_MAX` later.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
@@ -64,7 +65,8 @@ class Committer:
         sync: SyncMode = "always",
     ) -> None:
         self.filesystem = filesystem
-        self.directory = directory  # any directory of the file system, for syncfs
+        # For syncfs. Opened now, because it reports only the errors that happen while it is open.
+        self._directory = filesystem.open_directory(directory)
         self.sync = sync
         self.failure: CommitFailed | None = None
         self.syncs = 0  # rounds done, for the metrics
@@ -72,6 +74,7 @@ class Committer:
         self._batch = _Batch()
         self._wake = threading.Condition()
         self._closing = False
+        self._acks_synced_at = 0.0
         self._thread: threading.Thread | None = None
         if sync == "always":
             self._thread = threading.Thread(target=self._run, name="store-commit", daemon=True)
@@ -80,7 +83,7 @@ class Committer:
     def mark_dirty(self, log: HasDirty) -> None:
         """Include in the next round what the log has written."""
         dirty = log.take_dirty()
-        if self._thread is None:
+        if self._thread is None or self.failure is not None:
             return
         with self._wake:
             batch = self._batch
@@ -90,7 +93,7 @@ class Committer:
             if not batch.everything:
                 batch.files |= dirty.files
             if len(batch.files) + len(batch.acks) > FILES_SYNCED_SINGLY_MAX * 8:
-                # Hold no descriptors for what one call will sync anyway.
+                # Hold no descriptors for what one call will sync anyway: there may be thousands.
                 batch.everything = True
                 batch.files.clear()
                 batch.acks.clear()
@@ -156,13 +159,16 @@ class Committer:
             if not (batch.callbacks or batch.dirty):
                 return None
             self._batch = _Batch()
-            if not batch.with_acks and not batch.everything:
+            now = time.monotonic()
+            if batch.with_acks or batch.everything or now >= self._acks_synced_at + ACK_SYNC_SECONDS_MAX:
+                self._acks_synced_at = now
+            else:
                 self._batch.acks, batch.acks = batch.acks, set()
             return batch
 
     def _sync(self, batch: _Batch) -> None:
         if batch.everything or len(batch.files) + len(batch.acks) > FILES_SYNCED_SINGLY_MAX:
-            self.filesystem.sync_everything(self.directory)
+            self.filesystem.sync_everything(self._directory)
             return
         for file in batch.files:
             self.filesystem.sync(file)

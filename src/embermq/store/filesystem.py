@@ -65,15 +65,14 @@ class FileSystem:
         finally:
             os.close(descriptor)
 
-    def sync_everything(self, path: str) -> None:
-        """syncfs: one call for all that is dirty in the file system that holds `path`."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if _libc().syncfs(descriptor) != 0:
-                error = ctypes.get_errno()
-                raise OSError(error, os.strerror(error), path)
-        finally:
-            os.close(descriptor)
+    def open_directory(self, path: str) -> File:
+        return File(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+
+    def sync_everything(self, directory: File) -> None:
+        """syncfs: one call for all that is dirty in the file system that holds `directory`."""
+        if _libc().syncfs(directory.descriptor) != 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error), directory.path)
 
     def rename(self, old: str, new: str) -> None:
         os.rename(old, new)

@@ -1,0 +1,210 @@
+"""Definitions (vhosts, users, exchanges, queues, bindings, ...) in SQLite, committed in groups.
+
+A definition is a JSON object under (kind, vhost, name). Changes are queued and committed by one thread, all
+that is waiting in one transaction; a change's callback comes back to the loop's thread once it is safe, and only
+then may the broker answer `-ok`. So ten thousand declarations cost a few hundred syncs.
+
+    TABLE definition (kind TEXT, vhost TEXT, name TEXT, body TEXT, PRIMARY KEY (kind, vhost, name))
+    PRAGMA user_version = 1, application_id = 0x454D4252 ("EMBR"), journal_mode = WAL, synchronous = FULL
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
+
+VERSION = 1
+APPLICATION_ID = 0x454D4252
+
+Body = dict[str, Any]
+Callback = Callable[[Exception | None], None]
+
+
+class Definition(NamedTuple):
+    vhost: str
+    name: str
+    body: Body
+
+
+class _Change(NamedTuple):
+    key: tuple[str, str, str]
+    body: str | None  # None: delete
+    callback: Callback | None
+
+
+class Definitions:
+    """Belongs to the loop's thread; callbacks are called there, in the order of the changes."""
+
+    def __init__(
+        self, path: str, call_soon_threadsafe: Callable[..., object], synchronous: bool = True
+    ) -> None:
+        self.path = path
+        self.failure: CommitFailed | None = None
+        self.commits = 0
+        self._call_soon_threadsafe = call_soon_threadsafe
+        self._waiting: list[_Change] = []
+        self._busy = False
+        self._closing = False
+        self._wake = threading.Condition()
+        self._connection = _open(path, synchronous)
+        self._thread = threading.Thread(target=self._run, name="store-definitions", daemon=True)
+        self._thread.start()
+
+    def put(self, kind: str, vhost: str, name: str, body: Body, callback: Callback | None = None) -> None:
+        """Write a definition, new or in place of the old."""
+        text = json.dumps(body, separators=(",", ":"))
+        self._add(_Change((kind, vhost, name), text, callback))
+
+    def delete(self, kind: str, vhost: str, name: str, callback: Callback | None = None) -> None:
+        """Remove a definition; it may be gone already."""
+        self._add(_Change((kind, vhost, name), None, callback))
+
+    def flush(self, callback: Callback) -> None:
+        """Call back when everything asked for so far is safe."""
+        self._add(_Change(("", "", ""), None, callback))
+
+    def all(self, kind: str) -> list[Definition]:
+        """All definitions of a kind, in order of vhost and name; waits for changes under way."""
+        with self._wake:
+            while (self._waiting or self._busy) and self.failure is None:
+                self._wake.wait()
+            rows = self._connection.execute(
+                "SELECT vhost, name, body FROM definition WHERE kind = ? ORDER BY vhost, name", (kind,)
+            ).fetchall()
+        return [Definition(vhost, name, json.loads(body)) for vhost, name, body in rows]
+
+    def close(self) -> None:
+        """Commit what is waiting and close the file."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify_all()
+        self._thread.join()
+        self._connection.close()
+
+    def _add(self, change: _Change) -> None:
+        "".join(change.key).encode()  # a key that is no Unicode must fail the caller, not the transaction
+        with self._wake:
+            if self.failure is None and not self._closing:
+                self._waiting.append(change)
+                self._wake.notify_all()
+                return
+        if change.callback is not None:
+            failure = self.failure or CommitFailed("the definitions are closed")
+            self._call_soon_threadsafe(change.callback, failure)
+
+    # -- the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                self._busy = False
+                self._wake.notify_all()
+                while not self._waiting and not self._closing:
+                    self._wake.wait()
+                if not self._waiting:
+                    return
+                changes, self._waiting = self._waiting, []
+                self._busy = True
+            failure: CommitFailed | None = None
+            try:
+                self._commit(changes)
+                self.commits += 1
+            except Exception as error:
+                failure = CommitFailed(f"writing {self.path} failed: {error}")
+                failure.__cause__ = error
+                with self._wake:
+                    self.failure = failure
+                    changes += self._waiting
+                    self._waiting = []
+                    self._busy = False
+                    self._wake.notify_all()
+            callbacks = [change.callback for change in changes if change.callback is not None]
+            if callbacks:
+                try:
+                    self._call_soon_threadsafe(_call_all, callbacks, failure)
+                except RuntimeError:
+                    pass  # the loop is closed: nobody is left to be told
+            if failure is not None:
+                return
+
+    def _commit(self, changes: list[_Change]) -> None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for change in changes:
+                if change.body is not None:
+                    connection.execute(
+                        "INSERT OR REPLACE INTO definition VALUES (?, ?, ?, ?)", (*change.key, change.body)
+                    )
+                elif change.key[0]:
+                    connection.execute(
+                        "DELETE FROM definition WHERE kind = ? AND vhost = ? AND name = ?", change.key
+                    )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def read_definitions(path: str, kind: str) -> Iterator[Definition]:
+    """The definitions of a kind out of a file that nobody writes, for the tools; opens it read-only."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        _check_version(connection, path)
+        rows = connection.execute(
+            "SELECT vhost, name, body FROM definition WHERE kind = ? ORDER BY vhost, name", (kind,)
+        )
+        for vhost, name, body in rows:
+            yield Definition(vhost, name, json.loads(body))
+    finally:
+        connection.close()
+
+
+def _open(path: str, synchronous: bool) -> sqlite3.Connection:
+    # The thread writes, and the loop's thread reads while the thread is idle: never both at once.
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        version = _check_version(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
+        if version == 0:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(
+                "CREATE TABLE definition (kind TEXT NOT NULL, vhost TEXT NOT NULL, name TEXT NOT NULL, "
+                "body TEXT NOT NULL, PRIMARY KEY (kind, vhost, name)) WITHOUT ROWID"
+            )
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_version(connection: sqlite3.Connection, path: str) -> int:
+    """The schema version, 0 for a new file."""
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        raise NotADataDirectory(f"{path} cannot be read: {error}") from error
+    if version and application != APPLICATION_ID:
+        raise NotADataDirectory(f"{path} belongs to another program")
+    if version > VERSION:
+        raise NewerVersion(
+            f"{path} has definitions version {version}; this EmberMQ reads up to version {VERSION}: "
+            "start the newer EmberMQ that wrote it"
+        )
+    return version
+
+
+def _call_all(callbacks: list[Callback], failure: CommitFailed | None) -> None:
+    for callback in callbacks:
+        callback(failure)

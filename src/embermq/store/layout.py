@@ -1,0 +1,95 @@
+"""What is where in a data directory.
+
+    DIR/VERSION              "embermq data 1\\n"
+    DIR/LOCK                 held by the running broker (see lock)
+    DIR/definitions.sqlite   vhosts, users, exchanges, queues, ... (see definitions)
+    DIR/queues/<id>/         the log of one queue or stream (see log); made at its first write
+    DIR/trash/               directories of deleted queues that are still being deleted
+
+An id is never used again, so a queue that is deleted and declared anew cannot meet its old messages, whatever
+a power cut left behind. Directories that no definition names are orphans; the broker drops them at start-up.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+from embermq.store.failure import NewerVersion, NotADataDirectory
+from embermq.store.filesystem import FileSystem, write_all
+
+VERSION = 1
+VERSION_PREFIX = "embermq data "
+
+
+class Layout:
+    """The paths of one data directory. Making one touches nothing; `prepare` creates and checks."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = os.path.abspath(directory)
+        self.version = os.path.join(self.directory, "VERSION")
+        self.lock = os.path.join(self.directory, "LOCK")
+        self.definitions = os.path.join(self.directory, "definitions.sqlite")
+        self.queues = os.path.join(self.directory, "queues")
+        self.trash = os.path.join(self.directory, "trash")
+
+    def queue(self, queue_id: str) -> str:
+        """The directory of a queue's log."""
+        assert queue_id and os.sep not in queue_id and not queue_id.startswith("."), queue_id
+        return os.path.join(self.queues, queue_id)
+
+    def prepare(self, filesystem: FileSystem) -> None:
+        """Make a new data directory, or check that this is one and that we can read it. Lock it first."""
+        if filesystem.exists(self.version):
+            self.check_version(filesystem)
+        else:
+            strangers = set(filesystem.list(self.directory)) - {"LOCK"}
+            # "VERSION.new" alone is a first start that was interrupted; "lost+found" comes with a disk.
+            if strangers - {"VERSION.new", "lost+found", "queues", "trash"}:
+                raise NotADataDirectory(
+                    f"{self.directory} is not empty and not a data directory of EmberMQ "
+                    f"(it holds {', '.join(sorted(strangers)[:3])})"
+                )
+        for path in (self.queues, self.trash):
+            if not filesystem.exists(path):
+                filesystem.make_directory(path)
+        if not filesystem.exists(self.version):
+            self._write_version(filesystem)
+
+    def check_version(self, filesystem: FileSystem) -> None:
+        """Raise unless this is a data directory that we can read."""
+        if not filesystem.exists(self.version):
+            raise NotADataDirectory(f"{self.directory} is not a data directory of EmberMQ (no file VERSION)")
+        file = filesystem.open(self.version, writable=False)
+        text = filesystem.read_at(file, 64, 0).decode("ascii", "replace")
+        number = text.removeprefix(VERSION_PREFIX).strip()
+        if not text.startswith(VERSION_PREFIX) or not number.isdecimal():
+            raise NotADataDirectory(f"{self.version} does not read '{VERSION_PREFIX}<number>'")
+        if int(number) > VERSION:
+            raise NewerVersion(
+                f"{self.directory} has data version {number}; this EmberMQ reads up to version {VERSION}: "
+                "start the newer EmberMQ that wrote it"
+            )
+
+    def queue_ids(self, filesystem: FileSystem) -> list[str]:
+        """The ids of all queues that have a directory."""
+        return filesystem.list(self.queues) if filesystem.exists(self.queues) else []
+
+    def _write_version(self, filesystem: FileSystem) -> None:
+        unfinished = self.version + ".new"
+        if filesystem.exists(unfinished):
+            filesystem.unlink(unfinished)
+        file = filesystem.open(unfinished, create=True)
+        write_all(filesystem, file, f"{VERSION_PREFIX}{VERSION}\n".encode(), 0)
+        filesystem.sync(file)
+        filesystem.rename(unfinished, self.version)
+        filesystem.sync_directory(self.directory)
+
+
+def new_queue_id() -> str:
+    return uuid.uuid4().hex
+
+
+def make_data_directory(directory: str) -> None:
+    """Create the directory itself, and its parents; it may exist."""
+    os.makedirs(directory, mode=0o750, exist_ok=True)
