@@ -1,8 +1,8 @@
 """Definitions (vhosts, users, exchanges, queues, bindings, ...) in SQLite, committed in groups.
 
 A definition is a JSON object under (kind, vhost, name). Changes are queued and committed by one thread, all
-that is waiting in one transaction; a change's callback comes back to the loop's thread once it is safe, and only
-then may the broker answer `-ok`. So ten thousand declarations cost a few hundred syncs.
+that is waiting in one transaction; a change's callback comes back to the loop's thread once it is safe, and
+only then may the broker answer `-ok`. So ten thousand declarations cost a few hundred syncs.
 
     TABLE definition (kind TEXT, vhost TEXT, name TEXT, body TEXT, PRIMARY KEY (kind, vhost, name))
     PRAGMA user_version = 1, application_id = 0x454D4252 ("EMBR"), journal_mode = WAL, synchronous = FULL
