@@ -27,6 +27,7 @@ help:  ## show this
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo 'EMBERMQ_COMPILE=auto|require|off says whether the hot modules are compiled (now: $(EMBERMQ_COMPILE)).'
+	@echo 'SERVE="--amqp-port 5673" gives flags to `make run`.'
 	@echo 'T="tests/unit -k frame" narrows `make test-compiled` and `make test-interpreted`.'
 
 # ---------------------------------------------------------------- setting up
@@ -46,11 +47,11 @@ $(EXTENSIONS): $(VENV)/.linked $(SOURCES)
 
 .PHONY: install
 install: $(EXTENSIONS)  ## set up .venv and install EmberMQ there: .venv/bin/embermq
-	@echo "EmberMQ is installed at $(VENV)/bin/embermq, $$($(PY) -m embermq.build | head -1)."
+	@echo "EmberMQ is installed at $(VENV)/bin/embermq, $$($(PY) -m embermq.build | sed -n 1p)."
 
 .PHONY: run
 run: install  ## start a broker: AMQP on 5672, HTTP on 15672, data in ./data
-	exec $(VENV)/bin/embermq serve --amqp-port 5672 --http-port 15672 --data-dir data
+	exec $(VENV)/bin/embermq serve $(SERVE)
 
 $(VENV)/.dev: $(VENV)/.linked
 	$(LINK) '.[test,dev]' </dev/null
@@ -90,6 +91,7 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, and whether generated code is up to 
 	$(PY) -m ruff format --check --quiet .
 	$(PY) -m mypy
 	$(PY) tools/generate_wire.py --check
+	$(PY) -m tools.conformance_report --check
 
 .PHONY: format
 F ?= .
@@ -100,6 +102,10 @@ format: $(VENV)/.dev  ## let ruff fix and format (F="src/embermq/wire" for a par
 .PHONY: wire
 wire: $(VENV)/.linked  ## generate the protocol classes from src/embermq/wire/amqp.toml
 	$(PY) tools/generate_wire.py
+
+.PHONY: docs
+docs: $(VENV)/.dev  ## write docs/conformance.md from the conformance tests and their last results
+	$(PY) -m tools.conformance_report
 
 .PHONY: bench
 bench: $(VENV)/.bench  ## measure against RabbitMQ (installs Debian's rabbitmq-server)
