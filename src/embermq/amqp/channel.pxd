@@ -63,7 +63,6 @@ cdef class Channel:
     cdef int confirm_later(self) except -1
 
 
-@cython.final
 cdef class ChannelConsumer(Consumer):
     cdef public Channel channel
     cdef bytes prefix
