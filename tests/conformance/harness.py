@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from pamqp import base, body, heartbeat
 from pamqp import commands as spec
 from pamqp import frame as codec
+from pamqp.exceptions import UnmarshalingException
 
 from tests.conformance.channel import RawChannel
 from tests.conformance.frames import (
@@ -177,7 +178,11 @@ class RawClient:
             return Frame(kind, channel, heartbeat.Heartbeat(), payload)
         if kind == FRAME_BODY:
             return Frame(kind, channel, body.ContentBody(payload), payload)
-        return Frame(kind, channel, codec.unmarshal(data)[2], payload)
+        try:
+            value = codec.unmarshal(data)[2]
+        except UnmarshalingException:
+            value = None  # a method of another version of AMQP: the test looks at the payload
+        return Frame(kind, channel, value, payload)
 
     def next_frame(self, seconds: float = REPLY_SECONDS_MAX) -> Frame:
         """The next frame that is no heartbeat."""
