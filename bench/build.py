@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -21,9 +22,7 @@ FLAGS = ["-O2", "-march=native", "-shared", "-fPIC", "-fno-strict-aliasing", "-W
 
 
 def _fingerprint(source: Path) -> str:
-    import Cython
-
-    material = source.read_bytes() + repr((FLAGS, Cython.__version__, sys.version)).encode()
+    material = source.read_bytes() + repr((FLAGS, version("Cython"), sys.version)).encode()
     return hashlib.sha256(material).hexdigest()[:16]
 
 

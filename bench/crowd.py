@@ -88,7 +88,9 @@ def run_fairness(target: Target, options: Options) -> Outcome:
 
 
 SCENARIOS = [
-    Scenario("connections_500", "routing", "500 connections: 250 publishers, 250 consumers, 16 B", run_connections),
+    Scenario(
+        "connections_500", "routing", "500 connections: 250 publishers, 250 consumers, 16 B", run_connections
+    ),
     Scenario(
         "fairness",
         "fairness",

@@ -34,7 +34,7 @@ def run(target: Target, options: Options) -> Outcome:
         deliveries = rig.load.latencies_ns()
         confirms = rig.load.confirm_latencies_ns()
     ordered = sorted(deliveries[int(len(deliveries) * WARM_UP_SHARE) :])
-    shares = [1 - 10 ** -(step / 20) for step in range(0, 81)]  # 0 to 99.99 %, evenly on a scale of nines
+    shares = [1 - 10 ** -(step / 20) for step in range(81)]  # 0 to 99.99 %, evenly on a scale of nines
     series = {"share": shares, "latency_us": [quantile(ordered, share) for share in shares]}
     return Outcome({**outcome.metrics, **summary(deliveries, ""), **summary(confirms, "confirm_")}, series)
 

@@ -337,12 +337,12 @@ cdef class Load:
         if not self.flush(index):
             self.poll_output(index, True)
             return
-        if link.publishes and self.replies_due == 0:
+        if link.publishes and self.first_ns != 0:
             self.fill(link)
             if not self.flush(index):
                 self.poll_output(index, True)
                 return
-        self.poll_output(index, self.replies_due == 0 and self.wants_to_publish(link))
+        self.poll_output(index, self.first_ns != 0 and self.wants_to_publish(link))
 
     # --- input ----------------------------------------------------------------------------------
 

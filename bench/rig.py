@@ -1,10 +1,10 @@
 """Put publishers and consumers before a broker, let them run, and count what it cost.
 
-    with Rig(target, slots=1) as rig:
-        rig.declare(["bench"])
-        rig.consumer({0: "bench"})
-        rig.publisher([("", "bench")], body_bytes=16)
-        outcome = rig.measure(seconds=5)
+with Rig(target, slots=1) as rig:
+    rig.declare(["bench"])
+    rig.consumer({0: "bench"})
+    rig.publisher([("", "bench")], body_bytes=16)
+    outcome = rig.measure(seconds=5)
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from bench.build import load_module
 from bench.frames import consume, publication
+from bench.machine import busy_seconds
 from bench.scenario import Outcome, Target
 from bench.session import RefusedError, Session
 
@@ -100,10 +101,12 @@ class Rig:
 
     def measure(self, seconds: float = 0.0, *, waiting: int = 0) -> Outcome:
         """Run and relate the CPU time of both sides to the messages (deliveries, if there were any)."""
+        all_cpu = busy_seconds()
         broker_cpu, load_cpu = self.target.cpu_seconds(), time.process_time()
         result = self.load.run(seconds, stall_seconds=STALL_SECONDS, waiting=waiting)
         broker_cpu = self.target.cpu_seconds() - broker_cpu
         load_cpu = time.process_time() - load_cpu
+        other_cpu = max(0.0, busy_seconds() - all_cpu - broker_cpu - load_cpu)
         messages = max(result["delivered"] or result["published"], 1)
         metrics = {
             "messages_per_second": messages / result["seconds"],
@@ -111,6 +114,7 @@ class Rig:
             "broker_us_per_message": broker_cpu / messages * 1e6,
             "load_us_per_message": load_cpu / messages * 1e6,
             "broker_cores_busy": broker_cpu / result["seconds"],
+            "other_cores_busy": other_cpu / result["seconds"],
             "rss_mb": self.target.rss_bytes() / 1e6,
             **{name: float(value) for name, value in result.items()},
         }

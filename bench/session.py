@@ -65,7 +65,7 @@ class Session:
             kind, payload = self.read_frame()
             if kind != 1:
                 continue
-            got: tuple[int, int] = struct.unpack_from(">HH", payload)  # type: ignore[assignment]
+            got: tuple[int, int] = struct.unpack_from(">HH", payload)
             if got == wanted:
                 return payload[4:]
             if got in CLOSES:
@@ -110,7 +110,9 @@ class Session:
         """(queue, routing key) pairs."""
         self.call_all(
             (
-                method(50, 20, b"\x00\x00" + short(queue) + short(exchange) + short(key) + b"\x00" + long(b""))
+                method(
+                    50, 20, b"\x00\x00" + short(queue) + short(exchange) + short(key) + b"\x00" + long(b"")
+                )
                 for queue, key in bindings
             ),
             (50, 21),
@@ -144,5 +146,3 @@ class Session:
 def queue_declare(name: str, *, durable: bool) -> bytes:
     flags = bytes([DURABLE if durable else 0])
     return method(50, 10, b"\x00\x00" + short(name) + flags + long(b""))
-
-

@@ -1,0 +1,68 @@
+"""How each number is called, written and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Metric:
+    label: str
+    pattern: str = "{:,.0f}"
+    higher_is_better: bool | None = None  # None: neither, no ratio is shown
+
+    def show(self, value: float | None) -> str:
+        return "-" if value is None else self.pattern.format(value)
+
+    def advantage(self, ours: float | None, theirs: float | None) -> float | None:
+        """How many times better ours is than theirs; above 1 is better, whatever the direction."""
+        if self.higher_is_better is None or not ours or not theirs:
+            return None
+        return ours / theirs if self.higher_is_better else theirs / ours
+
+
+METRICS = {
+    "messages_per_second": Metric("messages/s", higher_is_better=True),
+    "published_per_second": Metric("publishes/s", higher_is_better=True),
+    "broker_us_per_message": Metric("broker CPU per message, us", "{:.2f}", higher_is_better=False),
+    "broker_us_per_publish": Metric("broker CPU per publish, us", "{:.2f}", higher_is_better=False),
+    "load_us_per_message": Metric("load generator CPU per message, us", "{:.2f}"),
+    "mean_fan": Metric("queues reached per message", "{:.2f}"),
+    "p50_us": Metric("delivery p50, us", higher_is_better=False),
+    "p90_us": Metric("delivery p90, us", higher_is_better=False),
+    "p99_us": Metric("delivery p99, us", higher_is_better=False),
+    "p999_us": Metric("delivery p99.9, us", higher_is_better=False),
+    "confirm_p50_us": Metric("confirm p50, us", higher_is_better=False),
+    "confirm_p99_us": Metric("confirm p99, us", higher_is_better=False),
+    "consumer_to_publisher": Metric("consumer rate / publisher rate", "{:.3f}"),
+    "steady_published_per_second": Metric("published/s in the second half", higher_is_better=True),
+    "steady_delivered_per_second": Metric("delivered/s in the second half", higher_is_better=True),
+    "depth_max": Metric("queue depth, largest seen"),
+    "depth_median": Metric("queue depth, median"),
+    "start_seconds": Metric("start to first handshake, s", "{:.2f}", higher_is_better=False),
+    "fresh_rss_mb": Metric("memory of a fresh broker, MB", "{:.1f}", higher_is_better=False),
+    "rss_mb": Metric("resident memory, MB", "{:.1f}", higher_is_better=False),
+    "kb_per_connection": Metric("memory per connection, kB", "{:.1f}", higher_is_better=False),
+    "connections_per_second": Metric("connections opened/s", higher_is_better=True),
+    "idle_cpu_percent": Metric("CPU while idle, % of a core", "{:.1f}"),
+    "fdatasync_per_second": Metric("plain fdatasync/s of the disk"),
+    "rss_mb_full": Metric("resident memory with the backlog, MB", "{:.1f}", higher_is_better=False),
+    "rss_bytes_per_message": Metric("memory per waiting message, bytes", "{:,.1f}"),
+    "fill_per_second": Metric("confirmed publishes/s while filling", higher_is_better=True),
+    "drain_per_second": Metric("messages/s while draining", higher_is_better=True),
+    "recovery_seconds": Metric("start after SIGKILL, s", "{:.2f}", higher_is_better=False),
+    "restart_seconds": Metric("start after a clean stop, s", "{:.2f}", higher_is_better=False),
+    "stop_seconds": Metric("clean stop, s", "{:.2f}", higher_is_better=False),
+    "other_cores_busy": Metric("cores used by other processes", "{:.2f}"),
+}
+
+
+def describe(name: str) -> Metric:
+    return METRICS.get(name, Metric(name.replace("_", " "), "{:,.2f}"))
+
+
+def middle(runs: list[dict[str, float]], name: str) -> float | None:
+    """The median over the runs, None when no run has the metric."""
+    values = [run[name] for run in runs if name in run]
+    return median(values) if values else None
