@@ -68,7 +68,9 @@ test-needs: $(VENV)/.dev
 	@if [ -e $(NODE_DIR)/package.json ]; then $(MAKE) $(NODE_DIR)/node_modules/.stamp; fi
 
 $(NODE_DIR)/node_modules/.stamp: $(wildcard $(NODE_DIR)/package*.json)
-	@if command -v npm >/dev/null; then cd $(NODE_DIR) && npm ci --no-audit --no-fund --silent </dev/null; fi
+	@if command -v npm >/dev/null; then \
+		cd $(NODE_DIR) && npm $$([ -e package-lock.json ] && echo ci || echo install) --no-audit --no-fund --silent </dev/null; \
+	fi
 	@mkdir -p $(@D) && touch $@
 
 # ---------------------------------------------------------------- checking
