@@ -71,6 +71,16 @@ def fill(channel: RawChannel, queue: str, bodies: Iterable[bytes], **properties:
         channel.publish(body, routing_key=queue, properties=spec.Basic.Properties(**properties))
 
 
+def await_confirms(channel: RawChannel, count: int) -> None:
+    """Every message from 1 to `count` of a channel in confirm mode is acknowledged."""
+    confirmed = 0
+    while confirmed < count:
+        ack = channel.expect(spec.Basic.Ack)
+        assert ack.multiple or ack.delivery_tag == confirmed + 1, "RabbitMQ and EmberMQ confirm in order"
+        confirmed = ack.delivery_tag
+    assert confirmed == count
+
+
 def drain(channel: RawChannel, queue: str) -> list[bytes]:
     """Take everything out of a queue and return the bodies in order."""
     bodies = []

@@ -236,8 +236,8 @@ def test_round_robin(
     for side in sides:
         side.consume(queue, no_ack=no_ack)
     fill(channel, queue, numbered(30))
-    shares = [[message.body for message in side.deliveries(10)] for side in sides]
-    assert sorted(body for share in shares for body in share) == sorted(numbered(30)), "each message once, ten for each"
+    received = [message.body for side in sides for message in side.deliveries(10)]
+    assert sorted(received) == sorted(numbered(30)), "each message once, ten for each"
     for side in sides:
         side.client.expect_silence(0.05)
 

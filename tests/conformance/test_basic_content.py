@@ -110,7 +110,7 @@ def test_receiver_with_larger_frames(connect: Callable[..., RawClient], channel:
 
 @unchanged
 def test_properties_arrive_as_the_bytes_they_were(channel: RawChannel) -> None:
-    headers = b"\x01ti\0\0\0\x07" + b"\x01tS\0\0\0\x01x" + b"\x03binx\0\0\0\x02\xff\0" + b"\x04voidV"
+    headers = b"\x01ti\0\0\0\x07" + b"\x01sS\0\0\0\x01x" + b"\x03binx\0\0\0\x02\xff\0" + b"\x04voidV"
     properties = (
         short_string("text/plain")
         + short_string("utf-8")

@@ -138,7 +138,7 @@ def test_x_fields_count_with_x(channel: RawChannel) -> None:
             "bogus",
             'Invalid x-match field value <<"bogus">>; expected all, any, all-with-x, or any-with-x',
         ),
-        (1, "Invalid x-match field type byte (value 1); expected longstr"),
+        (100_000, "Invalid x-match field type signedint (value 100000); expected longstr"),
     ],
 )
 def test_invalid_x_match(channel: RawChannel, value: Any, text: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import (
     LOCKED,
+    await_confirms,
     drain,
     eventually,
     fill,
@@ -55,11 +56,11 @@ def test_default_binding(channel: RawChannel) -> None:
 
 @rule("001", "1.7.2.1", "queue.declare/minimum-queues", "At least 256 queues per virtual host", "SHOULD")
 def test_many_queues(channel: RawChannel) -> None:
-    queues = {channel.declare() for _ in range(300)}
-    assert len(queues) == 300
+    queues = [channel.declare() for _ in range(300)]
+    assert len(set(queues)) == 300
     for queue in queues:
-        channel.publish(b"x", routing_key=queue, mandatory=True)
-    assert {channel.depth(queue) for queue in queues} == {1}
+        fill(channel, queue, [queue.encode()])
+    assert [drain(channel, queue) for queue in queues] == [[queue.encode()] for queue in queues]
 
 
 @names
@@ -138,7 +139,9 @@ def test_passive_declare_with_no_wait_has_no_effect(channel: RawChannel) -> None
 def test_message_count(channel: RawChannel) -> None:
     request = spec.Queue.Declare(queue=unique("queue"), exclusive=True)
     queue = channel.call(request, message_count=0, consumer_count=0).queue
+    channel.confirm_select()
     fill(channel, queue, [b"x"] * 3)
+    await_confirms(channel, 3)
     channel.call(request, message_count=3)
     taken = channel.get(queue, no_ack=False)
     assert taken is not None
@@ -205,9 +208,17 @@ def test_declaring_again_with_another_exclusive_flag_fails(channel: RawChannel, 
 @pytest.mark.parametrize(
     ("first", "second", "difference"),
     [
-        ({}, {"x-max-length": 10}, "received the value '10' of type 'byte' but current is none"),
-        ({"x-max-length": 10}, {}, "received none but current is the value '10' of type 'byte'"),
-        ({"x-max-length": 10}, {"x-max-length": 11}, "received '11' but current is '10'"),
+        (
+            {},
+            {"x-max-length": 100_000},
+            "received the value '100000' of type 'signedint' but current is none",
+        ),
+        (
+            {"x-max-length": 100_000},
+            {},
+            "received none but current is the value '100000' of type 'signedint'",
+        ),
+        ({"x-max-length": 100_000}, {"x-max-length": 100_001}, "received '100001' but current is '100000'"),
     ],
 )
 def test_declaring_again_with_other_arguments_fails(
