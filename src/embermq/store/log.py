@@ -27,8 +27,8 @@ from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
-# An active segment whose records are all acked goes once it is worth a file operation.
-DRAINED_BYTES_MIN = 256 * 1024
+# An active segment whose records are all acked goes once it is worth a file operation: at 1/32 of full size.
+DRAINED_PART = 32
 
 
 class Dirty(NamedTuple):
@@ -199,7 +199,7 @@ class Log:
         `write` goes on where this one stopped. Acks and deletions are done all the same: they make room.
         """
         active = self.active
-        if active is not None and active.live.count == 0 and active.size >= DRAINED_BYTES_MIN:
+        if active is not None and active.live.count == 0 and active.size * DRAINED_PART >= self.segment_bytes:
             self.roll()
         failure: OSError | None = None
         if self.ack_dirty:

@@ -1,0 +1,190 @@
+"""A file system that fails on request and knows what a power cut would leave of it.
+
+Everything really happens on a real disk. Beside that, the shim keeps book of what was synced: for files their
+content at the last sync, for directories the order of the changes to their names. `power_cut` then builds a
+copy as the disk might have it: everything synced, plus arbitrary beginnings of what was not.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import threading
+from collections.abc import Callable
+
+from embermq.store.filesystem import File, FileSystem
+
+
+class FaultyFileSystem(FileSystem):
+    """`root` is what a power cut is simulated for; all paths used must lie in it."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.space_left: int | None = None  # bytes until the disk is full
+        self.write_bytes_max: int | None = None  # writes come out no longer than this
+        self.failing_syncs = False
+        self.sync_calls = 0
+        self.syncfs_calls = 0
+        self.before_sync: Callable[[], None] | None = None
+        self._lock = threading.RLock()
+        self._serial = 0
+        self._keys: dict[str, int] = {}  # path -> file
+        self._synced: dict[int, bytes] = {}  # file -> content that is safe
+        self._last_content: dict[int, bytes] = {}  # file -> content when its last name went
+        self._safe_names: dict[str, dict[str, int]] = {
+            root: {}
+        }  # directory -> name -> file, or -1: directory
+        self._changes: dict[str, list[tuple[str, int | None]]] = {
+            root: []
+        }  # since then: name -> file or gone
+
+    # -- faults
+
+    def write_at(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
+        size = len(data)
+        if self.write_bytes_max is not None:
+            size = min(size, self.write_bytes_max)
+        if self.space_left is not None:
+            size = min(size, self.space_left)
+            if size == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+            self.space_left -= size
+        return super().write_at(file, memoryview(data)[:size], position)
+
+    def sync(self, file: File) -> None:
+        self._count_sync()
+        super().sync(file)
+        with self._lock:
+            key = self._keys.get(file.path)
+            if key is not None:
+                self._synced[key] = _content(file.path)
+
+    def sync_directory(self, path: str) -> None:
+        self._count_sync()
+        with self._lock:
+            super().sync_directory(path)
+            self._settle(path, len(self._changes[path]))
+
+    def sync_everything(self, directory: File) -> None:
+        self.syncfs_calls += 1
+        self._count_sync()
+        super().sync_everything(directory)
+        with self._lock:
+            for path, key in self._keys.items():
+                self._synced[key] = _content(path)
+            for path in list(self._changes):
+                self._settle(path, len(self._changes[path]))
+
+    def _count_sync(self) -> None:
+        if self.before_sync is not None:
+            self.before_sync()
+        self.sync_calls += 1
+        if self.failing_syncs:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    # -- keeping book of names
+
+    def open(self, path: str, create: bool = False, writable: bool = True) -> File:
+        with self._lock:
+            file = super().open(path, create, writable)
+            if create:
+                self._serial += 1
+                self._keys[path] = self._serial
+                self._synced[self._serial] = b""
+                self._note(path, self._serial)
+            return file
+
+    def unlink(self, path: str) -> None:
+        with self._lock:
+            content = _content(path)
+            super().unlink(path)
+            key = self._keys.pop(path, None)
+            if key is not None:
+                self._last_content[key] = content
+                self._note(path, None)
+
+    def link(self, old: str, new: str) -> None:
+        with self._lock:
+            super().link(old, new)
+            self._keys[new] = self._keys[old]
+            self._note(new, self._keys[old])
+
+    def rename(self, old: str, new: str) -> None:
+        with self._lock:
+            super().rename(old, new)
+            if old in self._keys:
+                self._keys[new] = self._keys.pop(old)
+                self._note(old, None)
+                self._note(new, self._keys[new])
+                return
+            # A directory: it keeps what it holds, under another name.
+            for table in (self._safe_names, self._changes):
+                table[new] = table.pop(old)  # type: ignore[attr-defined]
+            for path in [path for path in self._keys if path.startswith(old + os.sep)]:
+                self._keys[new + path.removeprefix(old)] = self._keys.pop(path)
+            self._note(old, None)
+            self._note(new, -1)
+
+    def make_directory(self, path: str) -> None:
+        with self._lock:
+            super().make_directory(path)
+            self._safe_names[path] = {}
+            self._changes[path] = []
+            self._note(path, -1)
+
+    def remove_directory(self, path: str) -> None:
+        with self._lock:
+            super().remove_directory(path)
+            self._note(path, None)
+
+    def _note(self, path: str, key: int | None) -> None:
+        self._changes[os.path.dirname(path)].append((os.path.basename(path), key))
+
+    def _settle(self, directory: str, count: int) -> None:
+        self._safe_names[directory] = self._names_after(directory, count)
+        del self._changes[directory][:count]
+
+    def _names_after(self, directory: str, count: int) -> dict[str, int]:
+        names = dict(self._safe_names[directory])
+        for name, key in self._changes[directory][:count]:
+            if key is None:
+                names.pop(name, None)
+            else:
+                names[name] = key
+        return names
+
+    # -- the power cut
+
+    def power_cut(self, target: str, chance: random.Random) -> None:
+        """Write to `target` what the disk might hold if the power failed now."""
+        with self._lock:
+            contents = {key: _content(path) for path, key in self._keys.items()} | self._last_content
+            self._copy(self.root, target, contents, chance)
+
+    def _copy(self, directory: str, target: str, contents: dict[int, bytes], chance: random.Random) -> None:
+        os.mkdir(target)
+        survived = chance.randint(0, len(self._changes[directory]))
+        for name, key in self._names_after(directory, survived).items():
+            path = os.path.join(target, name)
+            if key == -1:
+                below = os.path.join(directory, name)
+                if below in self._changes:
+                    self._copy(below, path, contents, chance)
+                continue
+            with open(path, "wb") as file:
+                file.write(_torn(self._synced[key], contents.get(key, b""), chance))
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _torn(synced: bytes, written: bytes, chance: random.Random) -> bytes:
+    """The synced content and some beginning of the rest; the length may be ahead of the data."""
+    if len(written) <= len(synced):
+        return synced if len(written) == len(synced) else written
+    kept = chance.randint(len(synced), len(written))
+    zeros = chance.choice([0, 0, chance.randint(0, len(written) - kept)])
+    return synced + written[len(synced) : kept] + bytes(zeros)

@@ -1,0 +1,202 @@
+"""Group commit: who is called back when, and what happens when a sync fails."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embermq.store.commit import FILES_SYNCED_SINGLY_MAX, Committer
+from embermq.store.disk import Disk
+from embermq.store.failure import CommitFailed
+from embermq.store.log import Log
+from tests.unit.store.faulty_disk import FaultyFileSystem
+from tests.unit.store.test_store_log import fill
+
+PATIENCE_SECONDS = 30
+
+
+class Loop:
+    """As much of an event loop as the committer needs: calls from other threads, made in this one."""
+
+    def __init__(self) -> None:
+        self.calls: queue.Queue[tuple[Callable[..., Any], tuple[Any, ...]]] = queue.Queue()
+
+    def call_soon_threadsafe(self, function: Callable[..., Any], *args: Any) -> None:
+        self.calls.put((function, args))
+
+    def run_one(self) -> None:
+        function, args = self.calls.get(timeout=PATIENCE_SECONDS)
+        function(*args)
+
+
+class Bench:
+    def __init__(self, root: Path, **options: Any) -> None:
+        self.loop = Loop()
+        self.root = root
+        self.filesystem = FaultyFileSystem(str(root))
+        self.disk = Disk(self.filesystem, str(root / "trash"))
+        self.committer = Committer(self.filesystem, str(root), self.loop.call_soon_threadsafe, **options)
+
+    def log(self, name: str) -> Log:
+        return Log.open(str(self.root / name), self.disk)
+
+    def dirty(self, log: Log) -> None:
+        fill(log, 1)
+        log.write()
+        self.committer.mark_dirty(log)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.filesystem.before_sync = None
+    made.committer.close()
+
+
+def test_the_callback_comes_after_the_sync(bench: Bench) -> None:
+    log = bench.log("log")
+    bench.dirty(log)
+    results: list[Any] = []
+    bench.committer.request(lambda error: results.append((error, bench.filesystem.sync_calls)))
+    bench.loop.run_one()
+    # The segment, its directory, and the directory of that.
+    assert results == [(None, 3)]
+    bench.dirty(log)
+    bench.committer.request(lambda error: results.append((error, bench.filesystem.sync_calls)))
+    bench.loop.run_one()
+    assert results[1] == (None, 4)
+
+
+def test_a_batch_gathers_while_a_sync_runs(bench: Bench) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def before_sync() -> None:
+        entered.set()
+        assert go_on.wait(PATIENCE_SECONDS)
+
+    log = bench.log("log")
+    bench.filesystem.before_sync = before_sync
+    bench.dirty(log)
+    results: list[int] = []
+    bench.committer.request(lambda error: results.append(0))
+    assert entered.wait(PATIENCE_SECONDS)
+    for number in range(1, 101):
+        bench.dirty(log)
+        bench.committer.request(lambda error, number=number: results.append(number))
+    assert results == []
+    go_on.set()
+    bench.loop.run_one()
+    assert results == [0]
+    bench.loop.run_one()
+    assert results == list(range(101))
+    assert bench.committer.syncs == 2
+
+
+@pytest.mark.parametrize("count", [FILES_SYNCED_SINGLY_MAX, FILES_SYNCED_SINGLY_MAX + 1, 200])
+def test_many_dirty_logs_are_one_system_call(bench: Bench, count: int) -> None:
+    for number in range(count):
+        bench.dirty(bench.log(str(number)))
+    results: list[Any] = []
+    bench.committer.request(results.append)
+    bench.loop.run_one()
+    assert results == [None]
+    assert bench.filesystem.syncfs_calls == (1 if count > FILES_SYNCED_SINGLY_MAX else 0)
+    if count > FILES_SYNCED_SINGLY_MAX:
+        assert bench.filesystem.sync_calls == 1
+
+
+def test_a_request_without_anything_dirty_is_answered(bench: Bench) -> None:
+    results: list[Any] = []
+    bench.committer.request(results.append)
+    bench.loop.run_one()
+    assert results == [None]
+
+
+def test_acks_are_synced_for_who_asks(bench: Bench) -> None:
+    log = bench.log("log")
+    fill(log, 2)
+    log.write()
+    bench.committer.mark_dirty(log)
+    bench.committer.request(lambda error: None, with_acks=True)
+    bench.loop.run_one()
+    log.ack(0)
+    log.write()
+    bench.committer.mark_dirty(log)
+    before = bench.filesystem.sync_calls
+    bench.committer.request(lambda error: None, with_acks=True)
+    bench.loop.run_one()
+    assert bench.filesystem.sync_calls == before + 2  # the ack file and, as it is new, its directory
+
+
+def test_dirt_that_nobody_asks_about_is_synced_in_the_end(bench: Bench) -> None:
+    synced = threading.Event()
+    bench.filesystem.before_sync = synced.set
+    bench.dirty(bench.log("log"))
+    assert synced.wait(PATIENCE_SECONDS)
+
+
+def test_a_failed_sync_is_the_end_of_all_promises(bench: Bench) -> None:
+    log = bench.log("log")
+    bench.filesystem.failing_syncs = True
+    bench.dirty(log)
+    results: list[Any] = []
+    bench.committer.request(results.append)
+    bench.loop.run_one()
+    assert isinstance(results[0], CommitFailed)
+    assert "Input/output error" in str(results[0])
+    # The disk seems to be well again, but what was dirty at the failure may be gone.
+    bench.filesystem.failing_syncs = False
+    bench.dirty(log)
+    bench.committer.request(results.append)
+    bench.loop.run_one()
+    assert results[1] is results[0] is bench.committer.failure
+
+
+def test_closing_syncs_what_is_left(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.dirty(bench.log("log"))
+    bench.committer.close()
+    assert bench.filesystem.sync_calls == 3
+    results: list[Any] = []
+    bench.committer.request(results.append)
+    bench.loop.run_one()
+    assert isinstance(results[0], CommitFailed)
+
+
+def test_deleting_a_log_does_not_fail_the_commit(bench: Bench) -> None:
+    log = bench.log("log")
+    entered, go_on = threading.Event(), threading.Event()
+
+    def before_sync() -> None:
+        entered.set()
+        assert go_on.wait(PATIENCE_SECONDS)
+
+    bench.filesystem.before_sync = before_sync
+    bench.dirty(log)
+    results: list[Any] = []
+    bench.committer.request(results.append)
+    assert entered.wait(PATIENCE_SECONDS)
+    log.drop()
+    bench.filesystem.before_sync = None
+    go_on.set()
+    bench.loop.run_one()
+    assert results == [None]
+
+
+def test_sync_left_to_the_operating_system(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, sync="os")
+    log = bench.log("log")
+    bench.dirty(log)
+    results: list[Any] = []
+    bench.committer.request(results.append)
+    assert results == []
+    bench.loop.run_one()
+    assert results == [None]
+    assert bench.filesystem.sync_calls == 0
+    bench.committer.close()
