@@ -77,7 +77,9 @@ def rows(scenario: Scenario, record: dict[str, Any]) -> list[str]:
             continue
         advantage = times(metric.advantage(values["embermq"], values["rabbitmq"]))
         if name == scenario.headline:
-            label = f"**{scenario.title}**: {metric.label}"
+            scale = record["options"]["scale"]
+            scaled = "" if scale == 1 else f" (at scale {scale:g})"
+            label = f"**{scenario.title}**{scaled}: {metric.label}"
             cells = [spread(runs.get(broker, []), name) for broker in NAMES]
             lines.append(f"| {label} | {cells[0]} | {cells[1]} | {advantage and f'**{advantage}**'} |")
         else:

@@ -201,7 +201,7 @@ class Broker(ABC):
 
 
 class EmberBroker(Broker):
-    """EmberMQ, by its command line. `options` become flags: `max_message_size=1` is `--max-message-size 1`."""
+    """EmberMQ, by its command line. `max_message_size=1` among the options is `--max-message-size 1`."""
 
     name = "embermq"
     _READY = re.compile(rb"EmberMQ (\S+) ready: amqp://([^:\s]+):(\d+)(?: http://[^:\s]+:(\d+))?")

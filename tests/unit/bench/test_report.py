@@ -23,6 +23,7 @@ def record(
         "date": date,
         "command": "python -m bench",
         "quick": quick,
+        "options": {"seconds": 5.0, "scale": 1.0},
         "machine": {"cpu": "abacus"},
         "versions": dict.fromkeys(brokers, "1.2.3"),
         "runs": {
