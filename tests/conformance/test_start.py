@@ -113,7 +113,7 @@ def test_client_properties_of_all_kinds(raw: RawClient) -> None:
 @rule(
     "001", "1.4.2.2.2", "connection.start-ok.mechanism/plain", "The client selects a mechanism; PLAIN logs in"
 )
-@rule("002", "2.2.4", "lifecycle/plain", "With PLAIN the response carries the user and the password")
+@rule("002", "2.2.4", "connection-lifecycle/plain", "With PLAIN the response carries the user and the password")
 def test_plain_login(raw: RawClient) -> None:
     raw.login(mechanism="PLAIN", response="\0guest\0guest")
 

@@ -277,7 +277,7 @@ def test_channel_before_connection_open(raw: RawClient) -> None:
 
 
 @rule("001", "1.4.2.7", "connection.open", "open selects a virtual host and is answered with open-ok")
-@rule("002", "2.2.4", "lifecycle/open", "The server confirms that the virtual host is a valid choice")
+@rule("002", "2.2.4", "connection-lifecycle/open", "The server confirms that the virtual host is a valid choice")
 def test_open_is_answered_with_open_ok(raw: RawClient) -> None:
     raw.login()
     raw.tune_ok()
