@@ -28,7 +28,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import ClassVar
 
-from embermq.errors import CommandInvalid
+from embermq.errors import NotImplementedYet
 from embermq.wire.primitive import Buffer, encode_longstr, encode_shortstr, misfit
 from embermq.wire.table import decode_table, encode_table
 
@@ -87,7 +87,7 @@ def decode_method(buf: Buffer, pos: int, end: int) -> Method:
     method_class = METHODS.get(int.from_bytes(buf[pos : pos + 4], "big"))
     if method_class is None:
         class_id, method_id = _HH.unpack_from(buf, pos)
-        raise CommandInvalid(f"unknown method id {{{class_id},{method_id}}}")
+        raise NotImplementedYet(f"unknown method id {{{class_id},{method_id}}}")
     return method_class.decode(buf, pos + 4, end)
 '''
 

@@ -55,7 +55,7 @@ cdef class Channel:
     @cython.locals(entry=Entry)
     cpdef int on_ack(self, unsigned long long delivery_tag, bint multiple) except -1
     @cython.locals(entry=Entry)
-    cdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
+    cpdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
     cpdef int release(self, Entry entry) except -1
     cpdef int settle(self, list entries) except -1
     cpdef int credit_returned(self) except -1

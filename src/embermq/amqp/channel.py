@@ -160,12 +160,14 @@ class Channel:
         if self.expects != HEADER:
             raise unexpected(self.expects)
         if stop - pos < CONTENT_HEADER_BYTES_MIN:
-            raise UnexpectedFrame("expected content header for class 60, got non content header frame instead")
+            raise unexpected(HEADER)
         class_id = load_u16(buf, pos)
         if class_id != CLASS_BASIC:
-            raise UnexpectedFrame(f"expected content header for class 60, got one for class {class_id} instead")
+            raise UnexpectedFrame(
+                f"expected content header for class 60, got one for class {class_id} instead", blame=BASIC_PUBLISH
+            )
         if load_u16(buf, pos + 2) != 0:
-            raise UnexpectedFrame("expected content header for class 60, got non content header frame instead")
+            raise unexpected(HEADER)
         size = load_u64(buf, pos + 4)
         next_at = stop + 1
         self.peek.read(buf, pos + 12, stop)

@@ -161,7 +161,7 @@ class Connection(Link):
         return pos
 
     def feed_frames(self, buf: bytearray, pos: int, end: int) -> int:
-        while end - pos >= 8:
+        while end - pos >= 7:
             frame_type = buf[pos]
             number = load_u16(buf, pos + 1)
             size = load_u32(buf, pos + 3)

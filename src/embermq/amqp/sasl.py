@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from embermq.errors import AccessRefused, SyntaxFault
+from embermq.errors import SyntaxFault
 from embermq.wire.table import decode_table
 
 
@@ -32,7 +32,7 @@ def plain(response: bytes) -> Answer:
         return Challenge(b"")
     parts = response.split(b"\x00")
     if len(parts) != 3:
-        raise AccessRefused("PLAIN login refused: malformed response", scope="connection")
+        raise SyntaxFault("a PLAIN response that is not three parts")
     return Credentials(parts[1].decode("utf-8", "surrogateescape"), parts[2])
 
 
@@ -41,13 +41,10 @@ def amqplain(response: bytes) -> Answer:
     if not response:
         return Challenge(b"")
     data = len(response).to_bytes(4, "big") + response
-    try:
-        table, _ = decode_table(data, 0, len(data))
-    except SyntaxFault as fault:
-        raise AccessRefused("AMQPLAIN login refused: malformed response", scope="connection") from fault
+    table, _ = decode_table(data, 0, len(data))
     login, password = table.get("LOGIN"), table.get("PASSWORD")
     if not isinstance(login, str) or not isinstance(password, str):
-        raise AccessRefused("AMQPLAIN login refused: LOGIN and PASSWORD are needed", scope="connection")
+        raise SyntaxFault("an AMQPLAIN response without LOGIN and PASSWORD")
     return Credentials(login, password.encode("utf-8", "surrogateescape"))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from embermq.broker.arguments import type_name
 from embermq.errors import PreconditionFailed
 
 MODES = ("all", "any", "all-with-x", "any-with-x")
@@ -44,7 +45,7 @@ def check_mode(arguments: Mapping[str, object]) -> str:
     mode = arguments.get("x-match", "all")
     if not isinstance(mode, str):
         raise PreconditionFailed(
-            f"Invalid x-match field type {type(mode).__name__} (value {mode}); expected longstr"
+            f"Invalid x-match field type {type_name(mode)} (value {mode}); expected longstr"
         )
     if mode not in MODES:
         raise PreconditionFailed(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from embermq import __version__
-from embermq.config import Config, ConfigError, load
+from embermq.config import NAMES, Config, ConfigError, load
 
 USAGE_ERROR = 2
 FAILURE = 1
@@ -43,16 +43,21 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     serve.add_argument("--amqp-port", metavar="N", help=f"port for AMQP, 0 picks a free one ({default.amqp_port})")
     serve.add_argument("--http-port", metavar="N", help=f"port for management, 0 picks one ({default.http_port})")
     serve.add_argument("--log-level", metavar="LEVEL", help=f"debug, info, warning or error ({default.log_level})")
+    serve.add_argument("--heartbeat", metavar="S", help=f"seconds between heartbeats, 0 is none ({default.heartbeat})")
+    serve.add_argument("--frame-max", metavar="N", help=f"largest frame in bytes ({default.frame_max})")
+    serve.add_argument("--channel-max", metavar="N", help=f"channels per connection ({default.channel_max})")
+    serve.add_argument(
+        "--max-message-size", metavar="N", help=f"largest message body in bytes ({default.max_message_size})"
+    )
     serve.set_defaults(run=run_serve)
 
 
 def run_serve(options: argparse.Namespace) -> int:
     from embermq.app import run
 
-    names = ("data_dir", "bind", "amqp_port", "http_port", "log_level")
     file = options.config or (Path(os.environ["EMBERMQ_CONFIG"]) if os.environ.get("EMBERMQ_CONFIG") else None)
     try:
-        config = load(file, os.environ, {name: getattr(options, name) for name in names})
+        config = load(file, os.environ, {name: getattr(options, name, None) for name in NAMES})
     except ConfigError as error:
         print(f"embermq: {error}", file=sys.stderr)
         return USAGE_ERROR

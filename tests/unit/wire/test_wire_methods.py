@@ -99,10 +99,10 @@ def test_a_flipped_byte_raises_nothing_but_amqp_errors(method: Method, data: st.
 
 
 @given(st.integers(0, 2**32 - 1).filter(lambda method_id: method_id not in METHODS))
-def test_an_unknown_method_is_command_invalid(method_id: int) -> None:
+def test_an_unknown_method_is_not_implemented(method_id: int) -> None:
     with pytest.raises(NotImplementedYet) as caught:
         decode_method(method_id.to_bytes(4, "big"), 0, 4)
-    assert caught.value.reply_code == 503
+    assert caught.value.reply_code == 540
     assert f"{{{method_id >> 16},{method_id & 0xFFFF}}}" in caught.value.detail
 
 
