@@ -1,4 +1,4 @@
-"""Fixtures of the interoperability tests: a real broker process and names that nobody else uses.
+"""Fixtures of the interoperability tests: a broker that may die, and names that nobody else uses.
 
 The clients are the judges here, so every test talks to a broker process over TCP through a client that
 other people wrote. `EMBERMQ_TEST_TARGET=rabbitmq` lets the same tests judge RabbitMQ, which shows that an
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -18,25 +17,9 @@ import pytest
 from tools.brokers import Broker, BrokerError, EmberBroker, RabbitBroker
 
 
-def new_broker() -> Broker:
-    target = os.environ.get("EMBERMQ_TEST_TARGET", "embermq")
-    if target == "rabbitmq":
-        return RabbitBroker()
-    if target == "embermq":
-        return EmberBroker()
-    raise pytest.UsageError(f"EMBERMQ_TEST_TARGET must be embermq or rabbitmq, not {target!r}")
-
-
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    """The broker that all tests share; nobody may stop it."""
-    with new_broker() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def _second_broker() -> Iterator[Broker]:
-    with new_broker() as running:
+def _second_broker(target: str) -> Iterator[Broker]:
+    with (RabbitBroker if target == "rabbitmq" else EmberBroker)() as running:
         yield running
 
 
