@@ -1,0 +1,54 @@
+"""Read-only access to the records of one queue of a stopped broker, damaged or not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from embermq.store.check import queue_names
+from embermq.store.disk import Disk
+from embermq.store.failure import StoreFailure
+from embermq.store.filesystem import FileSystem, read_all
+from embermq.store.kernel import Header
+from embermq.store.layout import Layout
+from embermq.store.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
+from embermq.store.recovery import scan_directory
+
+
+def dump_queue(
+    directory: str, vhost: str, queue: str, filesystem: FileSystem | None = None
+) -> Iterator[Record]:
+    """The live records of a queue, found by its name or by the id of its directory."""
+    filesystem = filesystem or FileSystem()
+    layout = Layout(directory)
+    layout.check_version(filesystem)
+    ids = {name: queue_id for queue_id, name in queue_names(layout, filesystem).items()}
+    queue_id = ids.get((vhost, queue), queue)
+    if (vhost, queue) not in ids and queue not in layout.queue_ids(filesystem):
+        raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
+    path = layout.queue(queue_id)
+    if filesystem.exists(path):  # else: declared, and nothing written yet
+        yield from dump_log(filesystem, path)
+
+
+def dump_log(filesystem: FileSystem, directory: str) -> Iterator[Record]:
+    """The live records of a log, in order, one segment in memory at a time."""
+    scans = scan_directory(Disk(filesystem, ""), directory, filesystem.list(directory), keep_transient=False)
+    header = Header()
+    for scan in scans:
+        segment = scan.segment
+        if not segment.live.count:
+            continue
+        data = read_all(filesystem, filesystem.open(os.path.join(directory, segment.name), writable=False))
+        gaps = dict(scan.gaps)
+        position = SEGMENT_HEADER_SIZE
+        while position < len(data):
+            if position in gaps:
+                position = gaps[position]
+                continue
+            end = header.load(data, position, segment.seed, segment.first, segment.last + 1)
+            assert end, "the file has changed since it was scanned"
+            if segment.live.has(header.sequence):
+                payload = data[position + RECORD_HEADER_SIZE : end]
+                yield Record(header.sequence, header.timestamp_ms, header.flags, payload)
+            position = end

@@ -1,0 +1,111 @@
+"""Definitions in SQLite: group commit, order, restart, refusal of newer files."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embermq.store.definitions import Definitions, read_definitions
+from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
+from tests.unit.store.test_store_commit import Loop
+
+
+def opened(path: Path) -> tuple[Loop, Definitions]:
+    loop = Loop()
+    return loop, Definitions(str(path), loop.call_soon_threadsafe)
+
+
+def test_what_was_put_is_there_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "definitions.sqlite"
+    _, definitions = opened(path)
+    definitions.put("queue", "/", "b", {"durable": True, "arguments": {"x": [1, None, "ü"]}})
+    definitions.put("queue", "/", "a", {"old": 1})
+    definitions.put("queue", "/", "a", {"new": 2})
+    definitions.put("queue", "/", "gone", {})
+    definitions.put("exchange", "/", "a", {"type": "topic"})
+    definitions.delete("queue", "/", "gone")
+    definitions.delete("queue", "/", "never was")
+    definitions.close()
+    _, definitions = opened(path)
+    expected = [("/", "a", {"new": 2}), ("/", "b", {"durable": True, "arguments": {"x": [1, None, "ü"]}})]
+    assert definitions.all("queue") == expected
+    assert definitions.all("exchange") == [("/", "a", {"type": "topic"})]
+    assert definitions.all("user") == []
+    definitions.close()
+    assert list(read_definitions(str(path), "queue")) == expected
+
+
+def test_callbacks_come_in_order_and_in_groups(tmp_path: Path) -> None:
+    loop, definitions = opened(tmp_path / "definitions.sqlite")
+    done: list[int] = []
+    for number in range(2000):
+        definitions.put("queue", "/", f"q{number}", {}, lambda error, number=number: done.append(number))
+    while len(done) < 2000:
+        loop.run_one()
+    assert done == list(range(2000))
+    assert definitions.commits < 1000
+    assert len(definitions.all("queue")) == 2000
+    definitions.close()
+
+
+def test_flush_waits_for_everything_before(tmp_path: Path) -> None:
+    loop, definitions = opened(tmp_path / "definitions.sqlite")
+    definitions.put("queue", "/", "q", {})
+    done: list[Any] = []
+    definitions.flush(done.append)
+    loop.run_one()
+    assert done == [None]
+    other = sqlite3.connect(tmp_path / "definitions.sqlite")
+    assert other.execute("SELECT count(*) FROM definition").fetchone() == (1,)
+    other.close()
+    definitions.close()
+
+
+def test_a_failed_commit_is_told_and_ends_the_work(tmp_path: Path) -> None:
+    loop, definitions = opened(tmp_path / "definitions.sqlite")
+    saboteur = sqlite3.connect(tmp_path / "definitions.sqlite")
+    saboteur.execute("DROP TABLE definition")
+    saboteur.commit()
+    saboteur.close()
+    done: list[Any] = []
+    definitions.put("queue", "/", "q", {}, done.append)
+    loop.run_one()
+    definitions.put("queue", "/", "q", {}, done.append)
+    loop.run_one()
+    assert isinstance(done[0], CommitFailed)
+    assert done[1] is done[0]
+    definitions.close()
+
+
+def test_names_that_are_no_unicode_fail_their_caller_only(tmp_path: Path) -> None:
+    _, definitions = opened(tmp_path / "definitions.sqlite")
+    with pytest.raises(UnicodeEncodeError):
+        definitions.put("queue", "/", "\udcff", {})
+    definitions.put("queue", "/", "ok", {"text": "\udcff"})
+    assert definitions.all("queue") == [("/", "ok", {"text": "\udcff"})]
+    definitions.close()
+
+
+def test_files_we_cannot_read_are_refused(tmp_path: Path) -> None:
+    newer = tmp_path / "newer.sqlite"
+    opened(newer)[1].close()
+    connection = sqlite3.connect(newer)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with pytest.raises(NewerVersion, match="definitions version 2"):
+        opened(newer)
+    with pytest.raises(NewerVersion):
+        list(read_definitions(str(newer), "queue"))
+    stranger = tmp_path / "stranger.sqlite"
+    connection = sqlite3.connect(stranger)
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with pytest.raises(NotADataDirectory, match="another program"):
+        opened(stranger)
+    garbage = tmp_path / "garbage.sqlite"
+    garbage.write_bytes(b"no database" * 1000)
+    with pytest.raises(NotADataDirectory, match="cannot be read"):
+        opened(garbage)

@@ -1,0 +1,148 @@
+"""The data directory: layout, version, lock; and the tools that look at it from outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from embermq.store.check import check_directory
+from embermq.store.definitions import Definitions
+from embermq.store.disk import Disk
+from embermq.store.dump import dump_queue
+from embermq.store.failure import DirectoryLocked, NewerVersion, NotADataDirectory, StoreFailure
+from embermq.store.filesystem import FileSystem
+from embermq.store.layout import Layout, new_queue_id
+from embermq.store.lock import DirectoryLock
+from embermq.store.log import Log
+from embermq.store.record import PERSISTENT
+
+HOLD_LOCK = """
+import sys
+from embermq.store.lock import DirectoryLock
+DirectoryLock(sys.argv[1])
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_new_directory_is_prepared_and_an_old_one_accepted(tmp_path: Path) -> None:
+    layout = Layout(str(tmp_path))
+    layout.prepare(FileSystem())
+    assert (tmp_path / "VERSION").read_text() == "embermq data 1\n"
+    assert sorted(os.listdir(tmp_path)) == ["VERSION", "queues", "trash"]
+    layout.prepare(FileSystem())
+
+
+def test_a_first_start_that_was_interrupted_is_repeated(tmp_path: Path) -> None:
+    (tmp_path / "VERSION.new").write_text("emb")
+    (tmp_path / "LOCK").write_text("")
+    (tmp_path / "queues").mkdir()
+    Layout(str(tmp_path)).prepare(FileSystem())
+    assert (tmp_path / "VERSION").read_text() == "embermq data 1\n"
+
+
+def test_directories_of_others_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(NotADataDirectory, match=r"thesis\.txt"):
+        Layout(str(tmp_path)).prepare(FileSystem())
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+    (tmp_path / "VERSION").write_text("something else")
+    with pytest.raises(NotADataDirectory, match="does not read"):
+        Layout(str(tmp_path)).prepare(FileSystem())
+    (tmp_path / "VERSION").write_text("embermq data 7\n")
+    with pytest.raises(NewerVersion, match="data version 7"):
+        Layout(str(tmp_path)).prepare(FileSystem())
+
+
+def test_two_processes_cannot_hold_one_directory(tmp_path: Path) -> None:
+    path = str(tmp_path / "LOCK")
+    command = [sys.executable, "-c", HOLD_LOCK, path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"locked\n"
+        with pytest.raises(DirectoryLocked, match=f"in use by process {holder.pid}"):
+            DirectoryLock(path)
+        holder.kill()
+    # Killed, not closed: the lock is free all the same.
+    lock = DirectoryLock(path)
+    with pytest.raises(DirectoryLocked):
+        DirectoryLock(path)
+    lock.release()
+    DirectoryLock(path).release()
+
+
+@pytest.fixture
+def data_directory(tmp_path: Path) -> Path:
+    """Two queues, one of them damaged, and an orphan."""
+    layout = Layout(str(tmp_path))
+    layout.prepare(FileSystem())
+    disk = Disk(FileSystem(), layout.trash)
+    definitions = Definitions(layout.definitions, lambda function, *args: None)
+    for name in ("good", "bad", "orphan", "empty"):
+        queue_id = f"{name}-{new_queue_id()}"
+        if name != "orphan":
+            definitions.put("queue", "/", name, {"id": queue_id})
+        log = Log.open(layout.queue(queue_id), disk, segment_bytes=1000)
+        for number in range(0 if name == "empty" else 40):
+            log.append(number, 5, PERSISTENT, (b"%s %d" % (name.encode(), number), b"x" * 20))
+        log.ack_many(range(10))
+        log.write()
+    definitions.close()
+    disk.wait_deleted()
+    (bad,) = (tmp_path / "queues").glob("bad-*")
+    second = sorted(bad.glob("*.segment"))[1]
+    data = bytearray(second.read_bytes())
+    data[70] ^= 1
+    second.write_bytes(data)
+    return tmp_path
+
+
+def listing(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_check_reports_and_changes_nothing(data_directory: Path) -> None:
+    (good,) = (data_directory / "queues").glob("good-*")
+    with max(good.glob("*.segment")).open("ab") as file:
+        file.write(b"torn")
+    before = listing(data_directory / "queues")
+    bad, good_report, orphan = check_directory(str(data_directory))
+    assert listing(data_directory / "queues") == before
+    assert (bad.vhost, bad.name, bad.messages, bad.sound) == ("/", "bad", 29, False)
+    assert (good_report.name, good_report.messages, good_report.sound) == ("good", 30, True)
+    assert good_report.torn_bytes == 4
+    assert good_report.message_bytes == sum(len(b"good %d" % number) + 20 for number in range(10, 40))
+    assert good_report.bytes_on_disk == sum(path.stat().st_size for path in good.iterdir())
+    assert good_report.segments == len(list(good.glob("*.segment")))
+    assert (orphan.vhost, orphan.messages) == (None, 30)
+    assert "bytes lost (sequences within" in str(bad.damages[0])
+
+
+def test_dump_gives_the_live_records(data_directory: Path) -> None:
+    records = list(dump_queue(str(data_directory), "/", "good"))
+    assert [record.sequence for record in records] == list(range(10, 40))
+    assert records[0].payload == b"good 10" + b"x" * 20
+    assert len(list(dump_queue(str(data_directory), "/", "bad"))) == 29
+    assert list(dump_queue(str(data_directory), "/", "empty")) == []
+    (orphan,) = (data_directory / "queues").glob("orphan-*")
+    assert len(list(dump_queue(str(data_directory), "/", orphan.name))) == 30
+    with pytest.raises(StoreFailure, match="no queue 'other'"):
+        list(dump_queue(str(data_directory), "/", "other"))
+
+
+def test_check_says_why_a_newer_log_cannot_be_read(data_directory: Path) -> None:
+    (good,) = (data_directory / "queues").glob("good-*")
+    path = min(good.glob("*.segment"))
+    data = bytearray(path.read_bytes())
+    data[8] = 9
+    data[36:40] = zlib.crc32(data[:36]).to_bytes(4, "little")
+    path.write_bytes(data)
+    report = next(report for report in check_directory(str(data_directory)) if report.name == "good")
+    assert "format version 9" in report.refused
+    assert not report.sound
