@@ -110,6 +110,7 @@ def test_queues(channel: RawChannel) -> None:
 
 @queues
 def test_queues_keep_their_properties(channel: RawChannel) -> None:
+    assert queue_exists(channel, "unused.auto.delete")
     channel.call(spec.Queue.Declare(queue="unused.auto.delete", durable=True, auto_delete=True))
     channel.call_fails(spec.Queue.Declare(queue="unused.auto.delete", durable=True), 406)
 

@@ -17,7 +17,7 @@ from tests.conformance.model import (
     raw_queue_declare,
     round_trip,
 )
-from tests.conformance.rules import rule
+from tests.conformance.rules import rabbitmq_differs, rule
 
 counts = rule(
     "001", "1.1", "message-count", "Counted are messages in the queue that do not wait for acknowledgement"
@@ -163,6 +163,24 @@ def test_consumer_count(connect: Callable[..., RawClient], channel: RawChannel) 
     channel.call(passively, consumer_count=2)
     other.close()
     assert not queue_exists(channel, queue)
+
+
+@rule(
+    "001",
+    "1.7.2.2.3",
+    "queue.declare-ok.consumer-count/flow",
+    "Consumers stopped by channel.flow are not counted",
+)
+@rabbitmq_differs("answers channel.flow active=false with 540 NOT_IMPLEMENTED")
+def test_stopped_consumers_are_not_counted(client: RawClient, channel: RawChannel) -> None:
+    queue = channel.declare()
+    second = client.channel(2)
+    for side in (channel, second, second):
+        side.consume(queue)
+    second.call(spec.Channel.Flow(active=False), active=False)
+    channel.call(spec.Queue.Declare(queue=queue, passive=True), consumer_count=1)
+    second.call(spec.Channel.Flow(active=True), active=True)
+    channel.call(spec.Queue.Declare(queue=queue, passive=True), consumer_count=3)
 
 
 @equivalence
