@@ -54,11 +54,7 @@ run: install  ## start a broker: AMQP on 5672, HTTP on 15672, data in ./data
 	exec $(VENV)/bin/embermq serve $(SERVE)
 
 $(VENV)/.dev: $(VENV)/.linked
-	$(LINK) '.[test,dev]' </dev/null
-	@touch $@
-
-$(VENV)/.bench: $(VENV)/.linked
-	$(LINK) '.[bench,test,dev]' </dev/null
+	$(LINK) '.[test,dev,bench]' </dev/null
 	@touch $@
 
 .PHONY: test-needs
@@ -110,7 +106,7 @@ docs: $(VENV)/.dev  ## write docs/conformance.md from the conformance tests and 
 	$(PY) -m tools.conformance_report
 
 .PHONY: bench
-bench: $(VENV)/.bench  ## measure against RabbitMQ (installs Debian's rabbitmq-server)
+bench: $(VENV)/.dev  ## measure against RabbitMQ (installs Debian's rabbitmq-server)
 	@$(MAKE) install EMBERMQ_COMPILE=require
 	tools/system-packages.sh rabbitmq-server=rabbitmq-server
 	$(PY) -m bench $(B)
