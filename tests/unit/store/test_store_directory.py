@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from embermq.store.check import check_directory
+from embermq.store.data_directory import DataDirectory
 from embermq.store.definitions import Definitions
 from embermq.store.disk import Disk
 from embermq.store.dump import dump_queue
@@ -20,6 +21,7 @@ from embermq.store.layout import Layout, new_queue_id
 from embermq.store.lock import DirectoryLock
 from embermq.store.log import Log
 from embermq.store.record import PERSISTENT
+from tests.unit.store.test_store_commit import Loop
 
 HOLD_LOCK = """
 import sys
@@ -146,3 +148,37 @@ def test_check_says_why_a_newer_log_cannot_be_read(data_directory: Path) -> None
     report = next(report for report in check_directory(str(data_directory)) if report.name == "good")
     assert "format version 9" in report.refused
     assert not report.sound
+
+
+def test_a_data_directory_from_opening_to_reopening(tmp_path: Path) -> None:
+    loop = Loop()
+    path = str(tmp_path / "new" / "data")
+    data = DataDirectory.open(path, loop.call_soon_threadsafe)
+    with pytest.raises(DirectoryLocked):
+        DataDirectory.open(path, loop.call_soon_threadsafe)
+    data.definitions.put("queue", "/", "q", {"id": "one"})
+    for queue_id in ("one", "two"):
+        log = data.open_log(queue_id)
+        log.append(0, 0, PERSISTENT, (queue_id.encode(),))
+        log.write()
+        data.committer.mark_dirty(log)
+    results: list[Exception | None] = []
+    data.committer.request(results.append)
+    loop.run_one()
+    assert results == [None]
+    assert data.free_bytes() > 0
+    data.close()
+
+    data = DataDirectory.open(path, loop.call_soon_threadsafe, sync="os")
+    known = [str(definition.body["id"]) for definition in data.definitions.all("queue")]
+    assert data.drop_orphans(known) == ["two"]
+    assert [record.payload for record in data.open_log("one").read(0)] == [b"one"]
+    data.close()
+    assert os.listdir(tmp_path / "new" / "data" / "trash") == []
+
+
+def test_a_directory_that_is_refused_is_not_kept_locked(tmp_path: Path) -> None:
+    (tmp_path / "VERSION").write_text("embermq data 7\n")
+    for _ in range(2):
+        with pytest.raises(NewerVersion):
+            DataDirectory.open(str(tmp_path), lambda *args: None)

@@ -1,0 +1,81 @@
+"""Everything of one data directory in one place: what the composition root opens at start and closes at the end.
+
+data = DataDirectory.open("/var/lib/embermq", loop.call_soon_threadsafe, sync="always")
+log = data.open_log(queue_id)
+log.append(log.next_sequence, now_ms, PERSISTENT, (header, body))      per message
+log.write(); data.committer.mark_dirty(log)                            per turn and dirty log
+data.committer.request(callback)                                       per turn
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from embermq.store.commit import Committer, SyncMode
+from embermq.store.definitions import Definitions
+from embermq.store.disk import Disk
+from embermq.store.filesystem import FileSystem
+from embermq.store.layout import Layout, make_data_directory
+from embermq.store.lock import DirectoryLock
+from embermq.store.log import SEGMENT_BYTES, Log
+
+
+class DataDirectory:
+    """Holds the lock, the definitions, the committer and the open files until `close`."""
+
+    def __init__(
+        self, layout: Layout, lock: DirectoryLock, disk: Disk, definitions: Definitions, committer: Committer
+    ) -> None:
+        self.layout = layout
+        self.disk = disk
+        self.definitions = definitions
+        self.committer = committer
+        self._lock = lock
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        call_soon_threadsafe: Callable[..., object],
+        sync: SyncMode = "always",
+        filesystem: FileSystem | None = None,
+    ) -> DataDirectory:
+        """Lock the directory, create or check it, and open what it holds; a StoreFailure says why not."""
+        filesystem = filesystem or FileSystem()
+        layout = Layout(directory)
+        make_data_directory(layout.directory)
+        lock = DirectoryLock(layout.lock)
+        try:
+            layout.prepare(filesystem)
+            definitions = Definitions(layout.definitions, call_soon_threadsafe, synchronous=sync == "always")
+        except BaseException:
+            lock.release()
+            raise
+        disk = Disk(filesystem, layout.trash)
+        disk.empty_trash()
+        committer = Committer(filesystem, layout.directory, call_soon_threadsafe, sync)
+        return cls(layout, lock, disk, definitions, committer)
+
+    def open_log(self, queue_id: str, segment_bytes: int = SEGMENT_BYTES) -> Log:
+        """Open or begin the log of a queue. Look at `log.recovery.damages` afterwards."""
+        return Log.open(self.layout.queue(queue_id), self.disk, segment_bytes)
+
+    def drop_orphans(self, known_ids: Iterable[str]) -> list[str]:
+        """Delete the directories of queues that no definition names any more; answer their ids."""
+        known = set(known_ids)
+        orphans = [
+            queue_id for queue_id in self.layout.queue_ids(self.disk.filesystem) if queue_id not in known
+        ]
+        for queue_id in orphans:
+            self.disk.drop_directory(self.layout.queue(queue_id))
+        return orphans
+
+    def free_bytes(self) -> int:
+        return self.disk.filesystem.free_bytes(self.layout.directory)
+
+    def close(self) -> None:
+        """Sync what was written, finish what is under way, release the lock. Write the logs before."""
+        self.committer.close()
+        self.definitions.close()
+        self.disk.close()
+        self._lock.release()
