@@ -6,7 +6,7 @@ from typing import Any
 from pamqp import commands as spec
 
 from tests.conformance.harness import RawClient, long_string, short_string, table
-from tests.conformance.rules import rule
+from tests.conformance.rules import rabbitmq_differs, rule
 
 Connect = Callable[..., RawClient]
 
@@ -113,7 +113,9 @@ def test_client_properties_of_all_kinds(raw: RawClient) -> None:
 @rule(
     "001", "1.4.2.2.2", "connection.start-ok.mechanism/plain", "The client selects a mechanism; PLAIN logs in"
 )
-@rule("002", "2.2.4", "connection-lifecycle/plain", "With PLAIN the response carries the user and the password")
+@rule(
+    "002", "2.2.4", "connection-lifecycle/plain", "With PLAIN the response carries the user and the password"
+)
 def test_plain_login(raw: RawClient) -> None:
     raw.login(mechanism="PLAIN", response="\0guest\0guest")
 
@@ -224,15 +226,54 @@ def test_malformed_responses(connect: Connect) -> None:
         connect,
         {
             "PLAIN, no zero octet": lambda client: client.start_ok(response="guest guest"),
-            "PLAIN, empty": lambda client: client.start_ok(response=""),
             "PLAIN, one part": lambda client: client.start_ok(response="\0guest"),
             "AMQPLAIN, no table": lambda client: send_start_ok(client, "AMQPLAIN", b"\xffgarbage"),
             "AMQPLAIN, no password": lambda client: send_start_ok(
                 client, "AMQPLAIN", amqplain(("LOGIN", "guest"))
             ),
-            "AMQPLAIN, empty": lambda client: send_start_ok(client, "AMQPLAIN", b""),
         },
     )
+
+
+SECURE = rule(
+    "001",
+    "1.4.2.3",
+    "connection.secure",
+    "The server challenges the client until it knows enough to authenticate it",
+)
+NO_CHALLENGE = "takes an empty response for a wrong one; a client that wants to be asked is turned away"
+
+
+@rabbitmq_differs(NO_CHALLENGE)
+@SECURE
+@rule(
+    "001",
+    "1.4.2.4",
+    "connection.secure-ok",
+    "secure-ok passes the mechanism's response; the right one leads to tune",
+)
+@rule(
+    "002",
+    "2.2.4",
+    "connection-lifecycle/secure",
+    "The server sends a challenge (secure), the client answers (secure-ok)",
+)
+def test_login_by_challenge(raw: RawClient) -> None:
+    raw.open_protocol()
+    raw.start_ok(response="")
+    raw.expect(spec.Connection.Secure)
+    raw.send(spec.Connection.SecureOk("\0guest\0guest"))
+    raw.expect(spec.Connection.Tune)
+
+
+@rabbitmq_differs(NO_CHALLENGE)
+@SECURE
+def test_wrong_answer_to_the_challenge(raw: RawClient) -> None:
+    raw.open_protocol()
+    raw.start_ok(response="")
+    raw.expect(spec.Connection.Secure)
+    raw.send(spec.Connection.SecureOk("\0guest\0wrong"))
+    raw.expect_close_and_eof(403, REFUSED.format("PLAIN"))
 
 
 @SILENT_END
