@@ -3,13 +3,9 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.buffer cimport PyBUF_READ
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.string cimport memcpy
 
-from zlib import crc32
-
-cdef object _crc32 = crc32
+from embermq.store.checksum cimport crc32_of
 
 HEADER_SIZE = 25
 
@@ -30,10 +26,6 @@ cdef inline unsigned long long fetch(const unsigned char* source, int size) noex
     for i in range(size - 1, -1, -1):
         value = (value << 8) | source[i]
     return value
-
-
-cdef inline unsigned int checksum_of(const unsigned char* data, Py_ssize_t size, unsigned int seed) except? 0:
-    return _crc32(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ), seed)
 
 
 cpdef Py_ssize_t put_record(
@@ -65,7 +57,7 @@ cpdef Py_ssize_t put_record(
         size = PyBytes_GET_SIZE(part)
         memcpy(target, PyBytes_AS_STRING(part), size)
         target += size
-    store(record, checksum_of(record + 4, SIZE - 4 + length, seed), 4)
+    store(record, crc32_of(record + 4, SIZE - 4 + length, seed), 4)
     return end
 
 
@@ -84,7 +76,7 @@ cdef class Header:
         self.sequence = fetch(record + 8, 8)
         if end > stop or self.sequence < low or self.sequence >= high:
             return 0
-        if checksum_of(record + 4, end - position - 4, seed) != <unsigned int>fetch(record, 4):
+        if crc32_of(record + 4, end - position - 4, seed) != <unsigned int>fetch(record, 4):
             return 0
         self.length = end - position - SIZE
         self.timestamp_ms = fetch(record + 16, 8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import struct
 import zlib
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import embermq.store.kernel as imported
 import embermq.store.record as record_module
+from embermq.store import checksum
 
 
 def interpreted() -> ModuleType:
@@ -86,6 +88,21 @@ def test_records_follow_each_other_in_a_lent_buffer(kernel: ModuleType) -> None:
         position = header.load(data, position, 7, sequence, sequence + 1)
         assert header.length == 3 + sequence
     assert position == fill
+
+
+def test_the_checksum_is_that_of_zlib_at_every_length() -> None:
+    chance = random.Random(3)
+    data = chance.randbytes(5000)
+    for size in [*range(600), 1000, 1023, 1024, 1025, 4096, 4999]:
+        for begin in (0, chance.randint(0, 1)):
+            value = chance.choice([0, 0xFFFFFFFF, chance.getrandbits(32)])
+            piece = data[begin : begin + size]
+            assert checksum.crc32(piece, value) == zlib.crc32(piece, value)
+
+
+@given(data=st.binary(max_size=400), value=st.integers(0, 2**32 - 1), repeat=st.integers(1, 40))
+def test_the_checksum_is_that_of_zlib_for_anything(data: bytes, value: int, repeat: int) -> None:
+    assert checksum.crc32(data * repeat, value) == zlib.crc32(data * repeat, value)
 
 
 def test_headers_are_as_long_as_documented() -> None:
