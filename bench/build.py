@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,8 @@ FLAGS = ["-O2", "-march=native", "-shared", "-fPIC", "-fno-strict-aliasing", "-W
 
 
 def _fingerprint(source: Path) -> str:
-    material = source.read_bytes() + repr((FLAGS, version("Cython"), sys.version)).encode()
+    shared = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.pxd")))
+    material = source.read_bytes() + shared + repr((FLAGS, version("Cython"), sys.version)).encode()
     return hashlib.sha256(material).hexdigest()[:16]
 
 
@@ -46,6 +48,7 @@ def compiled(name: str) -> Path:
     return library
 
 
+@cache
 def load_module(name: str) -> ModuleType:
     """Import `bench/<name>.pyx`, compiled."""
     spec = importlib.util.spec_from_file_location(name, compiled(name))

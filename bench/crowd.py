@@ -89,7 +89,11 @@ def run_fairness(target: Target, options: Options) -> Outcome:
 
 SCENARIOS = [
     Scenario(
-        "connections_500", "routing", "500 connections: 250 publishers, 250 consumers, 16 B", run_connections
+        "connections_500",
+        "routing",
+        "500 connections: 250 publishers, 250 consumers, 16 B",
+        run_connections,
+        scales=True,
     ),
     Scenario(
         "fairness",
@@ -98,6 +102,7 @@ SCENARIOS = [
         run_fairness,
         headline="consumer_to_publisher",
         shown=("steady_published_per_second", "steady_delivered_per_second", "depth_max", "depth_median"),
+        scales=True,
         runs_max=3,
     ),
 ]

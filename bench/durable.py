@@ -159,6 +159,7 @@ SCENARIOS = [
         higher_is_better=False,
         shown=("rss_bytes_per_message", "fill_per_second", "drain_per_second"),
         owns_broker=True,
+        scales=True,
         runs_max=3,
     ),
     Scenario(
@@ -170,6 +171,7 @@ SCENARIOS = [
         higher_is_better=False,
         shown=("restart_seconds", "stop_seconds"),
         owns_broker=True,
+        scales=True,
         runs_max=3,
     ),
 ]

@@ -9,18 +9,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
-cdef extern from "sys/socket.h" nogil:
-    ssize_t c_send "send"(int fd, const void* data, size_t size, int flags)
-    ssize_t c_recv "recv"(int fd, void* data, size_t size, int flags)
-    int MSG_NOSIGNAL
-
-cdef extern from * nogil:
-    """
-    static inline uint32_t echo_be32(const uint8_t *p) { uint32_t v; __builtin_memcpy(&v, p, 4); return __builtin_bswap32(v); }
-    static inline void echo_put64(uint8_t *p, uint64_t v) { v = __builtin_bswap64(v); __builtin_memcpy(p, &v, 8); }
-    """
-    uint32_t echo_be32(const uint8_t* p)
-    void echo_put64(uint8_t* p, uint64_t v)
+from bench.system cimport MSG_NOSIGNAL, be32, c_recv, c_send, put64
 
 cdef enum:
     BUFFER = 256 * 1024
@@ -72,13 +61,13 @@ def echo(int publisher_fd, int consumer_fd, bytes deliver):
             have += got
             used = out_len = 0
             while have - used >= 8:
-                frame_len = <size_t>echo_be32(data + used + 3) + 8
+                frame_len = <size_t>be32(data + used + 3) + 8
                 if have - used < frame_len:
                     break
                 if data[used] == 1:
                     tag += 1
                     memcpy(out + out_len, head, head_len)
-                    echo_put64(out + out_len + 18, tag)
+                    put64(out + out_len + 18, tag)
                     out_len += head_len
                 else:
                     memcpy(out + out_len, data + used, frame_len)

@@ -69,6 +69,7 @@ SCENARIOS = [
         higher_is_better=False,
         shown=("kb_per_connection", "connections_per_second", "idle_cpu_percent"),
         owns_broker=True,
+        scales=True,
         runs_max=3,
     ),
 ]

@@ -23,50 +23,18 @@ from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strerror
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+from posix.time cimport CLOCK_MONOTONIC
 from posix.unistd cimport close, read
 from cpython.exc cimport PyErr_CheckSignals
 
-cdef extern from "sys/socket.h" nogil:
-    ssize_t c_send "send"(int fd, const void* data, size_t size, int flags)
-    ssize_t c_recv "recv"(int fd, void* data, size_t size, int flags)
-    int MSG_NOSIGNAL
-    int MSG_DONTWAIT
-
-cdef extern from "sys/epoll.h" nogil:
-    int EPOLL_CTL_ADD
-    int EPOLL_CTL_MOD
-    uint32_t EPOLLIN
-    uint32_t EPOLLOUT
-    ctypedef union epoll_data_t:
-        uint32_t u32
-    struct epoll_event:
-        uint32_t events
-        epoll_data_t data
-    int epoll_create1(int flags)
-    int epoll_ctl(int epfd, int op, int fd, epoll_event* event)
-    int epoll_wait(int epfd, epoll_event* events, int maxevents, int timeout)
-
-cdef extern from "sys/timerfd.h" nogil:
-    struct itimerspec:
-        timespec it_interval
-        timespec it_value
-    int timerfd_create(int clockid, int flags)
-    int timerfd_settime(int fd, int flags, itimerspec* new_value, itimerspec* old_value)
-
-cdef extern from * nogil:
-    """
-    static inline uint32_t be32(const uint8_t *p) { uint32_t v; __builtin_memcpy(&v, p, 4); return __builtin_bswap32(v); }
-    static inline uint64_t be64(const uint8_t *p) { uint64_t v; __builtin_memcpy(&v, p, 8); return __builtin_bswap64(v); }
-    static inline void put64(uint8_t *p, uint64_t v) { v = __builtin_bswap64(v); __builtin_memcpy(p, &v, 8); }
-    """
-    uint32_t be32(const uint8_t* p)
-    uint64_t be64(const uint8_t* p)
-    void put64(uint8_t* p, uint64_t v)
+from bench.link cimport FRAME_BYTES_MAX, Link, Sample
+from bench.system cimport (
+    EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLLIN, EPOLLOUT, MSG_DONTWAIT, MSG_NOSIGNAL, be32, be64, c_recv, c_send,
+    epoll_create1, epoll_ctl, epoll_event, epoll_wait, itimerspec, now_ns, put64, timerfd_create, timerfd_settime,
+)
 
 cdef enum:
     INPUT_BYTES = 512 * 1024        # read at once, over all connections
-    FRAME_BYTES_MAX = 132 * 1024    # the largest frame a broker may send us, and a bit
     CONTROL_BYTES = 16 * 1024       # room kept in every output buffer for acks
     RING = 65536                    # confirms outstanding at most
     ACK_FRAME_BYTES = 21
@@ -96,55 +64,6 @@ PROBLEMS = (
 
 class LoadError(Exception):
     """The run did not end as every run must: all messages delivered once, in order."""
-
-
-cdef struct Link:
-    int fd
-    bint polls_output
-    uint8_t* out
-    size_t out_size
-    size_t out_start
-    size_t out_end
-    uint8_t* rest              # the begin of a frame whose end has not arrived
-    size_t rest_len
-    # as a publisher
-    bint publishes
-    uint8_t* blocks            # all pre-encoded messages, end to end
-    uint32_t* block_start      # block_count + 1 positions
-    uint32_t* body_at          # where in a block the body begins
-    uint32_t* fan              # how many queues the block reaches
-    uint32_t block_count
-    uint32_t block_next
-    uint64_t sender
-    uint64_t published
-    uint64_t limit
-    uint64_t window            # 0: no confirms
-    uint64_t interval_ns       # 0: as fast as possible
-    uint64_t due_ns
-    uint64_t confirmed_upto
-    uint64_t confirmed_beyond
-    uint8_t* ring
-    uint64_t* sent_ns
-    # as a consumer
-    uint32_t ack_every         # 0: the broker needs no acks
-    uint32_t unacked
-    uint64_t tag
-    uint32_t slot
-    uint64_t body_left
-    bint body_begun
-
-
-cdef struct Sample:
-    uint64_t at_ns
-    uint64_t published
-    uint64_t delivered
-    uint64_t confirmed
-
-
-cdef uint64_t now_ns() noexcept nogil:
-    cdef timespec t
-    clock_gettime(CLOCK_MONOTONIC, &t)
-    return <uint64_t>t.tv_sec * 1_000_000_000 + <uint64_t>t.tv_nsec
 
 
 cdef class Load:

@@ -27,6 +27,13 @@ STYLE: Any = {
 Records = dict[str, dict[str, Any]]
 
 
+def short_number(value: float, _: object = None) -> str:
+    for size, letter in ((1e6, " M"), (1e3, " k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
 def _save(figure: Any, folder: Path, name: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
@@ -64,14 +71,16 @@ def bars(
                 shown = f" {values[broker]:,.0f}" if values[broker] >= 100 else f" {values[broker]:.2f}"
                 axes.text(values[broker], position + offset, shown, va="center", fontsize=8)
     axes.set_yticks(range(len(present)), [label for *_, label in reversed(present)])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
     if log:
         axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(short_number))
     axes.margins(x=0.15)
     axes.grid(visible=False, axis="y")
     axes.set_title(title, loc="left")
     handles = [Patch(color=COLOURS[broker]) for broker in NAMES]
-    axes.legend(handles, list(NAMES.values()), loc="lower right", frameon=False)
+    axes.legend(
+        handles, list(NAMES.values()), loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False
+    )
     return _save(figure, folder, name)
 
 
@@ -89,6 +98,7 @@ def latency(records: Records, folder: Path) -> str | None:
     axes.set(xscale="log", yscale="log", ylabel="microseconds from due to delivered")
     ticks = {2: "50 %", 10: "90 %", 100: "99 %", 1000: "99.9 %", 10_000: "99.99 %"}
     axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.set_xticks([], minor=True)
     axes.axhline(1000, color="black", linewidth=0.6, linestyle=":")
     axes.set_title("Latency at 10,000 msg/s with confirms and acks (every run)", loc="left")
     axes.legend(frameon=False)
@@ -120,6 +130,7 @@ def fairness(records: Records, folder: Path) -> str | None:
     rates.set_title("A publisher at full speed, a consumer with acks", loc="left")
     depths.set(ylabel="messages in the queue", xlabel="seconds")
     depths.set_yscale("symlog", linthresh=10)
+    depths.set_ylim(bottom=0)
     depths.legend(frameon=False)
     return _save(figure, folder, "fairness")
 

@@ -78,7 +78,7 @@ def rows(scenario: Scenario, record: dict[str, Any]) -> list[str]:
         advantage = times(metric.advantage(values["embermq"], values["rabbitmq"]))
         if name == scenario.headline:
             scale = record["options"]["scale"]
-            scaled = "" if scale == 1 else f" (at scale {scale:g})"
+            scaled = "" if scale == 1 or not scenario.scales else f" (at scale {scale:g})"
             label = f"**{scenario.title}**{scaled}: {metric.label}"
             cells = [spread(runs.get(broker, []), name) for broker in NAMES]
             lines.append(f"| {label} | {cells[0]} | {cells[1]} | {advantage and f'**{advantage}**'} |")

@@ -132,6 +132,7 @@ SCENARIOS = [
         partial(run_topic, keys=1000),
         headline="published_per_second",
         shown=("broker_us_per_publish", "mean_fan"),
+        scales=True,
     ),
     Scenario(
         "topic_50k_keys",
@@ -140,6 +141,13 @@ SCENARIOS = [
         partial(run_topic, keys=50_000),
         headline="published_per_second",
         shown=("broker_us_per_publish", "mean_fan"),
+        scales=True,
     ),
-    Scenario("queues_1000", "routing", "1,000 queues in turn by key, consumers on all, 16 B", run_queues),
+    Scenario(
+        "queues_1000",
+        "routing",
+        "1,000 queues in turn by key, consumers on all, 16 B",
+        run_queues,
+        scales=True,
+    ),
 ]

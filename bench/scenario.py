@@ -46,4 +46,5 @@ class Scenario:
     higher_is_better: bool = True
     shown: tuple[str, ...] = ("broker_us_per_message",)  # metrics in the table beside the headline
     owns_broker: bool = False  # starts, stops or bloats its broker: gets a new one for each run
+    scales: bool = False  # `Options.scale` changes it
     runs_max: int | None = None  # long scenarios are repeated less often
