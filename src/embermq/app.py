@@ -9,7 +9,8 @@ import signal
 from collections.abc import Callable
 
 from embermq import __version__
-from embermq.amqp.connection import Limits
+from embermq.amqp.connection import Connection
+from embermq.amqp.shell import Limits, Shell
 from embermq.broker.broker import Broker
 from embermq.broker.turn import Turn
 from embermq.config import Config
@@ -31,8 +32,12 @@ class App:
         self.turn = Turn(self.loop.call_soon)
         self.broker = Broker(self.turn)
         self.broker.create_defaults()
-        self.server = Server(self.broker, self.turn, limits_of(config), self.loop)
+        self.limits = limits_of(config)
+        self.server = Server(self.connect, self.limits, self.loop)
         self.amqp_port = 0
+
+    def connect(self, shell: Shell, number: int, peer_address: str, name: str) -> Connection:
+        return Connection(self.broker, self.turn, shell, self.limits, number, peer_address, name)
 
     async def start(self) -> None:
         self.amqp_port = await self.server.listen(self.config.bind, self.config.amqp_port)
@@ -67,11 +72,15 @@ async def serve(config: Config, ready: Callable[[str], None] = print) -> None:
     await app.stop()
 
 
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
 def run(config: Config, ready: Callable[[str], None] = print) -> None:
     """Blocks until the broker is told to stop; on uvloop where that is installed."""
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        from asyncio import new_event_loop
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(serve(config, ready))

@@ -56,20 +56,11 @@ cdef class Channel:
     cpdef int on_ack(self, unsigned long long delivery_tag, bint multiple) except -1
     @cython.locals(entry=Entry)
     cpdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
+    @cython.locals(consumer=Consumer, size=Py_ssize_t)
     cpdef int release(self, Entry entry) except -1
+    @cython.locals(entry=Entry, queue=Queue)
     cpdef int settle(self, list entries) except -1
+    @cython.locals(consumer=Consumer)
     cpdef int credit_returned(self) except -1
     cpdef int put_confirms(self) except -1
     cdef int confirm_later(self) except -1
-
-
-cdef class ChannelConsumer(Consumer):
-    cdef public Channel channel
-    cdef bytes prefix
-    cdef public Py_ssize_t prefetch_count
-    cdef public Py_ssize_t prefetch_size
-    cdef public Py_ssize_t unacked
-    cdef public Py_ssize_t unacked_bytes
-    cpdef bint can_take(self, Py_ssize_t size) except -1
-    @cython.locals(channel=Channel, link=Link, message=Message, delivery_tag=cython.ulonglong)
-    cpdef int deliver(self, Entry entry) except -1

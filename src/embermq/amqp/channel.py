@@ -12,25 +12,31 @@ once, with a single copy.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from embermq.amqp.link import Link
+from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
 from embermq.broker.access import User
-from embermq.broker.arguments import TTL_MS_MAX
 from embermq.broker.exchange import Exchange, Route
 from embermq.broker.message import Message
-from embermq.broker.queue import Consumer, Entry, Queue
+from embermq.broker.queue import Entry, Queue
 from embermq.broker.vhost import VirtualHost
-from embermq.errors import AccessRefused, FrameError, NoConsumers, NoRoute, PreconditionFailed, UnexpectedFrame
+from embermq.errors import (
+    AccessRefused,
+    FrameError,
+    NoConsumers,
+    NoRoute,
+    PreconditionFailed,
+    UnexpectedFrame,
+)
 from embermq.wire import methods
 from embermq.wire.content import ABSENT, PERSISTENT, TRANSIENT, Peek
 from embermq.wire.frame import method_frame
 from embermq.wire.kernel import cut, join, load_u16, load_u32, load_u64, same
-from embermq.wire.primitive import encode_shortstr
 
 if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
+    from embermq.amqp.consumer import ChannelConsumer
     from embermq.amqp.transaction import Transaction
 
 METHOD, HEADER, BODY = 0, 1, 2
@@ -76,7 +82,9 @@ class Channel:
         "vhost",
     )
 
-    def __init__(self, connection: Connection, number: int, vhost: VirtualHost, user: User, body_max: int) -> None:
+    def __init__(
+        self, connection: Connection, number: int, vhost: VirtualHost, user: User, body_max: int
+    ) -> None:
         self.connection = connection
         self.link: Link = connection
         self.number = number
@@ -164,7 +172,8 @@ class Channel:
         class_id = load_u16(buf, pos)
         if class_id != CLASS_BASIC:
             raise UnexpectedFrame(
-                f"expected content header for class 60, got one for class {class_id} instead", blame=BASIC_PUBLISH
+                f"expected content header for class 60, got one for class {class_id} instead",
+                blame=BASIC_PUBLISH,
             )
         if load_u16(buf, pos + 2) != 0:
             raise unexpected(HEADER)
@@ -208,7 +217,9 @@ class Channel:
             raise unexpected(self.expects)
         self.body_received += stop - pos
         if self.body_received > self.body_size:
-            raise FrameError(f"content body of {self.body_size} bytes announced, {self.body_received} received")
+            raise FrameError(
+                f"content body of {self.body_size} bytes announced, {self.body_received} received"
+            )
         self.parts.append(cut(buf, pos, stop))
         if self.body_received == self.body_size:
             content = b"".join(self.parts)
@@ -220,6 +231,7 @@ class Channel:
         """A message is complete."""
         self.expects = METHOD
         route = self.route
+        assert route is not None
         message = Message(
             route.names,
             content,
@@ -254,6 +266,8 @@ class Channel:
                 self.return_message(message, NoConsumers(""))
         for queue in queues:
             queue.append(message)
+            if queue.is_pressed():
+                self.link.pressed_queue = queue
         return 0
 
     def route_anew(self, message: Message, route: Route) -> tuple[Queue, ...]:
@@ -382,9 +396,6 @@ class Channel:
         self.parts = []
 
 
-BASIC_PUBLISH = methods.BasicPublish.ID
-
-
 def unexpected(expects: int) -> UnexpectedFrame:
     if expects == METHOD:
         return UnexpectedFrame("expected method frame, got non method frame instead", blame=0)
@@ -393,111 +404,3 @@ def unexpected(expects: int) -> UnexpectedFrame:
             "expected content header for class 60, got non content header frame instead", blame=BASIC_PUBLISH
         )
     return UnexpectedFrame("expected content body, got non content body frame instead", blame=BASIC_PUBLISH)
-
-
-def check_rare_properties(buf: bytearray, peek: Peek, user: User) -> None:
-    """Properties that few messages carry: the user-id must be the user's, the expiration a number."""
-    if peek.user_id_at != ABSENT:
-        user_id = shortstr_at(buf, peek.user_id_at)
-        if user_id != user.name and "impersonator" not in user.tags:
-            raise PreconditionFailed(
-                f"user_id property set to '{user_id}' but authenticated user was '{user.name}'",
-                blame=BASIC_PUBLISH,
-            )
-    if peek.expiration_at != ABSENT:
-        expiration = shortstr_at(buf, peek.expiration_at)
-        problem = expiration_problem(expiration)
-        if problem:
-            raise PreconditionFailed(f"invalid expiration '{expiration}': {problem}", blame=BASIC_PUBLISH)
-
-
-def shortstr_at(buf: bytearray, pos: int) -> str:
-    return cut(buf, pos + 1, pos + 1 + buf[pos]).decode("utf-8", "surrogateescape")
-
-
-def expiration_problem(expiration: str) -> str | None:
-    """What RabbitMQ says of an expiration that is no number of milliseconds; the empty one is none at all."""
-    match = re.match(r"-?[0-9]+", expiration)
-    if match is None:
-        return "no_integer" if expiration else None
-    rest = expiration[match.end() :]
-    if rest:
-        return f'{{leftover_string,"{rest}"}}'
-    number = int(match.group())
-    if number < 0:
-        return f"{{value_negative,{number}}}"
-    return f"{{value_too_large,{number}}}" if number > TTL_MS_MAX else None
-
-
-class ChannelConsumer(Consumer):
-    """A consumer on a channel: credit by count and size, its own and the channel's."""
-
-    __slots__ = ("channel", "prefetch_count", "prefetch_size", "prefix", "unacked", "unacked_bytes")
-
-    def __init__(
-        self,
-        channel: Channel,
-        queue: Queue,
-        tag: str,
-        no_ack: bool,
-        exclusive: bool,
-        no_local_of: int,
-        arguments: dict[str, object],
-    ) -> None:
-        super().__init__(queue, tag, no_ack, exclusive, no_local_of, arguments)
-        self.channel = channel
-        self.prefix = b"\x00\x3c\x00\x3c" + encode_shortstr(tag)
-        self.prefetch_count = channel.prefetch_count
-        self.prefetch_size = channel.prefetch_size
-        self.unacked = 0
-        self.unacked_bytes = 0
-
-    def can_take(self, size: int) -> bool:
-        channel = self.channel
-        if not channel.flow_active or not channel.link.has_room():
-            return False
-        if self.no_ack:
-            return True
-        if self.prefetch_count and self.unacked >= self.prefetch_count:
-            return False
-        if channel.shared_prefetch_count and channel.shared_unacked >= channel.shared_prefetch_count:
-            return False
-        # A window in octets never holds up a single message, however large (001, basic.qos).
-        if self.prefetch_size and self.unacked and self.unacked_bytes + size > self.prefetch_size:
-            return False
-        return not (
-            channel.shared_prefetch_size
-            and channel.shared_unacked
-            and channel.shared_unacked_bytes + size > channel.shared_prefetch_size
-        )
-
-    def deliver(self, entry: Entry) -> int:
-        channel = self.channel
-        link = channel.link
-        message = entry.message
-        channel.delivery_tag += 1
-        delivery_tag = channel.delivery_tag
-        link.out.put_delivery(
-            self.prefix,
-            delivery_tag,
-            entry.redelivered,
-            message.names,
-            channel.number,
-            message.content,
-            message.header_size,
-            link.frame_max,
-        )
-        if not link.dirty:
-            link.touch()
-        if not self.no_ack:
-            entry.delivery_tag = delivery_tag
-            channel.unacked[delivery_tag] = entry
-            self.unacked += 1
-            self.unacked_bytes += message.size
-            channel.shared_unacked += 1
-            channel.shared_unacked_bytes += message.size
-        return 0
-
-    def queue_deleted(self) -> None:
-        self.channel.consumers.pop(self.tag, None)
-        self.channel.connection.notify_cancel(self.channel, self.tag)

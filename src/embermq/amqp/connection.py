@@ -10,13 +10,13 @@ puts into `out`, which the shell (net) sends at the end of the turn.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Protocol
 
 from embermq.amqp.channel import Channel, unexpected
+from embermq.amqp.closing import channel_close_method, close_method, octets
 from embermq.amqp.handlers import CHANNEL_HANDLERS, CONNECTION_HANDLERS
 from embermq.amqp.link import Link
 from embermq.amqp.on_connection import start_method
+from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CLOSED, CLOSING, HEADER, OPEN, OPENING, START
 from embermq.broker.access import User
 from embermq.broker.broker import Broker
@@ -57,26 +57,6 @@ REFUSAL_PAUSE_S = 1.0  # a stranger's mistake is answered slowly, so that guessi
 LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the socket is shut
 
 
-class Shell(Protocol):
-    """What a connection needs of the room that owns the socket."""
-
-    def send(self, data: bytes) -> None: ...
-
-    def close(self, after_s: float = 0.0) -> None:
-        """Send what is left, then shut the socket (after a pause)."""
-        ...
-
-    def heartbeat_negotiated(self, interval_s: int) -> None: ...
-
-
-@dataclass(frozen=True)
-class Limits:
-    frame_max: int = 131072
-    channel_max: int = 2047
-    heartbeat_s: int = 60
-    body_bytes_max: int = 134217728
-
-
 class Connection(Link):
     __slots__ = (
         "broker",
@@ -107,7 +87,14 @@ class Connection(Link):
     )
 
     def __init__(
-        self, broker: Broker, turn: Turn, shell: Shell, limits: Limits, number: int, peer_address: str, name: str
+        self,
+        broker: Broker,
+        turn: Turn,
+        shell: Shell,
+        limits: Limits,
+        number: int,
+        peer_address: str,
+        name: str,
     ) -> None:
         super().__init__(turn, number, limits.frame_max)
         self.broker = broker
@@ -169,9 +156,8 @@ class Connection(Link):
             self.current_channel = number
             if size > self.frame_size_max:
                 self.next_frame = end
-                raise FrameError(
-                    f"type {frame_type}, all octets = <<>>: {{frame_too_large,{size},{self.frame_size_max - 8}}}"
-                )
+                sizes = f"{size},{self.frame_size_max - 8}"
+                raise FrameError(f"type {frame_type}, all octets = <<>>: {{frame_too_large,{sizes}}}")
             stop = pos + 7 + size
             if stop >= end:
                 break
@@ -199,7 +185,7 @@ class Connection(Link):
                 if method_id == BASIC_PUBLISH:
                     channel.on_publish(buf, pos + 11, stop)
                 elif method_id == BASIC_ACK and size == BASIC_ACK_BYTES:
-                    channel.on_ack(load_u64(buf, pos + 11), buf[pos + 19] & 1)
+                    channel.on_ack(load_u64(buf, pos + 11), buf[pos + 19] & 1 != 0)
                 else:
                     self.on_channel_method(channel, buf, pos + 7, stop)
                 pos = stop + 1
@@ -269,7 +255,9 @@ class Connection(Link):
             raise ChannelFault(f"unexpected method in connection state {state}")
         handler(self, method)
 
-    def on_frame_while_closing(self, frame_type: int, number: int, buf: bytearray, pos: int, stop: int) -> None:
+    def on_frame_while_closing(
+        self, frame_type: int, number: int, buf: bytearray, pos: int, stop: int
+    ) -> None:
         """Everything is discarded but the two methods that end the conversation."""
         if frame_type != 1 or number != 0 or stop - pos < 4:
             return
@@ -292,7 +280,8 @@ class Connection(Link):
             raise ChannelFault("expected 'channel.open'")
         if self.channel_max and number > self.channel_max:
             raise NotAllowed(
-                f"number of channels opened ({number}) has reached the negotiated channel_max ({self.channel_max})",
+                f"number of channels opened ({number}) has reached the negotiated "
+                f"channel_max ({self.channel_max})",
                 blame=0,
             )
         assert self.vhost is not None and self.user is not None
@@ -329,6 +318,10 @@ class Connection(Link):
             self.starved = False
             self.wake_consumers()
 
+    @property
+    def has_consumers(self) -> bool:
+        return any(channel.consumers for channel in self.channels.values())
+
     def wake_consumers(self) -> None:
         for channel in self.channels.values():
             channel.credit_returned()
@@ -361,7 +354,7 @@ class Connection(Link):
         elif error.scope == "channel" and channel is not None and not channel.closing:
             log.info("%s, channel %d: %s", self.name, channel.number, error)
             channel.shut()
-            channel.send(methods.ChannelClose(error.reply_code, cropped(error.reply_text), blame >> 16, blame & 0xFFFF))
+            channel.send(channel_close_method(error, blame))
         elif self.state == OPEN:
             log.warning("%s: %s", self.name, error)
             self.close(error, blame)
@@ -422,26 +415,3 @@ class Connection(Link):
         self.channels.pop(channel.number, None)
         if self.last_channel is channel:
             self.last_channel = None
-
-
-def close_method(error: AMQPError, blame: int) -> methods.ConnectionClose:
-    return methods.ConnectionClose(error.reply_code, cropped(error.reply_text), blame >> 16, blame & 0xFFFF)
-
-
-OCTETS_SHOWN_MAX = 32
-
-
-def octets(buf: bytearray, pos: int, stop: int) -> str:
-    """A payload in RabbitMQ's way of writing bytes, the beginning of it."""
-    shown = ",".join(str(byte) for byte in buf[pos : min(stop, pos + OCTETS_SHOWN_MAX)])
-    return f"<<{shown}>>"
-
-
-REPLY_TEXT_BYTES_MAX = 255
-
-
-def cropped(text: str) -> str:
-    """A reply text is a short string; what does not fit is cut."""
-    data = text.encode("utf-8", "surrogateescape")
-    return data[:REPLY_TEXT_BYTES_MAX].decode("utf-8", "ignore") if len(data) > REPLY_TEXT_BYTES_MAX else text
-

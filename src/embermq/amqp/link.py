@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embermq.broker.queue import Queue
 from embermq.broker.turn import Turn
 from embermq.wire.kernel import Output
 
@@ -9,7 +10,7 @@ OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together for one connectio
 
 
 class Link:
-    __slots__ = ("dirty", "frame_max", "number", "out", "starved", "turn", "writable")
+    __slots__ = ("dirty", "frame_max", "number", "out", "pressed_queue", "starved", "turn", "writable")
 
     def __init__(self, turn: Turn, number: int, frame_max: int) -> None:
         self.turn = turn
@@ -18,6 +19,7 @@ class Link:
         self.out = Output()
         self.dirty = False
         self.writable = True  # the transport takes more; cleared while the peer does not keep up
+        self.pressed_queue: Queue | None = None  # one that this connection published past its mark
         self.starved = False  # a consumer was refused because this turn's share is used up
 
     def touch(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from embermq.amqp.channel import Channel, ChannelConsumer
+from embermq.amqp.channel import Channel
+from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.on_queue import queue_name
 from embermq.broker.arguments import type_name
 from embermq.broker.queue import Entry, Queue, describe

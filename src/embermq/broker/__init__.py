@@ -1,1 +1,1 @@
-"""The domain: virtual hosts, exchanges, bindings, queues, users. No sockets, no asyncio, no clock of its own."""
+"""The domain: virtual hosts, exchanges, bindings, queues, users. No sockets, no asyncio, no own clock."""

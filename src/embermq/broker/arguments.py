@@ -28,7 +28,12 @@ def type_name(value: object) -> str:
     if value is None:
         return "void"
     names: dict[type, str] = {
-        str: "longstr", float: "double", dict: "table", list: "array", bytes: "binary", Decimal: "decimal"
+        str: "longstr",
+        float: "double",
+        dict: "table",
+        list: "array",
+        bytes: "binary",
+        Decimal: "decimal",
     }
     return names.get(type(value), type(value).__name__)
 
@@ -41,7 +46,7 @@ def shown(value: object) -> str:
 
 def integer(minimum: int = 0, maximum: int | None = None, too_large: str = "value_too_large") -> Check:
     def check(value: object) -> str | None:
-        if isinstance(value, bool) or isinstance(value, Timestamp) or not isinstance(value, int):
+        if isinstance(value, bool | Timestamp) or not isinstance(value, int):
             return f'"expected integer, got {type_name(value)}"'
         if value < 0:
             return f"{{value_negative,{value}}}"
@@ -97,7 +102,9 @@ COMPARED_QUEUE_ARGUMENTS = tuple(name for name in QUEUE_ARGUMENTS if name != "x-
 COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange",)
 
 
-def check_queue_arguments(what: str, arguments: Mapping[str, object], durable: bool, exclusive: bool, auto_delete: bool) -> None:
+def check_queue_arguments(
+    what: str, arguments: Mapping[str, object], durable: bool, exclusive: bool, auto_delete: bool
+) -> None:
     """`what` is how the text names the queue: "queue 'orders' in vhost '/'"."""
     if "x-dead-letter-exchange" in arguments and not isinstance(arguments["x-dead-letter-exchange"], str):
         found = type_name(arguments["x-dead-letter-exchange"])
@@ -121,14 +128,17 @@ def check_queue_arguments(what: str, arguments: Mapping[str, object], durable: b
 def check_exchange_arguments(what: str, arguments: Mapping[str, object]) -> None:
     alternate = arguments.get("alternate-exchange", "")
     if not isinstance(alternate, str):
-        raise PreconditionFailed(f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {what}")
+        raise PreconditionFailed(
+            f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {what}"
+        )
 
 
 def require_equal(what: str, name: str, received: object, current: object) -> None:
     """One attribute of a declaration against the thing that exists."""
     if received != current:
         raise PreconditionFailed(
-            f"inequivalent arg '{name}' for {what}: received '{shown(received)}' but current is '{shown(current)}'"
+            f"inequivalent arg '{name}' for {what}: received '{shown(received)}' "
+            f"but current is '{shown(current)}'"
         )
 
 

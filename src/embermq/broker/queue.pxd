@@ -24,6 +24,8 @@ cdef class Consumer:
     cdef public bint exclusive
     cdef public long long no_local_of
     cdef public dict arguments
+    cdef public Py_ssize_t unacked
+    cdef public Py_ssize_t unacked_bytes
     cpdef bint can_take(self, Py_ssize_t size) except -1
     cpdef int deliver(self, Entry entry) except -1
 
@@ -51,13 +53,16 @@ cdef class Queue:
     cdef readonly unsigned long long delivered_count
     cdef readonly unsigned long long acked_count
     cdef readonly unsigned long long redelivered_count
+    @cython.locals(entry=Entry)
     cpdef int append(self, Message message) except -1
     cpdef int mark(self) except -1
-    cpdef Entry head(self)
     cdef Entry take_head(self)
+    @cython.locals(consumer=Consumer, count=Py_ssize_t, index=Py_ssize_t)
     cdef Consumer pick(self, Py_ssize_t size)
     cdef int hand_over(self, Entry entry, Consumer consumer) except -1
+    @cython.locals(entry=Entry, consumer=Consumer, budget=Py_ssize_t, size=Py_ssize_t)
     cpdef bint drain(self) except -1
     cpdef Entry get(self)
     cpdef int settle(self, Entry entry) except -1
+    cpdef bint is_pressed(self, bint half=*) except -1
     cpdef bint has_ready_consumer(self, Message message) except -1

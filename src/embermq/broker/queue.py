@@ -26,6 +26,8 @@ DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
 DELIVERY_OVERHEAD_BYTES = 64  # frames and names around a message, roughly
 HIGH_PRIORITY_MIN = 5  # 5-9 is the higher of the two levels that AMQP asks for
 NOBODY = 0
+PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
+PRESSED_BYTES = 16 * 1024 * 1024
 
 _by_sequence = attrgetter("sequence")
 
@@ -47,10 +49,25 @@ class Entry:
 class Consumer:
     """Somebody who takes messages from a queue; what that means is the business of a higher room."""
 
-    __slots__ = ("arguments", "exclusive", "no_ack", "no_local_of", "queue", "tag")
+    __slots__ = (
+        "arguments",
+        "exclusive",
+        "no_ack",
+        "no_local_of",
+        "queue",
+        "tag",
+        "unacked",
+        "unacked_bytes",
+    )
 
     def __init__(
-        self, queue: Queue, tag: str, no_ack: bool, exclusive: bool, no_local_of: int, arguments: dict[str, object]
+        self,
+        queue: Queue,
+        tag: str,
+        no_ack: bool,
+        exclusive: bool,
+        no_local_of: int,
+        arguments: dict[str, object],
     ) -> None:
         self.queue = queue
         self.tag = tag
@@ -58,6 +75,8 @@ class Consumer:
         self.exclusive = exclusive
         self.no_local_of = no_local_of  # messages published by this connection are not for us; 0 = all are
         self.arguments = arguments
+        self.unacked = 0  # deliveries that are out with this consumer
+        self.unacked_bytes = 0
 
     def can_take(self, size: int) -> bool:
         """Is there credit for a message of this size now?"""
@@ -190,16 +209,6 @@ class Queue:
 
     # -- messages out
 
-    def head(self) -> Entry | None:
-        """The entry that leaves next; it stays."""
-        if self.high.count:
-            entry: Entry = self.high.front()
-            return entry
-        if self.low.count:
-            entry = self.low.front()
-            return entry
-        return None
-
     def take_head(self) -> Entry:
         entry: Entry = self.high.pop_front() if self.high.count else self.low.pop_front()
         self.ready_count -= 1
@@ -214,7 +223,7 @@ class Queue:
         while self.ready_count:
             if budget <= 0:
                 return True
-            entry = self.head()
+            entry: Entry = self.high.front() if self.high.count else self.low.front()
             size = entry.message.size
             consumer = self.pick(size)
             if consumer is None:
@@ -244,7 +253,9 @@ class Queue:
             entry = self.take_head()
             message = entry.message
             budget -= message.size + DELIVERY_OVERHEAD_BYTES
-            willing = [c for c in self.consumers if c.no_local_of != message.publisher or c.no_local_of == NOBODY]
+            willing = [
+                c for c in self.consumers if c.no_local_of != message.publisher or c.no_local_of == NOBODY
+            ]
             taker = next((c for c in willing if c.can_take(message.size)), None)
             if taker is not None:
                 self.consumers.remove(taker)
@@ -298,6 +309,14 @@ class Queue:
             if not local and consumer.can_take(message.size):
                 return True
         return False
+
+    def is_pressed(self, half: bool = False) -> bool:
+        """Have messages piled up before consumers, past the mark (or half of it)?"""
+        if not self.consumers:
+            return False
+        if half:
+            return self.ready_count > PRESSED_COUNT // 2 or self.ready_bytes > PRESSED_BYTES // 2
+        return self.ready_count > PRESSED_COUNT or self.ready_bytes > PRESSED_BYTES
 
     # -- consumers
 

@@ -222,5 +222,3 @@ def locked(queue: Queue) -> ResourceLocked:
         f"cannot obtain exclusive access to locked {describe(queue)}. It could be originally declared on "
         "another connection or the exclusive property value does not match that of the original declaration."
     )
-
-

@@ -38,12 +38,22 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "in the configuration file (amqp_port = 5673). Flags win over the environment, that over the file.",
     )
     serve.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
-    serve.add_argument("--data-dir", metavar="DIR", help=f"where the broker keeps its data ({default.data_dir})")
+    serve.add_argument(
+        "--data-dir", metavar="DIR", help=f"where the broker keeps its data ({default.data_dir})"
+    )
     serve.add_argument("--bind", metavar="ADDR", help=f"address to listen on ({default.bind})")
-    serve.add_argument("--amqp-port", metavar="N", help=f"port for AMQP, 0 picks a free one ({default.amqp_port})")
-    serve.add_argument("--http-port", metavar="N", help=f"port for management, 0 picks one ({default.http_port})")
-    serve.add_argument("--log-level", metavar="LEVEL", help=f"debug, info, warning or error ({default.log_level})")
-    serve.add_argument("--heartbeat", metavar="S", help=f"seconds between heartbeats, 0 is none ({default.heartbeat})")
+    serve.add_argument(
+        "--amqp-port", metavar="N", help=f"port for AMQP, 0 picks a free one ({default.amqp_port})"
+    )
+    serve.add_argument(
+        "--http-port", metavar="N", help=f"port for management, 0 picks one ({default.http_port})"
+    )
+    serve.add_argument(
+        "--log-level", metavar="LEVEL", help=f"debug, info, warning or error ({default.log_level})"
+    )
+    serve.add_argument(
+        "--heartbeat", metavar="S", help=f"seconds between heartbeats, 0 is none ({default.heartbeat})"
+    )
     serve.add_argument("--frame-max", metavar="N", help=f"largest frame in bytes ({default.frame_max})")
     serve.add_argument("--channel-max", metavar="N", help=f"channels per connection ({default.channel_max})")
     serve.add_argument(
@@ -55,7 +65,9 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def run_serve(options: argparse.Namespace) -> int:
     from embermq.app import run
 
-    file = options.config or (Path(os.environ["EMBERMQ_CONFIG"]) if os.environ.get("EMBERMQ_CONFIG") else None)
+    file = options.config or (
+        Path(os.environ["EMBERMQ_CONFIG"]) if os.environ.get("EMBERMQ_CONFIG") else None
+    )
     try:
         config = load(file, os.environ, {name: getattr(options, name, None) for name in NAMES})
     except ConfigError as error:

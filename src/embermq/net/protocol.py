@@ -64,8 +64,17 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         used = self.connection.feed(buffer, end)
         self.unfinished = bytes(buffer[used:end]) if used < end else b""
         self.read_this_turn += nbytes
+        if self.held:
+            return
+        queue = self.connection.pressed_queue
+        if queue is not None:
+            self.connection.pressed_queue = None
+            # One that consumes as well must be heard: its acknowledgements are what the queue waits for.
+            if queue.is_pressed() and not self.connection.has_consumers:
+                self.server.pacer.hold(self, queue)
         if self.read_this_turn >= READ_BYTES_PER_TURN_MAX and not self.held:
             self.hold()
+            self.server.after_turn(self.release)
 
     def eof_received(self) -> bool:
         return False
@@ -102,7 +111,6 @@ class AMQPProtocol(asyncio.BufferedProtocol):
     def hold(self) -> None:
         self.held = True
         self.transport.pause_reading()
-        self.server.after_turn(self.release)
 
     def release(self) -> None:
         self.held = False

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from embermq.amqp.connection import Connection, Limits
+from embermq.amqp.connection import Connection
+from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import OPENING
-from embermq.broker.broker import Broker
-from embermq.broker.turn import Turn
+from embermq.net.pacing import Pacer
 from embermq.net.protocol import AMQPProtocol
 
 READ_BUFFER_BYTES = 512 * 1024
@@ -18,27 +18,29 @@ HANDSHAKE_S_MAX = 10.0
 BACKLOG = 1024
 
 
+# Makes the conversation for a socket: shell, number, peer's address, name for logs.
+Connect = Callable[[Shell, int, str, str], Connection]
+
+
 class Server:
     log = logging.getLogger("embermq.net")
 
-    def __init__(self, broker: Broker, turn: Turn, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, connect: Connect, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
         assert limits.frame_max * 2 <= READ_BUFFER_BYTES
-        self.broker = broker
-        self.turn = turn
-        self.limits = limits
+        self.connect = connect
         self.loop = loop
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
         self.read_view = memoryview(self.read_buffer)
+        self.pacer = Pacer(loop)
         self.protocols: set[AMQPProtocol] = set()
+        self.empty = asyncio.Event()  # nobody is connected
         self.connection_count = 0
         self.listener: asyncio.Server | None = None
         self.ticker: asyncio.TimerHandle | None = None
 
     async def listen(self, host: str, port: int) -> int:
         """Accept connections; the port that it really is."""
-        self.listener = await self.loop.create_server(
-            lambda: AMQPProtocol(self), host, port, backlog=BACKLOG
-        )
+        self.listener = await self.loop.create_server(lambda: AMQPProtocol(self), host, port, backlog=BACKLOG)
         self.ticker = self.loop.call_later(TICK_S, self.tick)
         actual: int = self.listener.sockets[0].getsockname()[1]
         return actual
@@ -48,27 +50,31 @@ class Server:
         peer = protocol.transport.get_extra_info("peername") or ("", 0)
         local = protocol.transport.get_extra_info("sockname") or ("", 0)
         name = f"{peer[0]}:{peer[1]} -> {local[0]}:{local[1]}"
-        connection = Connection(
-            self.broker, self.turn, protocol, self.limits, self.connection_count, str(peer[0]), name
-        )
+        connection = self.connect(protocol, self.connection_count, str(peer[0]), name)
         connection.connected_at = self.loop.time()
         self.protocols.add(protocol)
+        self.empty.clear()
         return connection
 
     def farewell(self, protocol: AMQPProtocol, why: Exception | None) -> None:
         self.protocols.discard(protocol)
+        if not self.protocols:
+            self.empty.set()
         if why is not None:
             self.log.info("%s: connection lost: %s", protocol.connection.name, why)
 
     def after_turn(self, action: Callable[[], None]) -> None:
-        """Do it when the work of this turn is done: two passes of the loop away, the turn's own in between."""
+        """Do it when the work of this turn is done: two passes of the loop away, the turn's own between."""
         self.loop.call_soon(self.loop.call_soon, action)
 
     def tick(self) -> None:
         now = self.loop.time()
         for protocol in list(self.protocols):
             protocol.tick(now)
-            if protocol.connection.state < OPENING and now - protocol.connection.connected_at > HANDSHAKE_S_MAX:
+            if (
+                protocol.connection.state < OPENING
+                and now - protocol.connection.connected_at > HANDSHAKE_S_MAX
+            ):
                 self.log.warning("%s: handshake timeout", protocol.connection.name)
                 protocol.transport.abort()
         self.ticker = self.loop.call_later(TICK_S, self.tick)
@@ -81,9 +87,8 @@ class Server:
             self.listener.close()
         for protocol in list(self.protocols):
             protocol.force_close(reason)
-        deadline = self.loop.time() + patience_s
-        while self.protocols and self.loop.time() < deadline:
-            await asyncio.sleep(0.01)
+        if self.protocols:
+            await asyncio.wait([asyncio.ensure_future(self.empty.wait())], timeout=patience_s)
         for protocol in list(self.protocols):
             protocol.transport.abort()
         await asyncio.sleep(0)

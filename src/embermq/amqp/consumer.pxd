@@ -1,0 +1,16 @@
+cimport cython
+
+from embermq.amqp.channel cimport Channel
+from embermq.amqp.link cimport Link
+from embermq.broker.message cimport Message
+from embermq.broker.queue cimport Consumer, Entry
+
+cdef class ChannelConsumer(Consumer):
+    cdef public Channel channel
+    cdef bytes prefix
+    cdef public Py_ssize_t prefetch_count
+    cdef public Py_ssize_t prefetch_size
+    @cython.locals(channel=Channel)
+    cpdef bint can_take(self, Py_ssize_t size) except -1
+    @cython.locals(channel=Channel, link=Link, message=Message, delivery_tag=cython.ulonglong)
+    cpdef int deliver(self, Entry entry) except -1

@@ -1,0 +1,79 @@
+"""A consumer on a channel: credit by count and size, its own and the channel's."""
+
+from __future__ import annotations
+
+from embermq.amqp.channel import Channel
+from embermq.broker.queue import Consumer, Entry, Queue
+from embermq.wire.primitive import encode_shortstr
+
+BASIC_DELIVER = b"\x00\x3c\x00\x3c"  # class and method, as on the wire
+
+
+class ChannelConsumer(Consumer):
+    __slots__ = ("channel", "prefetch_count", "prefetch_size", "prefix")
+
+    def __init__(
+        self,
+        channel: Channel,
+        queue: Queue,
+        tag: str,
+        no_ack: bool,
+        exclusive: bool,
+        no_local_of: int,
+        arguments: dict[str, object],
+    ) -> None:
+        super().__init__(queue, tag, no_ack, exclusive, no_local_of, arguments)
+        self.channel = channel
+        self.prefix = BASIC_DELIVER + encode_shortstr(tag)
+        self.prefetch_count = channel.prefetch_count
+        self.prefetch_size = channel.prefetch_size
+
+    def can_take(self, size: int) -> bool:
+        channel = self.channel
+        if not channel.flow_active or not channel.link.has_room():
+            return False
+        if self.no_ack:
+            return True
+        if self.prefetch_count and self.unacked >= self.prefetch_count:
+            return False
+        if channel.shared_prefetch_count and channel.shared_unacked >= channel.shared_prefetch_count:
+            return False
+        # A window in octets never holds up a single message, however large (001, basic.qos).
+        if self.prefetch_size and self.unacked and self.unacked_bytes + size > self.prefetch_size:
+            return False
+        return not (
+            channel.shared_prefetch_size
+            and channel.shared_unacked
+            and channel.shared_unacked_bytes + size > channel.shared_prefetch_size
+        )
+
+    def deliver(self, entry: Entry) -> int:
+        channel = self.channel
+        link = channel.link
+        message = entry.message
+        channel.delivery_tag += 1
+        delivery_tag = channel.delivery_tag
+        link.out.put_delivery(
+            self.prefix,
+            delivery_tag,
+            entry.redelivered,
+            message.names,
+            channel.number,
+            message.content,
+            message.header_size,
+            link.frame_max,
+        )
+        if not link.dirty:
+            link.touch()
+        if not self.no_ack:
+            entry.delivery_tag = delivery_tag
+            channel.unacked[delivery_tag] = entry
+            self.unacked += 1
+            self.unacked_bytes += message.size
+            channel.shared_unacked += 1
+            channel.shared_unacked_bytes += message.size
+        return 0
+
+    def queue_deleted(self) -> None:
+        self.channel.consumers.pop(self.tag, None)
+        self.channel.connection.notify_cancel(self.channel, self.tag)

@@ -1,0 +1,26 @@
+"""What a connection needs of the room that owns its socket, and the limits that it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Shell(Protocol):
+    """What a connection needs of the room that owns the socket."""
+
+    def send(self, data: bytes) -> None: ...
+
+    def close(self, after_s: float = 0.0) -> None:
+        """Send what is left, then shut the socket (after a pause)."""
+        ...
+
+    def heartbeat_negotiated(self, interval_s: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    frame_max: int = 131072
+    channel_max: int = 2047
+    heartbeat_s: int = 60
+    body_bytes_max: int = 134217728
