@@ -27,8 +27,8 @@ from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
-# An active segment whose records are all acked goes once it is worth a file operation: at 1/32 of full size.
-DRAINED_PART = 32
+# An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size.
+DRAINED_PART = 4
 
 
 class Dirty(NamedTuple):
@@ -147,6 +147,11 @@ class Log:
         segment.buffer = self.disk.take_buffer()
         self.unwritten.append(segment)
 
+    def trim(self) -> None:
+        """For an idle log: if everything is acked, the next `write` lets go of the last file, too."""
+        if self.active is not None and self.active.live.count == 0:
+            self.roll()
+
     # -- acknowledging
 
     def ack(self, sequence: int) -> bool:
@@ -188,6 +193,7 @@ class Log:
                 if segment.sealed:
                     self.finished.append(segment)
         self.count -= purged
+        self.trim()
         return purged
 
     # -- writing

@@ -94,6 +94,10 @@ class LogMachine(RuleBasedStateMachine):
         self.live.clear()
 
     @rule()
+    def trim(self) -> None:
+        self.log.trim()
+
+    @rule()
     def roll(self) -> None:
         self.log.roll()
 
@@ -187,6 +191,8 @@ def test_the_disk_is_empty_after_a_drain(tmp_path: Path, disk: Disk) -> None:
         assert log.ack(sequence)
         if sequence % 50 == 0:
             log.write()
+    log.write()
+    log.trim()
     log.write()
     disk.wait_deleted()
     assert os.listdir(tmp_path / "log") == []
