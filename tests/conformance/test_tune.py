@@ -189,6 +189,18 @@ def test_oversized_frame(raw: RawClient, kind: int, frame_max: int) -> None:
     raw.expect_eof()
 
 
+@rabbitmq_differs("forgives eight octets to clients that do not count a frame's overhead")
+@OVERSIZED
+def test_frame_one_octet_too_large(raw: RawClient) -> None:
+    raw.handshake(frame_max=FRAME_MIN_SIZE)
+    channel = raw.channel(1)
+    channel.publish_method(routing_key="nowhere")
+    channel.send_header(FRAME_MIN_SIZE - 7)
+    channel.send_body(b"x" * (FRAME_MIN_SIZE - 7))
+    channel.send(spec.Basic.Qos())
+    raw.expect_close_and_eof(501)
+
+
 @OVERSIZED
 @rule("002", "4.10.1", "size-checked-first", "Sizes are checked before anything of that size is read")
 def test_oversized_frame_is_refused_before_its_payload_came(channel_client: RawClient) -> None:
@@ -277,7 +289,9 @@ def test_channel_before_connection_open(raw: RawClient) -> None:
 
 
 @rule("001", "1.4.2.7", "connection.open", "open selects a virtual host and is answered with open-ok")
-@rule("002", "2.2.4", "connection-lifecycle/open", "The server confirms that the virtual host is a valid choice")
+@rule(
+    "002", "2.2.4", "connection-lifecycle/open", "The server confirms that the virtual host is a valid choice"
+)
 def test_open_is_answered_with_open_ok(raw: RawClient) -> None:
     raw.login()
     raw.tune_ok()
