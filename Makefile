@@ -65,7 +65,7 @@ test-needs: $(VENV)/.dev
 
 $(NODE_DIR)/node_modules/.stamp: $(wildcard $(NODE_DIR)/package*.json)
 	@if command -v npm >/dev/null; then \
-		cd $(NODE_DIR) && npm $$([ -e package-lock.json ] && echo ci || echo install) --no-audit --no-fund --silent </dev/null; \
+		cd $(NODE_DIR) && npm $$([ -e package-lock.json ] && echo ci || echo install --no-package-lock) --no-audit --no-fund --silent </dev/null; \
 	fi
 	@mkdir -p $(@D) && touch $@
 
