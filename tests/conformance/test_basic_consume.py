@@ -227,6 +227,24 @@ def test_messages_spared_by_no_local_reach_other_consumers(
     channel.client.expect_silence()
 
 
+@no_local
+@no_local_missing
+def test_messages_spared_by_no_local_keep_their_order(
+    connect: Callable[..., RawClient], channel: RawChannel, queue: str
+) -> None:
+    other = connect().channel()
+    channel.consume(queue, no_ack=True, no_local=True)
+    for number, body in enumerate(numbered(10)):
+        if number % 3:
+            fill(channel, queue, [body])
+        else:
+            fill(other, queue, [body])
+            assert channel.delivery().body == body
+    other.consume(queue, no_ack=True)
+    spared = [body for number, body in enumerate(numbered(10)) if number % 3]
+    assert [message.body for message in other.deliveries(6)] == spared
+
+
 @shares
 @pytest.mark.parametrize("no_ack", [True, False])
 def test_round_robin(

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, short_string, spec
+from tests.conformance.harness import FRAME_BODY, RawChannel, RawClient, raw_frame, short_string, spec
 from tests.conformance.model import drain, fill, numbered, round_trip
 from tests.conformance.rules import rabbitmq_differs, rule
+from tools.brokers import Broker
 
 unchanged = rule(
     "002", "3.1.1", "message/unchanged", "The server changes neither the body nor properties it was given"
@@ -146,6 +147,36 @@ def test_body_frames_of_a_refused_content_are_discarded(client: RawClient, chann
     fill(channel, queue, numbered(3))
     assert drain(channel, queue) == numbered(3)
     round_trip(client.channel(2))
+
+
+@too_large
+@rabbitmq_differs("keeps the whole body before it looks at the size")
+def test_refused_content_is_not_buffered(broker: Broker, channel: RawChannel) -> None:
+    queue = channel.declare()
+    piece = raw_frame(FRAME_BODY, channel.number, b"x" * 100_000)
+    before = broker.rss_bytes()
+    channel.publish_method(routing_key=queue)
+    channel.send_header(200_000_000)
+    for _ in range(2000):
+        channel.client.send_bytes(piece)
+    channel.expect_close(406)
+    channel.open()
+    grown = broker.rss_bytes() - before
+    assert grown < 50_000_000, f"the broker grew by {grown} bytes"
+
+
+@too_large
+def test_largest_message_by_default(channel: RawChannel) -> None:
+    """128 MiB. Reading it back would only try the patience of the test client."""
+    queue = channel.declare()
+    channel.confirm_select()
+    channel.publish_method(routing_key=queue)
+    channel.send_header(134_217_728)
+    piece = raw_frame(FRAME_BODY, channel.number, b"x" * 65_536)
+    for _ in range(2048):
+        channel.client.send_bytes(piece)
+    channel.expect(spec.Basic.Ack, delivery_tag=1)
+    channel.call(spec.Queue.Purge(queue=queue), message_count=1)
 
 
 @too_large

@@ -176,6 +176,29 @@ def test_immediate_and_unroutable(channel: RawChannel) -> None:
     assert channel.returned().body == b"y"
 
 
+@immediate
+@no_immediate
+@rule("004", "confirms", "confirm/immediate", "A returned immediate message is confirmed after its return")
+def test_immediate_in_confirm_mode(channel: RawChannel) -> None:
+    queue = channel.declare()
+    channel.confirm_select()
+    channel.publish(b"now", routing_key=queue, immediate=True)
+    channel.returned(reply_code=313)
+    channel.expect(spec.Basic.Ack, delivery_tag=1)
+
+
+@immediate
+@no_immediate
+def test_immediate_beside_a_no_local_consumer(connect: Callable[..., RawClient], channel: RawChannel) -> None:
+    """A consumer that does not want our messages is none for them."""
+    queue = channel.declare(exclusive=False, auto_delete=True)
+    channel.consume(queue, no_ack=True, no_local=True)
+    channel.publish(b"own", routing_key=queue, immediate=True)
+    assert channel.returned(reply_code=313).body == b"own"
+    connect().channel().publish(b"foreign", routing_key=queue, immediate=True)
+    assert channel.delivery().body == b"foreign"
+
+
 @user_id
 def test_foreign_user_id(channel: RawChannel) -> None:
     queue = channel.declare()
