@@ -52,6 +52,7 @@ GOALS = [
     Goal("latency_10k", "p99_us", at_most=1000),
     faster("fanout_10", 1),
     faster("fanout_100", 1),
+    faster("fanout_100_deep", 1),
     faster("topic_1k_keys", 1, "published_per_second"),
     faster("topic_50k_keys", 1, "published_per_second"),
     faster("queues_1000", 1),

@@ -146,6 +146,7 @@ def draw(records: Records, folder: Path) -> dict[str, list[str]]:
     routing = [
         ("fanout_10", rate, "fanout to 10"),
         ("fanout_100", rate, "fanout to 100"),
+        ("fanout_100_deep", rate, "fanout to 100, deep"),
         ("topic_1k_keys", publishes, "topic, 1,000 keys"),
         ("topic_50k_keys", publishes, "topic, 50,000 keys"),
         ("queues_1000", rate, "1,000 queues"),
