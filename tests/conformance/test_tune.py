@@ -1,12 +1,14 @@
 """connection.tune, tune-ok and open: the limits both sides agree on, and keep (001, 1.4.2.5 to 1.4.2.8)."""
 
+import time
 from collections.abc import Callable
 
 import pytest
 from pamqp import body, header
 from pamqp import commands as spec
+from pamqp import frame as codec
 
-from tests.conformance.harness import FRAME_BODY, FRAME_METHOD, RawChannel, RawClient, unique
+from tests.conformance.harness import FRAME_BODY, FRAME_METHOD, RawChannel, RawClient, raw_frame, unique
 from tests.conformance.rules import rabbitmq_differs, rule
 
 Connect = Callable[..., RawClient]
@@ -175,15 +177,22 @@ def test_closed_channels_do_not_count(raw: RawClient) -> None:
 @OVERSIZED
 @rule("000", "4.2.3", "amq_wlp_frame_03", "An oversized frame is answered with 501")
 @pytest.mark.parametrize("kind", [FRAME_METHOD, FRAME_BODY])
+@pytest.mark.parametrize("pieces", [1, 3], ids=["one-write", "pieces"])
 @pytest.mark.parametrize("frame_max", [FRAME_MIN_SIZE, 131072])
-def test_oversized_frame(raw: RawClient, kind: int, frame_max: int) -> None:
+def test_oversized_frame(raw: RawClient, kind: int, pieces: int, frame_max: int) -> None:
     raw.handshake(frame_max=frame_max)
-    channel = raw.channel(1)
+    raw.channel(1).sync()
+    stream = b""
     if kind == FRAME_BODY:
-        channel.publish_method(routing_key="nowhere")
-        channel.send(header.ContentHeader(body_size=frame_max + 1))
+        stream += codec.marshal(spec.Basic.Publish(routing_key="nowhere"), 1)
+        stream += codec.marshal(header.ContentHeader(body_size=frame_max + 1), 1)
     # More than eight octets above the limit: RabbitMQ forgives clients that do not count a frame's overhead.
-    raw.send_frame(kind, 1, b"x" * (frame_max + 1))
+    stream += raw_frame(kind, 1, b"x" * (frame_max + 1))
+    step = len(stream) // pieces + 1
+    for start in range(0, len(stream), step):
+        raw.send_bytes(stream[start : start + step])
+        if pieces > 1:
+            time.sleep(0.05)  # so that the broker reads each piece by itself
     close = raw.expect_close(501)
     assert close.reply_text.startswith("FRAME_ERROR - ")
     raw.expect_eof()
