@@ -63,6 +63,7 @@ class Committer:
         directory: str,
         call_soon_threadsafe: Callable[..., object],
         sync: SyncMode = "always",
+        ack_sync_seconds_max: float = ACK_SYNC_SECONDS_MAX,
     ) -> None:
         self.filesystem = filesystem
         # For syncfs. Opened now, because it reports only the errors that happen while it is open.
@@ -74,7 +75,8 @@ class Committer:
         self._batch = _Batch()
         self._wake = threading.Condition()
         self._closing = False
-        self._acks_synced_at = 0.0
+        self._ack_sync_seconds_max = ack_sync_seconds_max
+        self._acks_synced_at = time.monotonic()
         self._thread: threading.Thread | None = None
         if sync == "always":
             self._thread = threading.Thread(target=self._run, name="store-commit", daemon=True)
@@ -152,7 +154,7 @@ class Committer:
             while not (self._batch.callbacks or self._closing):
                 if not self._batch.dirty:
                     self._wake.wait()
-                elif not self._wake.wait(ACK_SYNC_SECONDS_MAX) and self._batch.dirty:
+                elif not self._wake.wait(self._ack_sync_seconds_max) and self._batch.dirty:
                     self._batch.with_acks = True
                     break
             batch = self._batch
@@ -160,7 +162,11 @@ class Committer:
                 return None
             self._batch = _Batch()
             now = time.monotonic()
-            if batch.with_acks or batch.everything or now >= self._acks_synced_at + ACK_SYNC_SECONDS_MAX:
+            if (
+                batch.with_acks
+                or batch.everything
+                or now >= self._acks_synced_at + self._ack_sync_seconds_max
+            ):
                 self._acks_synced_at = now
             else:
                 self._batch.acks, batch.acks = batch.acks, set()

@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 from embermq.store.filesystem import File, FileSystem
 
+Change = dict[str, int | None]  # what happens at once to the names of a directory: name -> file, or gone
+
 
 class FaultyFileSystem(FileSystem):
     """`root` is what a power cut is simulated for; all paths used must lie in it."""
@@ -27,6 +29,7 @@ class FaultyFileSystem(FileSystem):
         self.sync_calls = 0
         self.syncfs_calls = 0
         self.before_sync: Callable[[], None] | None = None
+        self.before_unlink: Callable[[], object] | None = None
         self._lock = threading.RLock()
         self._serial = 0
         self._keys: dict[str, int] = {}  # path -> file
@@ -35,9 +38,7 @@ class FaultyFileSystem(FileSystem):
         self._safe_names: dict[str, dict[str, int]] = {
             root: {}
         }  # directory -> name -> file, or -1: directory
-        self._changes: dict[str, list[tuple[str, int | None]]] = {
-            root: []
-        }  # since then: name -> file or gone
+        self._changes: dict[str, list[Change]] = {root: []}  # since then
 
     # -- faults
 
@@ -96,6 +97,8 @@ class FaultyFileSystem(FileSystem):
             return file
 
     def unlink(self, path: str) -> None:
+        if self.before_unlink is not None:
+            self.before_unlink()
         with self._lock:
             content = _content(path)
             super().unlink(path)
@@ -115,8 +118,9 @@ class FaultyFileSystem(FileSystem):
             super().rename(old, new)
             if old in self._keys:
                 self._keys[new] = self._keys.pop(old)
-                self._note(old, None)
-                self._note(new, self._keys[new])
+                assert os.path.dirname(old) == os.path.dirname(new)
+                change = {os.path.basename(old): None, os.path.basename(new): self._keys[new]}
+                self._changes[os.path.dirname(old)].append(change)
                 return
             # A directory: it keeps what it holds, under another name.
             for table in (self._safe_names, self._changes):
@@ -139,19 +143,20 @@ class FaultyFileSystem(FileSystem):
             self._note(path, None)
 
     def _note(self, path: str, key: int | None) -> None:
-        self._changes[os.path.dirname(path)].append((os.path.basename(path), key))
+        self._changes[os.path.dirname(path)].append({os.path.basename(path): key})
 
     def _settle(self, directory: str, count: int) -> None:
-        self._safe_names[directory] = self._names_after(directory, count)
+        self._safe_names[directory] = self._names_after(directory, self._changes[directory][:count])
         del self._changes[directory][:count]
 
-    def _names_after(self, directory: str, count: int) -> dict[str, int]:
+    def _names_after(self, directory: str, changes: list[Change]) -> dict[str, int]:
         names = dict(self._safe_names[directory])
-        for name, key in self._changes[directory][:count]:
-            if key is None:
-                names.pop(name, None)
-            else:
-                names[name] = key
+        for change in changes:
+            for name, key in change.items():
+                if key is None:
+                    names.pop(name, None)
+                else:
+                    names[name] = key
         return names
 
     # -- the power cut
@@ -164,7 +169,12 @@ class FaultyFileSystem(FileSystem):
 
     def _copy(self, directory: str, target: str, contents: dict[int, bytes], chance: random.Random) -> None:
         os.mkdir(target)
-        survived = chance.randint(0, len(self._changes[directory]))
+        changes = self._changes[directory]
+        if chance.random() < 0.5:
+            survived = changes[: chance.randint(0, len(changes))]
+        else:
+            # A file system that does not even keep the order.
+            survived = [change for change in changes if chance.random() < 0.5]
         for name, key in self._names_after(directory, survived).items():
             path = os.path.join(target, name)
             if key == -1:

@@ -134,6 +134,22 @@ def test_acks_are_synced_for_who_asks(bench: Bench) -> None:
     assert bench.filesystem.sync_calls == before + 2  # the ack file and, as it is new, its directory
 
 
+@pytest.mark.parametrize("patience", [0.0, 3600.0])
+def test_acks_do_not_wait_for_ever(tmp_path: Path, patience: float) -> None:
+    bench = Bench(tmp_path, ack_sync_seconds_max=patience)
+    log = bench.log("log")
+    fill(log, 2)
+    log.ack(0)
+    log.write()
+    bench.committer.mark_dirty(log)
+    bench.committer.request(lambda error: None)
+    bench.loop.run_one()
+    # The segment, the ack file if it is time, their directory, and the directory of that.
+    assert bench.filesystem.sync_calls == (4 if patience == 0 else 3)
+    bench.committer.close()
+    assert bench.filesystem.sync_calls == 4
+
+
 def test_dirt_that_nobody_asks_about_is_synced_in_the_end(bench: Bench) -> None:
     synced = threading.Event()
     bench.filesystem.before_sync = synced.set
@@ -156,6 +172,25 @@ def test_a_failed_sync_is_the_end_of_all_promises(bench: Bench) -> None:
     bench.committer.request(results.append)
     bench.loop.run_one()
     assert results[1] is results[0] is bench.committer.failure
+
+
+def test_who_asks_while_a_sync_fails_is_told(bench: Bench) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def before_sync() -> None:
+        entered.set()
+        assert go_on.wait(PATIENCE_SECONDS)
+
+    bench.filesystem.before_sync = before_sync
+    bench.filesystem.failing_syncs = True
+    bench.dirty(bench.log("log"))
+    results: list[Any] = []
+    bench.committer.request(results.append)
+    assert entered.wait(PATIENCE_SECONDS)
+    bench.committer.request(results.append)
+    go_on.set()
+    bench.loop.run_one()
+    assert [type(result) for result in results] == [CommitFailed, CommitFailed]
 
 
 def test_closing_syncs_what_is_left(tmp_path: Path) -> None:

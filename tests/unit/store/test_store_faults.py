@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,27 @@ def sync(log: Log, filesystem: FaultyFileSystem, with_acks: bool) -> None:
         log.dirty_acks |= dirty.acks
     for directory in dirty.directories:
         filesystem.sync_directory(directory)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_power_cut_while_files_are_deleted_brings_nothing_back(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    filesystem, log = faulty_log(root, segment_bytes=500)
+    go_on = threading.Event()
+    filesystem.before_unlink = go_on.wait
+    fill(log, 30)
+    log.ack_many([0, 7, 14, 20])
+    log.write()
+    sync(log, filesystem, with_acks=True)
+    log.purge()
+    log.write()
+    sync(log, filesystem, with_acks=True)
+    go_on.set()
+    log.disk.wait_deleted()
+    filesystem.power_cut(str(tmp_path / "survived"), random.Random(seed))
+    recovered = Log.open(str(tmp_path / "survived" / "log"), Disk(FileSystem(), str(tmp_path / "trash")))
+    assert contents(recovered) == {}
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))

@@ -121,6 +121,10 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.write()
+        self.disk.wait_deleted()
+        names = {segment.name for segment in self.log.segments}
+        found = set(os.listdir(self.log.directory)) if os.path.exists(self.log.directory) else set()
+        assert names <= found <= names | {segment.ack_name for segment in self.log.segments}
         self.crash()
 
     @rule()
@@ -192,12 +196,28 @@ def test_the_disk_is_empty_after_a_drain(tmp_path: Path, disk: Disk) -> None:
         if sequence % 50 == 0:
             log.write()
     log.write()
+    disk.wait_deleted()
+    assert os.listdir(tmp_path / "log") == []
+    assert log.take_dirty().files == set()
+    assert (log.count, log.bytes_on_disk, log.segments) == (0, 0, [])
+    assert log.next_sequence == 1000
+
+
+def test_an_idle_log_is_trimmed(tmp_path: Path, disk: Disk) -> None:
+    log = Log.open(str(tmp_path / "log"), disk)
+    fill(log, 2)
+    log.ack(0)
+    log.trim()
+    log.write()
+    assert list(contents(log)) == [1]
+    log.ack(1)
+    log.write()
+    disk.wait_deleted()
+    assert len(os.listdir(tmp_path / "log")) == 2  # too small to be worth a new file while messages flow
     log.trim()
     log.write()
     disk.wait_deleted()
     assert os.listdir(tmp_path / "log") == []
-    assert (log.count, log.bytes_on_disk, log.segments) == (0, 0, [])
-    assert log.next_sequence == 1000
 
 
 def test_acks_in_a_row_are_one_entry_even_over_gaps(tmp_path: Path, disk: Disk) -> None:
