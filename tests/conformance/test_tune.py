@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from pamqp import body, header
@@ -190,7 +191,8 @@ def test_oversized_frame(raw: RawClient, kind: int, pieces: int, frame_max: int)
     stream += raw_frame(kind, 1, b"x" * (frame_max + 1))
     step = len(stream) // pieces + 1
     for start in range(0, len(stream), step):
-        raw.send_bytes(stream[start : start + step])
+        with suppress(ConnectionError):  # the broker need not listen to the rest
+            raw.send_bytes(stream[start : start + step])
         if pieces > 1:
             time.sleep(0.05)  # so that the broker reads each piece by itself
     close = raw.expect_close(501)
