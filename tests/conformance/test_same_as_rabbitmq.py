@@ -92,6 +92,17 @@ class Script:
             [{}] * 6 + [{"x-match": "any", "a": 1}, {"x-match": "all", "b": "x"}, {"v": None}]
         )
 
+    def beginning(self, step: int) -> tuple[str, Request]:
+        """Something to talk about: every queue, every exchange, and bindings between them."""
+        queue, name = QUEUES[step % 3], EXCHANGES[step % 3]
+        return self.sending(
+            [
+                spec.Queue.Declare(queue=queue),
+                spec.Exchange.Declare(exchange=name, exchange_type="topic"),
+                spec.Queue.Bind(queue=queue, exchange=name, routing_key=self.dice.choice(KEYS)),
+            ][step // 3]
+        )
+
     def next(self) -> tuple[str, Request]:
         kinds = {self.publish: 25, self.get: 18, self.method: 40}
         return self.dice.choices(list(kinds), list(kinds.values()))[0]()
@@ -186,8 +197,8 @@ def test_random_conversation(brokers: list[Broker], seed: int) -> None:
     script, history, answers = Script(seed), [], []
     ember, rabbit = (Side(broker.port) for broker in brokers)
     try:
-        for _ in range(STEPS):
-            words, request = script.next()
+        for step in range(STEPS):
+            words, request = script.beginning(step) if step < len(QUEUES) * 3 else script.next()
             history.append(words)
             answer = ember.do(request)
             assert answer == rabbit.do(request), "after\n" + "\n".join(history[-10:])
