@@ -211,10 +211,10 @@ def test_payload_of_frame_max(raw: RawClient) -> None:
     raw.handshake(frame_max=FRAME_MIN_SIZE)
     channel = raw.channel(1)
     queue = channel.declare()
-    channel.publish(b"x" * FRAME_MIN_SIZE, routing_key=queue, chunk=FRAME_MIN_SIZE)
+    channel.publish(b"x" * FRAME_MIN_SIZE * 2, routing_key=queue, chunk=FRAME_MIN_SIZE)
     message = channel.get(queue)
     assert message is not None
-    assert len(message.body) == FRAME_MIN_SIZE
+    assert len(message.body) == FRAME_MIN_SIZE * 2
 
 
 @OVERSIZED
