@@ -105,7 +105,8 @@ class Broker(ABC):
     @property
     def log_path(self) -> Path:
         """Everything the process wrote to its standard error (RabbitMQ: both streams)."""
-        return self.data_dir / f"{self.name}.output"
+        # Beside the data, not among it: a data directory with strangers in it is refused.
+        return self.data_dir.with_name(f"{self.data_dir.name}.{self.name}-output")
 
     @abstractmethod
     def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -162,6 +163,7 @@ class Broker(ABC):
         atexit.unregister(self.close)
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
+            self.log_path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self if self._process is not None else self.start()
