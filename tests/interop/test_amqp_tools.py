@@ -84,29 +84,18 @@ def test_failing_consumer_leaves_the_message(amqp: Tools, queue_name: str) -> No
     amqp("delete-queue", f"--queue={queue_name}")
 
 
-def test_lines_become_messages_through_an_exchange(amqp: Tools, broker: Broker, queue_name: str) -> None:
-    consumer = subprocess.Popen(
-        ["amqp-consume", f"--url={broker.url}", "--exchange=amq.topic", "--routing-key=shell.#", "--count=2"]
-        + [f"--queue={queue_name}", "--declare", "--exclusive", "cat"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        assert consumer.stderr is not None
-        # "Server provided queue name" or "Binding" is not printed for named queues: ask the broker instead.
-        while amqp.run("publish", "--exchange=amq.topic", "--routing-key=shell.a", "--body=x").returncode:
-            pass
-        feeding = 0
-        while consumer.poll() is None and feeding < 2000:
-            amqp("publish", "--exchange=amq.topic", "--routing-key=shell.line", "--body=l")
-            feeding += 1
-        output, _ = consumer.communicate(timeout=20)
-        assert set(output) <= set(b"xl")
-        assert len(output) == 2
-    finally:
-        if consumer.poll() is None:
+def test_consume_bound_to_an_exchange(amqp: Tools, queue_name: str) -> None:
+    command = ["amqp-consume", f"--url={amqp.url}", f"--queue={queue_name}", "--declare", "--exclusive"]
+    binding = ["--exchange=amq.topic", "--routing-key=shell.#", "--count=2"]
+    with subprocess.Popen([*command, *binding, "cat"], stdout=subprocess.PIPE) as consumer:
+        try:
+            # The tool does not say when its binding stands, so feed it until it has had its two.
+            while consumer.poll() is None:
+                amqp("publish", "--exchange=amq.topic", "--routing-key=shell.line", "--body=x")
+            assert consumer.stdout is not None
+            assert consumer.stdout.read() == b"xx"
+        finally:
             consumer.kill()
-            consumer.wait()
 
 
 def test_line_buffered_publish(amqp: Tools, queue_name: str) -> None:
