@@ -12,9 +12,12 @@ from embermq import __version__
 from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits, Shell
 from embermq.broker.broker import Broker
+from embermq.broker.catalog import DiskCatalog
+from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.config import Config
 from embermq.net.server import Server
+from embermq.store.data_directory import DataDirectory
 
 log = logging.getLogger("embermq")
 
@@ -24,14 +27,23 @@ GC_THRESHOLDS = (50_000, 20, 50)
 
 
 class App:
-    """A broker with its listeners, on the running loop."""
+    """A broker with its data directory and its listeners, on the running loop."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.loop = asyncio.get_running_loop()
+        self.failure: asyncio.Future[None] = self.loop.create_future()
         self.turn = Turn(self.loop.call_soon)
-        self.broker = Broker(self.turn)
-        self.broker.create_defaults()
+        self.data = DataDirectory.open(
+            str(config.data_dir),
+            self.loop.call_soon_threadsafe,
+            "always" if config.sync == "always" else "os",
+        )
+        catalog = DiskCatalog(self.data.definitions, self.fail)
+        storage = Storage(self.data, self.loop.call_later, self.fail)
+        self.broker = Broker(self.turn, catalog, storage)
+        if not self.broker.restore(catalog):
+            self.broker.create_defaults()
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
         self.amqp_port = 0
@@ -47,8 +59,18 @@ class App:
         host = f"[{self.config.bind}]" if ":" in self.config.bind else self.config.bind
         return f"EmberMQ {__version__} ready: amqp://{host}:{self.amqp_port}"
 
+    def fail(self, reason: Exception) -> None:
+        """The disk cannot be trusted any more: stop rather than confirm what may be lost."""
+        if not self.failure.done():
+            log.critical("stopping: %s", reason)
+            self.failure.set_exception(reason)
+
     async def stop(self) -> None:
         await self.server.stop()
+        if not self.failure.done():
+            self.broker.note_stop()
+        self.turn.run()
+        self.data.close()
 
 
 def limits_of(config: Config) -> Limits:
@@ -56,20 +78,29 @@ def limits_of(config: Config) -> Limits:
 
 
 async def serve(config: Config, ready: Callable[[str], None] = print) -> None:
-    """Run until SIGTERM or SIGINT."""
+    """Run until SIGTERM or SIGINT; an exception when the disk fails."""
     loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
+    stopped: asyncio.Future[None] = loop.create_future()
+
+    def stop() -> None:
+        if not stopped.done():
+            stopped.set_result(None)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, stop)
     app = App(config)
-    await app.start()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
-    ready(app.ready_line)
-    await stopped.wait()
-    log.info("stopping")
-    await app.stop()
+    try:
+        await app.start()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        ready(app.ready_line)
+        await asyncio.wait([stopped, app.failure], return_when=asyncio.FIRST_COMPLETED)
+        log.info("stopping")
+    finally:
+        await app.stop()
+    if app.failure.done():
+        app.failure.result()
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

@@ -16,7 +16,13 @@ from pathlib import Path
 
 ENVIRONMENT_PREFIX = "EMBERMQ_"
 # Variables of ours that are not settings of the broker.
-OTHER_VARIABLES = {"EMBERMQ_COMPILE", "EMBERMQ_CFLAGS", "EMBERMQ_EXPECT", "EMBERMQ_TEST_TARGET", "EMBERMQ_CONFIG"}
+OTHER_VARIABLES = {
+    "EMBERMQ_COMPILE",
+    "EMBERMQ_CFLAGS",
+    "EMBERMQ_EXPECT",
+    "EMBERMQ_TEST_TARGET",
+    "EMBERMQ_CONFIG",
+}
 PORT_MAX = 65535
 FRAME_MAX_MIN, FRAME_MAX_MAX = 4096, 131072
 BODY_BYTES_MAX = 512 * 1024 * 1024
@@ -36,6 +42,7 @@ class Config:
     channel_max: int = 2047
     heartbeat: int = 60
     max_message_size: int = 128 * 1024 * 1024
+    sync: str = "always"
     log_level: str = "info"
 
     def __post_init__(self) -> None:
@@ -45,10 +52,13 @@ class Config:
         require("channel_max", self.channel_max, 1, 65535)
         require("heartbeat", self.heartbeat, 0, 65535)
         require("max_message_size", self.max_message_size, 1, BODY_BYTES_MAX)
+        if self.sync not in SYNC_MODES:
+            raise ConfigError(f"sync is {self.sync!r}; expected one of {', '.join(SYNC_MODES)}")
         if self.log_level not in LOG_LEVELS:
             raise ConfigError(f"log_level is {self.log_level!r}; expected one of {', '.join(LOG_LEVELS)}")
 
 
+SYNC_MODES = ("always", "os")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 NAMES = tuple(field.name for field in fields(Config))
 
@@ -59,13 +69,19 @@ def require(name: str, value: int, minimum: int, maximum: int) -> None:
 
 
 def load(
-    file: Path | None = None, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
 ) -> Config:
     config = Config()
     if file is not None:
         config = merged(config, read_file(file), str(file))
     config = merged(config, from_environment(environment or {}), "the environment")
-    return merged(config, {name: value for name, value in (flags or {}).items() if value is not None}, "the command line")
+    return merged(
+        config,
+        {name: value for name, value in (flags or {}).items() if value is not None},
+        "the command line",
+    )
 
 
 def read_file(file: Path) -> dict[str, object]:
@@ -108,4 +124,6 @@ def converted(name: str, value: object, kind: type, origin: str) -> object:
             raise ConfigError(f"{origin}: {name} is {value!r}; expected a whole number") from None
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
-    raise ConfigError(f"{origin}: {name} is {value!r}; expected {'text' if kind is str else 'a whole number'}")
+    raise ConfigError(
+        f"{origin}: {name} is {value!r}; expected {'text' if kind is str else 'a whole number'}"
+    )

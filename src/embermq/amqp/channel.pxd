@@ -2,8 +2,9 @@ cimport cython
 
 from embermq.amqp.link cimport Link
 from embermq.broker.exchange cimport Exchange, Route
+from embermq.broker.level cimport Entry, Level
 from embermq.broker.message cimport Message
-from embermq.broker.queue cimport Consumer, Entry, Queue
+from embermq.broker.queue cimport Consumer, Queue
 from embermq.wire.content cimport Peek
 from embermq.wire.kernel cimport Output, cut, join, load_u16, load_u32, load_u64, same
 
@@ -33,6 +34,9 @@ cdef class Channel:
     cdef bint confirm_pending
     cdef public unsigned long long published
     cdef unsigned long long confirmed
+    cdef unsigned long long safe
+    cdef public bint unsafe
+    cdef int syncs_under_way
     cdef public object transaction
     # deliveries
     cdef public unsigned long long delivery_tag
@@ -63,4 +67,5 @@ cdef class Channel:
     @cython.locals(consumer=Consumer)
     cpdef int credit_returned(self) except -1
     cpdef int put_confirms(self) except -1
+    cdef int put_ack(self) except -1
     cdef int confirm_later(self) except -1

@@ -12,14 +12,17 @@ once, with a single copy.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from embermq.amqp.closing import octets
 from embermq.amqp.link import Link
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
 from embermq.broker.access import User
 from embermq.broker.exchange import Exchange, Route
+from embermq.broker.level import Entry
 from embermq.broker.message import Message
-from embermq.broker.queue import Entry, Queue
+from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import (
     AccessRefused,
@@ -72,12 +75,15 @@ class Channel:
         "published",
         "route",
         "routes",
+        "safe",
         "shared_prefetch_count",
         "shared_prefetch_size",
         "shared_unacked",
         "shared_unacked_bytes",
+        "syncs_under_way",
         "transaction",
         "unacked",
+        "unsafe",
         "user",
         "vhost",
     )
@@ -110,6 +116,9 @@ class Channel:
         self.confirm_pending = False
         self.published = 0
         self.confirmed = 0
+        self.safe = 0  # publishes up to here need no further sync
+        self.unsafe = False  # some publish since the last end of turn is not on disk yet
+        self.syncs_under_way = 0
         self.transaction: Transaction | None = None
 
         self.delivery_tag = 0
@@ -168,7 +177,7 @@ class Channel:
         if self.expects != HEADER:
             raise unexpected(self.expects)
         if stop - pos < CONTENT_HEADER_BYTES_MIN:
-            raise unexpected(HEADER)
+            raise FrameError(f"type 2, all octets = {octets(buf, pos, stop)}: unknown_frame", blame=0)
         class_id = load_u16(buf, pos)
         if class_id != CLASS_BASIC:
             raise UnexpectedFrame(
@@ -266,6 +275,8 @@ class Channel:
                 self.return_message(message, NoConsumers(""))
         for queue in queues:
             queue.append(message)
+            if message.persistent and queue.keeps:
+                self.unsafe = True
             if queue.is_pressed():
                 self.link.pressed_queue = queue
         return 0
@@ -291,11 +302,37 @@ class Channel:
         return 0
 
     def put_confirms(self) -> int:
-        """Confirm everything published up to now, as one basic.ack."""
+        """At the end of a turn: confirm what is safe, and have the rest synced.
+
+        Confirms go out in order, many as one. A confirmed persistent message is on disk in every durable
+        queue that it reached; what comes behind one that is not waits with it.
+        """
         self.confirm_pending = False
-        if self.published > self.confirmed and not self.closing:
-            self.link.out.put_ack(self.number, self.published, self.published - self.confirmed > 1)
-            self.confirmed = self.published
+        if self.unsafe:
+            self.unsafe = False
+            self.syncs_under_way += 1
+            storage = self.connection.broker.storage
+            assert storage is not None
+            storage.when_safe(partial(self.on_safe, self.published))
+        elif self.syncs_under_way == 0:
+            self.safe = self.published
+        self.put_ack()
+        return 0
+
+    def on_safe(self, published: int) -> None:
+        """Everything published up to this number has reached the disk."""
+        self.syncs_under_way -= 1
+        self.safe = published
+        if self.syncs_under_way == 0 and not self.unsafe:
+            self.safe = self.published
+        if not self.closing:
+            self.put_ack()
+            self.link.touch()
+
+    def put_ack(self) -> int:
+        if self.safe > self.confirmed and not self.closing:
+            self.link.out.put_ack(self.number, self.safe, self.safe - self.confirmed > 1)
+            self.confirmed = self.safe
         return 0
 
     # -- acknowledgements in
@@ -349,10 +386,13 @@ class Channel:
         queue: Queue | None = None
         for entry in entries:
             self.release(entry)
-            entry.queue.settle(entry)
-            if entry.queue is not queue:
-                queue = entry.queue
-                queue.mark()
+            if entry.level.queue is not queue:
+                if queue is not None:
+                    queue.mark()
+                queue = entry.level.queue
+            queue.settle(entry)
+        if queue is not None:
+            queue.mark()
         if self.shared_prefetch_count or self.shared_prefetch_size:
             self.credit_returned()
         return 0

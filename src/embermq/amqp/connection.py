@@ -110,7 +110,7 @@ class Connection(Link):
         self.mechanism: object = None
         self.channel_max = limits.channel_max
         self.heartbeat_s = 0
-        self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE - 8
+        self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE
         self.channels: dict[int, Channel] = {}
         self.confirming_channels: list[Channel] = []
         self.exclusive_queues: set[Queue] = set()
@@ -128,6 +128,7 @@ class Connection(Link):
     def feed(self, buf: bytearray, end: int) -> int:
         """Work through the whole frames in buf[:end]; how many bytes are done with."""
         pos = 0
+        self.turn.refresh()
         if self.state == HEADER:
             pos = self.take_protocol_header(buf, end)
             if self.state == HEADER:
@@ -297,6 +298,10 @@ class Connection(Link):
         if handler is None:
             raise CommandInvalid("unimplemented method")
         handler(channel, method)
+        if self.broker.catalog.changed:
+            # An -ok for something durable leaves when that is on disk.
+            self.hold_output()
+            self.broker.catalog.when_safe(self.release_output)
 
     # -- bytes out
 
@@ -310,7 +315,7 @@ class Connection(Link):
             channels, self.confirming_channels = self.confirming_channels, []
             for channel in channels:
                 channel.put_confirms()
-        if self.out.size:
+        if self.out.size and not self.holds:
             data = self.out.take()
             self.sent_bytes += len(data)
             self.shell.send(data)
@@ -383,7 +388,12 @@ class Connection(Link):
         self.shut()
         self.state = CLOSING
         self.send(0, close_method(error, blame))
-        self.shell.close(after_s=LAST_WORDS_S)
+        if isinstance(error, FrameError):
+            # What follows cannot be told apart any more, so no close-ok will be understood.
+            self.state = CLOSED
+            self.shell.close(REFUSAL_PAUSE_S)
+        else:
+            self.shell.close(LAST_WORDS_S)
 
     def shut(self) -> None:
         """Everything that lived by this connection ends: channels, consumers, exclusive queues."""

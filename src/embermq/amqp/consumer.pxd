@@ -3,7 +3,8 @@ cimport cython
 from embermq.amqp.channel cimport Channel
 from embermq.amqp.link cimport Link
 from embermq.broker.message cimport Message
-from embermq.broker.queue cimport Consumer, Entry
+from embermq.broker.level cimport Entry
+from embermq.broker.queue cimport Consumer
 
 cdef class ChannelConsumer(Consumer):
     cdef public Channel channel

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from embermq.amqp.channel import Channel
-from embermq.broker.queue import Consumer, Entry, Queue
+from embermq.broker.level import Entry
+from embermq.broker.queue import Consumer, Queue
 from embermq.wire.primitive import encode_shortstr
 
 BASIC_DELIVER = b"\x00\x3c\x00\x3c"  # class and method, as on the wire
@@ -73,6 +74,10 @@ class ChannelConsumer(Consumer):
             channel.shared_unacked += 1
             channel.shared_unacked_bytes += message.size
         return 0
+
+    @property
+    def is_active(self) -> bool:
+        return self.channel.flow_active
 
     def queue_deleted(self) -> None:
         self.channel.consumers.pop(self.tag, None)

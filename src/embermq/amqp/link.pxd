@@ -7,6 +7,7 @@ cdef class Link:
     cdef public bint dirty
     cdef public bint writable
     cdef public bint starved
+    cdef public int holds
     cdef public object pressed_queue
     cdef public Py_ssize_t frame_max
     cdef public long long number

@@ -10,7 +10,17 @@ OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together for one connectio
 
 
 class Link:
-    __slots__ = ("dirty", "frame_max", "number", "out", "pressed_queue", "starved", "turn", "writable")
+    __slots__ = (
+        "dirty",
+        "frame_max",
+        "holds",
+        "number",
+        "out",
+        "pressed_queue",
+        "starved",
+        "turn",
+        "writable",
+    )
 
     def __init__(self, turn: Turn, number: int, frame_max: int) -> None:
         self.turn = turn
@@ -20,6 +30,7 @@ class Link:
         self.dirty = False
         self.writable = True  # the transport takes more; cleared while the peer does not keep up
         self.pressed_queue: Queue | None = None  # one that this connection published past its mark
+        self.holds = 0  # promises in `out` that are not true yet: nothing is sent until they are
         self.starved = False  # a consumer was refused because this turn's share is used up
 
     def touch(self) -> int:
@@ -37,6 +48,14 @@ class Link:
             self.starved = True
             return False
         return True
+
+    def hold_output(self) -> None:
+        """Something in the output must not leave before it is on disk."""
+        self.holds += 1
+
+    def release_output(self) -> None:
+        self.holds -= 1
+        self.touch()
 
     def end_turn(self) -> None:
         raise NotImplementedError

@@ -6,7 +6,8 @@ from embermq.amqp.channel import Channel
 from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.on_queue import queue_name
 from embermq.broker.arguments import type_name
-from embermq.broker.queue import Entry, Queue, describe
+from embermq.broker.level import Entry
+from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import generated_name
 from embermq.errors import AccessRefused, NotAllowed, PreconditionFailed
 from embermq.wire import methods
@@ -117,8 +118,8 @@ def reject(channel: Channel, entries: list[Entry], requeue: bool) -> None:
 
 
 def on_basic_recover(channel: Channel, method: methods.BasicRecover) -> None:
+    channel.send(methods.BasicRecoverOk())  # first: no effect is seen before the response (002, 4.6)
     recover(channel, method.requeue)
-    channel.send(methods.BasicRecoverOk())
 
 
 def on_basic_recover_async(channel: Channel, method: methods.BasicRecoverAsync) -> None:

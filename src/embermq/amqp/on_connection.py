@@ -100,7 +100,8 @@ def on_connection_tune_ok(connection: Connection, method: methods.ConnectionTune
     limits = connection.limits
     connection.channel_max = negotiated("channel_max", method.channel_max, 1, limits.channel_max)
     connection.frame_max = negotiated("frame_max", method.frame_max, FRAME_MIN_SIZE, limits.frame_max)
-    connection.frame_size_max = connection.frame_max - 8
+    # Some clients forget that frame-max counts the frame's own eight bytes too; RabbitMQ lets them.
+    connection.frame_size_max = connection.frame_max
     connection.heartbeat_s = method.heartbeat
     connection.shell.heartbeat_negotiated(method.heartbeat)
     connection.state = OPENING

@@ -5,12 +5,16 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.broker.exchange import Exchange
 from embermq.broker.vhost import DEFAULT_EXCHANGE
-from embermq.errors import AccessRefused
+from embermq.errors import AccessRefused, FrameError
 from embermq.wire import methods
 
 
 def clean(name: str) -> str:
-    """Names lose line breaks, as RabbitMQ's do."""
+    """A name as it is kept: UTF-8, or an error; without line breaks, as RabbitMQ has it."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise FrameError("Malformed UTF-8 in shortstr", blame=0) from None
     return name.replace("\r", "").replace("\n", "")
 
 

@@ -43,7 +43,7 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
             connection.exclusive_queues.add(queue)
     channel.last_queue = queue.name
     if not method.no_wait:
-        channel.send(methods.QueueDeclareOk(queue.name, queue.ready_count, len(queue.consumers)))
+        channel.send(methods.QueueDeclareOk(queue.name, queue.ready_count, queue.active_consumer_count))
 
 
 def on_queue_bind(channel: Channel, method: methods.QueueBind) -> None:

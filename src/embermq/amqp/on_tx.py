@@ -26,7 +26,17 @@ def on_tx_commit(channel: Channel, method: methods.TxCommit) -> None:
             channel.requeue(entries)
         else:
             channel.discard(entries)
+    storage = channel.connection.broker.storage
+    if storage is None:
+        channel.send(methods.TxCommitOk())
+        return
+    # Behind the returns of this transaction and before anything that comes later on the connection.
+    channel.unsafe = False
+    channel.connection.hold_output()
     channel.send(methods.TxCommitOk())
+    channel.connection.broker.turn.after_write(
+        lambda: storage.when_safe(channel.connection.release_output, with_acks=True)
+    )
 
 
 def on_tx_rollback(channel: Channel, method: methods.TxRollback) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from embermq.broker.exchange import Route
+from embermq.broker.level import Entry
 from embermq.broker.message import Message
-from embermq.broker.queue import Entry
 
 
 class Transaction:

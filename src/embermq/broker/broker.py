@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
+import logging
+
+from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, User, is_loopback
+from embermq.broker.catalog import Catalog, DiskCatalog
+from embermq.broker.exchange import Exchange
+from embermq.broker.queue import HIGH_SUFFIX, Queue
+from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
+
+log = logging.getLogger("embermq.broker")
 
 DEFAULT_VHOST = "/"
 
 
 class Broker:
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, catalog: Catalog | None = None, storage: Storage | None = None) -> None:
         self.turn = turn
+        self.catalog = catalog or Catalog()
+        self.storage = storage
+        turn.storage = storage
         self.vhosts: dict[str, VirtualHost] = {}
         self.users: dict[str, User] = {}
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:
-            self.vhosts[name] = VirtualHost(name, self.turn)
+            self.vhosts[name] = VirtualHost(name, self.turn, self.catalog, self.storage)
+            self.catalog.put("vhost", "", name, {})
         return self.vhosts[name]
 
     def add_user(self, user: User) -> None:
         self.users[user.name] = user
+        self.catalog.put("user", "", user.name, definitions.user_body(user))
+
+    def grant(self, user: User, vhost: str, permission: Permission) -> None:
+        user.permissions[vhost] = permission
+        self.catalog.put("permission", vhost, user.name, permission.patterns)
 
     def create_defaults(self) -> None:
         """What a first start finds: virtual host `/` and user guest/guest, for this machine only."""
         self.add_vhost(DEFAULT_VHOST)
         guest = User.with_password("guest", "guest", tags=frozenset({"administrator"}), loopback_only=True)
-        guest.permissions[DEFAULT_VHOST] = Permission()
         self.add_user(guest)
+        self.grant(guest, DEFAULT_VHOST, Permission())
 
     def authenticate(self, name: str, password: bytes, peer_address: str) -> User | None:
         """The user, when name and password fit and the user may log in from there."""
@@ -38,3 +56,83 @@ class Broker:
         if user.loopback_only and not is_loopback(peer_address):
             return None
         return user
+
+    # -- across restarts
+
+    def restore(self, catalog: DiskCatalog) -> bool:
+        """Bring back what the catalog holds; False when it is new and holds nothing."""
+        stored = catalog.definitions
+        vhosts = stored.all("vhost")
+        if not vhosts:
+            return False
+        for vhost_name in (definition.name for definition in vhosts):
+            self.vhosts[vhost_name] = VirtualHost(vhost_name, self.turn, self.catalog, self.storage)
+        for definition in stored.all("user"):
+            self.users[definition.name] = definitions.user_from(definition.name, definition.body)
+        for definition in stored.all("permission"):
+            permission = definitions.permission_from(definition.body)
+            self.users[definition.name].permissions[definition.vhost] = permission
+        for definition in stored.all("exchange"):
+            self.restore_exchange(definition.vhost, definition.name, definition.body)
+        for definition in stored.all("queue"):
+            self.restore_queue(definition.vhost, definition.name, definition.body)
+        for definition in stored.all("binding"):
+            self.restore_binding(definition.vhost, definition.body)
+        self.restore_messages(catalog)
+        return True
+
+    def restore_exchange(self, vhost_name: str, name: str, body: definitions.Body) -> None:
+        vhost = self.vhosts[vhost_name]
+        vhost.exchanges[name] = Exchange(
+            vhost,
+            name,
+            body["type"],
+            durable=True,
+            auto_delete=body["auto_delete"],
+            internal=body["internal"],
+            arguments=definitions.unpacked(body),
+        )
+
+    def restore_queue(self, vhost_name: str, name: str, body: definitions.Body) -> None:
+        self.vhosts[vhost_name].add_queue(
+            name,
+            id=body["id"],
+            durable=True,
+            auto_delete=body["auto_delete"],
+            arguments=definitions.unpacked(body),
+        )
+
+    def restore_binding(self, vhost_name: str, body: definitions.Body) -> None:
+        vhost = self.vhosts[vhost_name]
+        things = vhost.queues if body["kind"] == "queue" else vhost.exchanges
+        source = vhost.exchanges.get(body["source"])
+        destination = things.get(body["destination"])
+        if source is None or destination is None:
+            log.error("a binding without its ends is passed over: %s", body)
+            return
+        vhost.bind(source, destination, body["routing_key"], definitions.unpacked(body))
+
+    def restore_messages(self, catalog: DiskCatalog) -> None:
+        """Open the logs of all queues; after a crash any message may have been delivered before."""
+        assert self.storage is not None
+        delivered: dict[str, int] | None = None
+        for definition in catalog.definitions.all("stopped"):
+            delivered = definition.body["delivered"]
+        catalog.delete("stopped", "", "")
+        known: list[str] = []
+        for queue in self.queues():
+            queue.recover(delivered)
+            known += [queue.id, queue.id + HIGH_SUFFIX]
+        self.storage.data.drop_orphans(known)
+
+    def note_stop(self) -> None:
+        """A clean stop: remember how far each log was delivered, so that the next start need not guess."""
+        delivered: dict[str, int] = {}
+        for queue in self.queues():
+            if queue.durable:
+                for level in (queue.low, queue.high):
+                    delivered[level.log_id] = level.delivered_up_to
+        self.catalog.put("stopped", "", "", {"delivered": delivered})
+
+    def queues(self) -> list[Queue]:
+        return [queue for vhost in self.vhosts.values() for queue in vhost.queues.values()]

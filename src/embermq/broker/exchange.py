@@ -41,8 +41,15 @@ class Binding:
         return (self.destination, self.routing_key, frozen(self.arguments))
 
     @property
+    def destination_kind(self) -> str:
+        return "queue" if isinstance(self.destination, Queue) else "exchange"
+
+    @property
     def durable(self) -> bool:
-        return self.source.durable and self.destination.durable
+        """Survives a restart: both ends do."""
+        destination = self.destination
+        exclusive = isinstance(destination, Queue) and destination.exclusive
+        return bool(self.source.durable and destination.durable and not exclusive)
 
 
 def frozen(value: object) -> object:

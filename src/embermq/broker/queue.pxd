@@ -1,21 +1,10 @@
 cimport cython
 
+from embermq.broker.level cimport Entry, Level
 from embermq.broker.message cimport Message
-from embermq.broker.ring cimport Ring
 from embermq.broker.turn cimport Turn
 
 cdef class Queue
-
-@cython.final
-@cython.freelist(512)
-@cython.no_gc
-cdef class Entry:
-    cdef readonly Message message
-    cdef readonly Queue queue
-    cdef public unsigned long long sequence
-    cdef public bint redelivered
-    cdef public Consumer consumer
-    cdef public unsigned long long delivery_tag
 
 cdef class Consumer:
     cdef public Queue queue
@@ -43,24 +32,24 @@ cdef class Queue:
     cdef Py_ssize_t next_consumer
     cdef bint selective
     cdef Turn turn
-    cdef Ring low
-    cdef Ring high
+    cdef readonly Level low
+    cdef readonly Level high
+    cdef readonly str id
+    cdef readonly bint keeps
     cdef readonly Py_ssize_t ready_count
     cdef readonly Py_ssize_t ready_bytes
     cdef readonly Py_ssize_t unacked_count
-    cdef unsigned long long next_sequence
     cdef readonly unsigned long long published_count
     cdef readonly unsigned long long delivered_count
     cdef readonly unsigned long long acked_count
     cdef readonly unsigned long long redelivered_count
-    @cython.locals(entry=Entry)
     cpdef int append(self, Message message) except -1
     cpdef int mark(self) except -1
     cdef Entry take_head(self)
     @cython.locals(consumer=Consumer, count=Py_ssize_t, index=Py_ssize_t)
     cdef Consumer pick(self, Py_ssize_t size)
     cdef int hand_over(self, Entry entry, Consumer consumer) except -1
-    @cython.locals(entry=Entry, consumer=Consumer, budget=Py_ssize_t, size=Py_ssize_t)
+    @cython.locals(entry=Entry, consumer=Consumer, level=Level, budget=Py_ssize_t, size=Py_ssize_t)
     cpdef bint drain(self) except -1
     cpdef Entry get(self)
     cpdef int settle(self, Entry entry) except -1

@@ -1,9 +1,8 @@
 """A queue: messages waiting in order, consumers that take turns.
 
 Invariants:
-- Every message has a sequence number; within a priority level the ready entries stand in sequence order, so
-  that a message given back returns to its original place.
-- An entry is either ready (in a ring) or out with a consumer (counted in `unacked_count`), never both.
+- A message is either ready (in a level) or out with a consumer (counted in `unacked_count`), never both.
+- A message given back returns to its original place.
 - Publishing only appends and marks; messages leave in `drain`, at the end of the turn.
 
 The specification's two priority levels (0-4 and 5-9) exist on every queue: `low` and `high`.
@@ -12,38 +11,23 @@ The specification's two priority levels (0-4 and 5-9) exist on every queue: `low
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
-from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
 
 if TYPE_CHECKING:
+    from embermq.broker.storage import Storage
     from embermq.broker.vhost import VirtualHost
 
 DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
 DELIVERY_OVERHEAD_BYTES = 64  # frames and names around a message, roughly
 HIGH_PRIORITY_MIN = 5  # 5-9 is the higher of the two levels that AMQP asks for
 NOBODY = 0
+HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
 PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
 PRESSED_BYTES = 16 * 1024 * 1024
-
-_by_sequence = attrgetter("sequence")
-
-
-class Entry:
-    """One message's place in one queue."""
-
-    __slots__ = ("consumer", "delivery_tag", "message", "queue", "redelivered", "sequence")
-
-    def __init__(self, message: Message, queue: Queue, sequence: int) -> None:
-        self.message = message
-        self.queue = queue
-        self.sequence = sequence
-        self.redelivered = False
-        self.consumer: Consumer | None = None
-        self.delivery_tag = 0
 
 
 class Consumer:
@@ -85,6 +69,11 @@ class Consumer:
     def deliver(self, entry: Entry) -> int:
         raise NotImplementedError
 
+    @property
+    def is_active(self) -> bool:
+        """False while the consumer has asked for a pause."""
+        return True
+
     def queue_deleted(self) -> None:
         """The queue is gone; the consumer with it."""
         raise NotImplementedError
@@ -102,10 +91,11 @@ class Queue:
         "durable",
         "had_consumer",
         "high",
+        "id",
+        "keeps",
         "low",
         "name",
         "next_consumer",
-        "next_sequence",
         "owner",
         "published_count",
         "ready_bytes",
@@ -127,6 +117,8 @@ class Queue:
         auto_delete: bool = False,
         owner: object = None,
         arguments: dict[str, object] | None = None,
+        storage: Storage | None = None,
+        id: str = "",
     ) -> None:
         self.vhost = vhost
         self.name = name
@@ -135,8 +127,10 @@ class Queue:
         self.auto_delete = auto_delete
         self.owner = owner  # the connection that an exclusive queue belongs to
         self.arguments = arguments or {}
-        self.low = Ring()
-        self.high = Ring()
+        self.id = id  # names the queue's files; never used twice
+        self.keeps = durable and storage is not None  # persistent messages are on disk
+        self.low = Level(self, turn, durable, storage, id)
+        self.high = Level(self, turn, durable, storage, id + HIGH_SUFFIX)
         self.consumers: list[Consumer] = []
         self.next_consumer = 0
         self.selective = False
@@ -146,7 +140,6 @@ class Queue:
         self.ready_count = 0
         self.ready_bytes = 0
         self.unacked_count = 0
-        self.next_sequence = 1
         self.published_count = 0
         self.delivered_count = 0
         self.acked_count = 0
@@ -160,12 +153,10 @@ class Queue:
 
     def append(self, message: Message) -> int:
         """Take a message; it is delivered at the end of the turn."""
-        entry = Entry(message, self, self.next_sequence)
-        self.next_sequence += 1
         if message.priority >= HIGH_PRIORITY_MIN:
-            self.high.push_back(entry)
+            self.high.append(message)
         else:
-            self.low.push_back(entry)
+            self.low.append(message)
         self.ready_count += 1
         self.ready_bytes += message.size
         self.published_count += 1
@@ -192,25 +183,21 @@ class Queue:
             self.mark()
 
     def put_back(self, entries: list[Entry]) -> None:
-        for ring, wanted_high in ((self.low, False), (self.high, True)):
-            returned = [e for e in entries if (e.message.priority >= HIGH_PRIORITY_MIN) == wanted_high]
-            if not returned:
-                continue
-            returned.sort(key=_by_sequence)
-            last = returned[-1].sequence
-            while ring.count and ring.front().sequence < last:
-                returned.append(ring.pop_front())
-            returned.sort(key=_by_sequence)
-            for entry in reversed(returned):
-                ring.push_front(entry)
+        for level in (self.low, self.high):
+            returned = [entry for entry in entries if entry.level is level]
+            if returned:
+                level.put_back(returned)
         for entry in entries:
             self.ready_count += 1
             self.ready_bytes += entry.message.size
 
     # -- messages out
 
-    def take_head(self) -> Entry:
-        entry: Entry = self.high.pop_front() if self.high.count else self.low.pop_front()
+    def take_head(self) -> Entry | None:
+        level = self.high if self.high.front() is not None else self.low
+        if level.front() is None:
+            return None
+        entry = level.take()
         self.ready_count -= 1
         self.ready_bytes -= entry.message.size
         return entry
@@ -223,12 +210,20 @@ class Queue:
         while self.ready_count:
             if budget <= 0:
                 return True
-            entry: Entry = self.high.front() if self.high.count else self.low.front()
+            level = self.high
+            entry = level.front()
+            if entry is None:
+                level = self.low
+                entry = level.front()
+                if entry is None:
+                    return False
             size = entry.message.size
             consumer = self.pick(size)
             if consumer is None:
                 return False
-            self.take_head()
+            level.take()
+            self.ready_count -= 1
+            self.ready_bytes -= size
             budget -= size + DELIVERY_OVERHEAD_BYTES
             self.hand_over(entry, consumer)
         return False
@@ -239,6 +234,7 @@ class Queue:
             self.redelivered_count += 1
         if consumer.no_ack:
             self.acked_count += 1
+            entry.level.forget(entry)
         else:
             entry.consumer = consumer
             self.unacked_count += 1
@@ -251,6 +247,8 @@ class Queue:
         budget = DRAIN_BYTES_MAX
         while self.ready_count and budget > 0:
             entry = self.take_head()
+            if entry is None:
+                break
             message = entry.message
             budget -= message.size + DELIVERY_OVERHEAD_BYTES
             willing = [
@@ -285,9 +283,9 @@ class Queue:
 
     def get(self) -> Entry | None:
         """Take one message out by hand (basic.get); the caller settles or requeues it."""
-        if not self.ready_count:
-            return None
         entry = self.take_head()
+        if entry is None:
+            return None
         self.delivered_count += 1
         self.unacked_count += 1
         if entry.redelivered:
@@ -298,7 +296,13 @@ class Queue:
         """A delivered message is done with."""
         self.unacked_count -= 1
         self.acked_count += 1
+        entry.level.forget(entry)
         return 0
+
+    def paged_messages_lost(self, count: int) -> None:
+        """The disk has fewer messages than it was given."""
+        self.ready_count -= count
+        self.ready_bytes = self.low.ring_bytes + self.high.ring_bytes
 
     def has_ready_consumer(self, message: Message) -> bool:
         """Could this message leave at once? What `immediate` asks."""
@@ -334,6 +338,10 @@ class Queue:
             self.vhost.delete_queue(self)
 
     @property
+    def active_consumer_count(self) -> int:
+        return sum(consumer.is_active for consumer in self.consumers)
+
+    @property
     def has_exclusive_consumer(self) -> bool:
         return any(consumer.exclusive for consumer in self.consumers)
 
@@ -341,18 +349,27 @@ class Queue:
 
     def purge(self) -> int:
         """Forget the ready messages; those out with consumers stay. How many went."""
-        count = self.ready_count
-        self.low.clear()
-        self.high.clear()
+        count = self.low.clear() + self.high.clear()
         self.ready_count = 0
         self.ready_bytes = 0
         return count
 
+    def recover(self, delivered_up_to: dict[str, int] | None) -> None:
+        """Take over the messages that are on disk; `delivered_up_to` is by log, None after a crash."""
+        for level in (self.low, self.high):
+            known = None if delivered_up_to is None else delivered_up_to.get(level.log_id, 0)
+            self.ready_count += level.recover(known)
+
+    def drop(self) -> None:
+        """The queue is deleted: forget everything, on disk too."""
+        self.low.drop()
+        self.high.drop()
+        self.ready_count = self.ready_bytes = 0
+
     def messages(self) -> Iterable[Message]:
         """The ready messages in order, left where they are."""
-        for ring in (self.high, self.low):
-            for entry in ring:
-                yield entry.message
+        yield from self.high.messages()
+        yield from self.low.messages()
 
     def __repr__(self) -> str:
         return f"<Queue {self.name!r} ready={self.ready_count} unacked={self.unacked_count}>"

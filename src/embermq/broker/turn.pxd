@@ -3,6 +3,13 @@ cdef class Turn:
     cdef bint scheduled
     cdef list queues
     cdef list sinks
+    cdef list logs
+    cdef list actions
+    cdef public object storage
+    cdef object clock
+    cdef readonly unsigned long long now_ms
+    cpdef int refresh(self) except -1
+    cpdef int add_log(self, object level) except -1
     cpdef int add_queue(self, object queue) except -1
     cpdef int add_sink(self, object sink) except -1
     cdef int wake(self) except -1

@@ -1,14 +1,19 @@
 """Work that one turn of the loop gathers, done once before the loop sleeps.
 
 Publishing, acknowledging and consuming only mark: a queue that may have something to deliver, a connection
-that has something to send. `run` is scheduled at the first mark of a turn; it drains the queues, then lets
-every marked sink send all it has in one write.
+that has something to send. `run` is scheduled at the first mark of a turn; it drains the queues, writes the
+logs that have something new, then lets every marked sink send all it has in one write.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from embermq.broker.level import Level
+    from embermq.broker.storage import Storage
 
 
 class Drainable(Protocol):
@@ -28,13 +33,25 @@ class Sink(Protocol):
 
 
 class Turn:
-    __slots__ = ("queues", "schedule", "scheduled", "sinks")
+    __slots__ = ("actions", "clock", "logs", "now_ms", "queues", "schedule", "scheduled", "sinks", "storage")
 
-    def __init__(self, schedule: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(
+        self, schedule: Callable[[Callable[[], None]], object], clock: Callable[[], float] = time.time
+    ) -> None:
         self.schedule = schedule
         self.scheduled = False
         self.queues: list[Drainable] = []
         self.sinks: list[Sink] = []
+        self.logs: list[Level] = []
+        self.actions: list[Callable[[], None]] = []
+        self.storage: Storage | None = None
+        self.clock = clock
+        self.now_ms = int(clock() * 1000)
+
+    def refresh(self) -> int:
+        """Look at the clock; once per turn and read, not per message."""
+        self.now_ms = int(self.clock() * 1000)
+        return 0
 
     def wake(self) -> int:
         if not self.scheduled:
@@ -53,6 +70,16 @@ class Turn:
         self.wake()
         return 0
 
+    def add_log(self, level: Level) -> int:
+        self.logs.append(level)
+        self.wake()
+        return 0
+
+    def after_write(self, action: Callable[[], None]) -> None:
+        """Do it in this turn, once the logs are written."""
+        self.actions.append(action)
+        self.wake()
+
     def run(self) -> None:
         self.scheduled = False
         queues = self.queues
@@ -62,6 +89,16 @@ class Turn:
             if queue.drain() and not queue.dirty:
                 queue.dirty = True
                 self.add_queue(queue)
+        if self.logs:
+            logs = self.logs
+            self.logs = []
+            assert self.storage is not None
+            self.storage.write(logs)
+        if self.actions:
+            actions = self.actions
+            self.actions = []
+            for action in actions:
+                action()
         sinks = self.sinks
         self.sinks = []
         for sink in sinks:

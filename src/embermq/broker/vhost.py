@@ -10,10 +10,13 @@ import base64
 import os
 
 from embermq.broker import arguments as args
+from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body
 from embermq.broker.exchange import MATCHERS, Binding, Exchange
 from embermq.broker.queue import Queue, describe
+from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
+from embermq.store.layout import new_queue_id
 
 RESERVED_PREFIX = "amq."
 DEFAULT_EXCHANGE = ""
@@ -36,9 +39,11 @@ def describe_exchange(exchange: Exchange) -> str:
 
 
 class VirtualHost:
-    def __init__(self, name: str, turn: Turn) -> None:
+    def __init__(self, name: str, turn: Turn, catalog: Catalog, storage: Storage | None = None) -> None:
         self.name = name
         self.turn = turn
+        self.catalog = catalog
+        self.storage = storage
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_bindings: dict[Queue, dict[Binding, None]] = {}
@@ -90,6 +95,8 @@ class VirtualHost:
         )
         args.check_exchange_arguments(describe_exchange(exchange), arguments)
         self.exchanges[name] = exchange
+        if durable:
+            self.catalog.put("exchange", self.name, name, exchange_body(exchange))
         return exchange
 
     def delete_exchange_named(self, name: str, if_unused: bool) -> None:
@@ -105,13 +112,13 @@ class VirtualHost:
 
     def delete_exchange(self, exchange: Exchange) -> None:
         self.exchanges.pop(exchange.name, None)
+        if exchange.durable:
+            self.catalog.delete("exchange", self.name, exchange.name)
         for binding in list(exchange.bindings.values()):
-            exchange.remove_binding(binding)
-            if isinstance(binding.destination, Queue):
-                self.queue_bindings.get(binding.destination, {}).pop(binding, None)
+            self.remove_binding(binding)
         for source in list(exchange.sources):
             for binding in [b for b in source.bindings.values() if b.destination is exchange]:
-                source.remove_binding(binding)
+                self.remove_binding(binding)
             self.delete_if_unused(source)
         exchange.changed()
 
@@ -157,21 +164,42 @@ class VirtualHost:
             return existing
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
-        return self.create_queue(
-            name or generated_name("amq.gen-"),
+        name = name or generated_name("amq.gen-")
+        what = f"queue '{name}' in vhost '{self.name}'"
+        args.check_queue_arguments(what, arguments, durable, exclusive, auto_delete)
+        queue = self.add_queue(
+            name,
+            id=new_queue_id(),
             owner=owner if exclusive else None,
             durable=durable,
             auto_delete=auto_delete,
             arguments=arguments,
         )
+        if durable and not exclusive:
+            self.catalog.put("queue", self.name, name, queue_body(queue))
+        return queue
 
-    def create_queue(
-        self, name: str, *, owner: object, durable: bool, auto_delete: bool, arguments: dict[str, object]
+    def add_queue(
+        self,
+        name: str,
+        *,
+        id: str,
+        owner: object = None,
+        durable: bool,
+        auto_delete: bool,
+        arguments: dict[str, object],
     ) -> Queue:
         queue = Queue(
-            self, name, self.turn, durable=durable, auto_delete=auto_delete, owner=owner, arguments=arguments
+            self,
+            name,
+            self.turn,
+            durable=durable,
+            auto_delete=auto_delete,
+            owner=owner,
+            arguments=arguments,
+            storage=self.storage,
+            id=id,
         )
-        args.check_queue_arguments(describe(queue), arguments, durable, owner is not None, auto_delete)
         self.queues[name] = queue
         self.exchanges[DEFAULT_EXCHANGE].changed()
         return queue
@@ -182,14 +210,19 @@ class VirtualHost:
             return 0
         queue.deleted = True
         del self.queues[queue.name]
+        if queue.durable and not queue.exclusive:
+            self.catalog.delete("queue", self.name, queue.name)
         self.exchanges[DEFAULT_EXCHANGE].changed()
-        for binding in self.queue_bindings.pop(queue, {}):
-            binding.source.remove_binding(binding)
+        for binding in list(self.queue_bindings.get(queue, ())):
+            self.remove_binding(binding)
             self.delete_if_unused(binding.source)
+        self.queue_bindings.pop(queue, None)
         consumers, queue.consumers = queue.consumers, []
         for consumer in consumers:
             consumer.queue_deleted()
-        return queue.purge()
+        count = queue.ready_count
+        queue.drop()
+        return count
 
     # -- bindings
 
@@ -197,19 +230,27 @@ class VirtualHost:
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
         binding = Binding(source, destination, routing_key, arguments)
-        if source.add_binding(binding) and isinstance(destination, Queue):
+        if not source.add_binding(binding):
+            return
+        if isinstance(destination, Queue):
             self.queue_bindings.setdefault(destination, {})[binding] = None
+        if binding.durable:
+            self.catalog.put("binding", self.name, binding_name(binding), binding_body(binding))
 
     def unbind(
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
         binding = source.bindings.get(Binding(source, destination, routing_key, arguments).identity)
-        if binding is None:
-            return
-        source.remove_binding(binding)
-        if isinstance(destination, Queue):
-            self.queue_bindings.get(destination, {}).pop(binding, None)
-        self.delete_if_unused(source)
+        if binding is not None:
+            self.remove_binding(binding)
+            self.delete_if_unused(source)
+
+    def remove_binding(self, binding: Binding) -> None:
+        binding.source.remove_binding(binding)
+        if isinstance(binding.destination, Queue):
+            self.queue_bindings.get(binding.destination, {}).pop(binding, None)
+        if binding.durable:
+            self.catalog.delete("binding", self.name, binding_name(binding))
 
 
 def require_access(queue: Queue, owner: object) -> None:

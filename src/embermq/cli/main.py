@@ -52,6 +52,11 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--log-level", metavar="LEVEL", help=f"debug, info, warning or error ({default.log_level})"
     )
     serve.add_argument(
+        "--sync",
+        metavar="MODE",
+        help=f"what a confirm means: always (on disk) or os (with the operating system) ({default.sync})",
+    )
+    serve.add_argument(
         "--heartbeat", metavar="S", help=f"seconds between heartbeats, 0 is none ({default.heartbeat})"
     )
     serve.add_argument("--frame-max", metavar="N", help=f"largest frame in bytes ({default.frame_max})")
@@ -64,6 +69,7 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run_serve(options: argparse.Namespace) -> int:
     from embermq.app import run
+    from embermq.store.failure import StoreFailure
 
     file = options.config or (
         Path(os.environ["EMBERMQ_CONFIG"]) if os.environ.get("EMBERMQ_CONFIG") else None
@@ -78,8 +84,8 @@ def run_serve(options: argparse.Namespace) -> int:
     )
     try:
         run(config, lambda line: print(line, flush=True))
-    except OSError as error:
-        print(f"embermq: cannot listen on {config.bind}: {error.strerror or error}", file=sys.stderr)
+    except (OSError, StoreFailure) as error:
+        print(f"embermq: {error}", file=sys.stderr)
         return FAILURE
     return 0
 

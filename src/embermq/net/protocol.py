@@ -81,6 +81,8 @@ class AMQPProtocol(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closing = True
+        if self.connection.state == OPEN:
+            self.server.log.warning("%s: client unexpectedly closed TCP connection", self.connection.name)
         self.connection.lost()
         self.server.farewell(self, exc)
 

@@ -20,6 +20,7 @@ cdef class Log:
     cdef public set dirty_directories
     cdef public set dirty_acks
     cdef public object reader
+    cdef public bint was_deep
 
     @cython.locals(segment=Segment, size=Py_ssize_t)
     cpdef void append(

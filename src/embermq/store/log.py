@@ -27,7 +27,8 @@ from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
-# An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size.
+# An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size, or
+# when it is the last of several, so that nothing is left of a backlog.
 DRAINED_PART = 4
 
 
@@ -60,6 +61,7 @@ class Log:
         "segment_bytes",
         "segments",
         "unwritten",
+        "was_deep",
     )
 
     def __init__(self, directory: str, disk: Disk, recovery: Recovery, segment_bytes: int) -> None:
@@ -80,6 +82,7 @@ class Log:
         self.dirty_directories: set[str] = set()
         self.dirty_acks: set[File] = set()
         self.reader: Reader | None = None
+        self.was_deep = len(self.segments) > 1  # whether there were several segments since the last drain
         for segment in self.segments:
             segment.sealed = True
             self.count += segment.live.count
@@ -133,6 +136,7 @@ class Log:
 
     def _begin_segment(self, sequence: int, timestamp_ms: int) -> Segment:
         self.roll()
+        self.was_deep = bool(self.segments)
         segment = Segment(sequence, new_identity())
         self._queue(segment)
         segment.begin(timestamp_ms)
@@ -182,17 +186,24 @@ class Log:
 
     def purge(self) -> int:
         """Ack everything there is; how many were alive. Costs per segment, not per record."""
+        return self.purge_from(0)
+
+    def purge_from(self, sequence: int) -> int:
+        """Ack everything from `sequence` on; how many were alive. Costs per segment, but for the first."""
         purged = 0
-        for segment in self.segments:
-            alive = segment.ack_all()
-            if alive:
-                purged += alive
-                if not segment.ack_dirty:
-                    segment.ack_dirty = True
-                    self.ack_dirty.append(segment)
-                if segment.sealed:
-                    self.finished.append(segment)
-        self.count -= purged
+        for segment in list(self.segments):
+            if segment.first >= sequence:
+                alive = segment.ack_all()
+                if alive:
+                    purged += alive
+                    self.count -= alive
+                    if not segment.ack_dirty:
+                        segment.ack_dirty = True
+                        self.ack_dirty.append(segment)
+                    if segment.sealed:
+                        self.finished.append(segment)
+            elif segment.count and segment.last >= sequence:
+                purged += self.ack_many(range(sequence, segment.last + 1))
         self.trim()
         return purged
 
@@ -205,8 +216,10 @@ class Log:
         `write` goes on where this one stopped. Acks and deletions are done all the same: they make room.
         """
         active = self.active
-        if active is not None and active.live.count == 0 and active.size * DRAINED_PART >= self.segment_bytes:
-            self.roll()
+        if active is not None and active.live.count == 0:
+            if active.size * DRAINED_PART >= self.segment_bytes or (self.count == 0 and self.was_deep):
+                self.was_deep = False
+                self.roll()
         failure: OSError | None = None
         if self.ack_dirty:
             failure = self._write_acks()

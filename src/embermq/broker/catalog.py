@@ -1,0 +1,147 @@
+"""The definitions of durable things: written as they change, restored at start.
+
+Kinds and what their bodies hold:
+
+    vhost        -
+    user         salt, password_hash (hex), tags, loopback_only
+    permission   configure, write, read                        name: the user
+    exchange     type, auto_delete, internal, arguments
+    queue        id (of its files), auto_delete, arguments
+    binding      source, kind ("queue" or "exchange"), destination, routing_key, arguments
+    stopped      delivered: log -> last delivered sequence      one, written by a clean stop
+
+Exclusive queues are not here: they end with their connection.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from embermq.broker.access import Permission, User
+from embermq.wire.table import decode_table, encode_table
+
+if TYPE_CHECKING:
+    from embermq.broker.exchange import Binding, Exchange
+    from embermq.broker.queue import Queue
+    from embermq.store.definitions import Definitions
+
+Body = dict[str, Any]
+
+
+class Catalog:
+    """Remembers nothing: the broker of tests and of those who want no disk."""
+
+    changed = False
+
+    def put(self, kind: str, vhost: str, name: str, body: Body) -> None:
+        """A durable thing is new or different."""
+
+    def delete(self, kind: str, vhost: str, name: str) -> None:
+        """A durable thing is gone."""
+
+    def when_safe(self, callback: Callable[[], None]) -> None:
+        callback()
+
+
+class DiskCatalog(Catalog):
+    def __init__(self, definitions: Definitions, on_failure: Callable[[Exception], None]) -> None:
+        self.definitions = definitions
+        self.on_failure = on_failure
+        self.changed = False  # since the last `when_safe`
+
+    def put(self, kind: str, vhost: str, name: str, body: Body) -> None:
+        self.changed = True
+        self.definitions.put(kind, vhost, name, body)
+
+    def delete(self, kind: str, vhost: str, name: str) -> None:
+        self.changed = True
+        self.definitions.delete(kind, vhost, name)
+
+    def when_safe(self, callback: Callable[[], None]) -> None:
+        """Call back when all changes so far would survive a power cut."""
+        self.changed = False
+
+        def done(failure: Exception | None) -> None:
+            if failure is None:
+                callback()
+            else:
+                self.on_failure(failure)
+
+        self.definitions.flush(done)
+
+
+def user_body(user: User) -> Body:
+    return {
+        "salt": user.salt.hex(),
+        "password_hash": user.password_hash.hex(),
+        "tags": sorted(user.tags),
+        "loopback_only": user.loopback_only,
+    }
+
+
+def user_from(name: str, body: Body) -> User:
+    return User(
+        name,
+        bytes.fromhex(body["salt"]),
+        bytes.fromhex(body["password_hash"]),
+        frozenset(body["tags"]),
+        body["loopback_only"],
+    )
+
+
+def permission_from(body: Body) -> Permission:
+    return Permission(body["configure"], body["write"], body["read"])
+
+
+def exchange_body(exchange: Exchange) -> Body:
+    return {
+        "type": exchange.type,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        **packed(exchange.arguments),
+    }
+
+
+def queue_body(queue: Queue) -> Body:
+    return {"id": queue.id, "auto_delete": queue.auto_delete, **packed(queue.arguments)}
+
+
+def binding_body(binding: Binding) -> Body:
+    return {
+        "source": binding.source.name,
+        "kind": binding.destination_kind,
+        "destination": binding.destination.name,
+        "routing_key": binding.routing_key,
+        **packed(binding.arguments),
+    }
+
+
+def binding_name(binding: Binding) -> str:
+    """What makes a binding the one it is, as text."""
+    body = binding_body(binding)
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def packed(arguments: dict[str, object]) -> Body:
+    """Arguments as JSON where that says it all, otherwise as the hexadecimal bytes of the field table."""
+    if not arguments:
+        return {}
+    if all(is_plain(value) for value in arguments.values()):
+        return {"arguments": arguments}
+    return {"arguments_table": encode_table(arguments).hex()}
+
+
+def is_plain(value: object) -> bool:
+    if type(value) is str:
+        return value.isprintable()
+    return type(value) in (int, bool)
+
+
+def unpacked(body: Body) -> dict[str, object]:
+    if "arguments_table" in body:
+        data = bytes.fromhex(body["arguments_table"])
+        table, _ = decode_table(data, 0, len(data))
+        return table
+    return dict(body.get("arguments", {}))

@@ -1,0 +1,48 @@
+cimport cython
+
+from embermq.broker.message cimport Message
+from embermq.broker.ring cimport Ring
+from embermq.broker.turn cimport Turn
+from embermq.store.log cimport Log
+
+cdef class Level
+
+@cython.final
+@cython.freelist(512)
+@cython.no_gc
+cdef class Entry:
+    cdef readonly Message message
+    cdef readonly Level level
+    cdef public unsigned long long sequence
+    cdef public unsigned long long delivery_tag
+    cdef public bint redelivered
+    cdef public bint stored
+    cdef public object consumer
+
+cdef class Level:
+    cdef public object queue
+    cdef public object storage
+    cdef public str log_id
+    cdef public Log log
+    cdef Turn turn
+    cdef public bint durable
+    cdef public bint dirty
+    cdef readonly Ring ring
+    cdef readonly Py_ssize_t ring_bytes
+    cdef public Py_ssize_t paged_count
+    cdef public unsigned long long paged_from
+    cdef public unsigned long long next_sequence
+    cdef public unsigned long long redelivered_below
+    cdef public unsigned long long delivered_up_to
+    cdef Py_ssize_t meta_header_size
+    cdef int meta_priority
+    cdef bytes meta
+    @cython.locals(entry=Entry, sequence=cython.ulonglong)
+    cpdef int append(self, Message message) except -1
+    @cython.locals(log=Log)
+    cdef int store(self, unsigned long long sequence, Message message, int flags) except -1
+    cpdef int mark(self) except -1
+    cpdef Entry front(self)
+    @cython.locals(entry=Entry)
+    cpdef Entry take(self)
+    cpdef int forget(self, Entry entry) except -1

@@ -1,0 +1,273 @@
+"""One priority level of a queue: the head in memory, the rest in a log.
+
+    ring (entries in memory, a bounded window)  |  paged_from .. next_sequence (only in the log)
+    <- leaves here                                                                    arrives here ->
+
+Persistent messages of a durable queue are in the log whether or not they are in the ring. A level whose ring
+is full pages: from then on every message, transient ones too, goes to the log only, and the ring is filled
+again from there, in order, as it empties. So depth costs no memory, and order does not depend on persistence.
+Records without the persistent flag are forgotten when the log is opened again.
+
+A record's payload, behind what the store keeps itself:
+
+    0  4  header size, little-endian
+    4  1  priority
+    5     exchange (short string), routing key (short string), content header, body
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from embermq.broker.message import Message
+from embermq.broker.ring import Ring
+from embermq.broker.turn import Turn
+from embermq.store.log import Log
+
+if TYPE_CHECKING:
+    from embermq.broker.queue import Consumer, Queue
+    from embermq.broker.storage import Storage
+
+WINDOW_COUNT = 32_768  # messages of a level kept in memory
+WINDOW_BYTES = 32 * 1024 * 1024
+REFILL_COUNT = 1024  # fill the ring again when fewer are left
+REFILL_BYTES = 512 * 1024
+PERSISTENT = 1
+TRANSIENT = 0
+
+_META = struct.Struct("<IB")
+_by_sequence = attrgetter("sequence")
+
+
+class Entry:
+    """One message's place in one queue."""
+
+    __slots__ = ("consumer", "delivery_tag", "level", "message", "redelivered", "sequence", "stored")
+
+    def __init__(
+        self, message: Message, level: Level, sequence: int, stored: bool, redelivered: bool
+    ) -> None:
+        self.message = message
+        self.level = level
+        self.sequence = sequence
+        self.stored = stored  # has a record in the log that must be acked one day
+        self.redelivered = redelivered
+        self.consumer: Consumer | None = None
+        self.delivery_tag = 0
+
+    @property
+    def queue(self) -> Queue:
+        return self.level.queue
+
+
+class Level:
+    __slots__ = (
+        "delivered_up_to",
+        "dirty",
+        "durable",
+        "log",
+        "log_id",
+        "meta",
+        "meta_header_size",
+        "meta_priority",
+        "next_sequence",
+        "paged_count",
+        "paged_from",
+        "queue",
+        "redelivered_below",
+        "ring",
+        "ring_bytes",
+        "storage",
+        "turn",
+    )
+
+    def __init__(self, queue: Queue, turn: Turn, durable: bool, storage: Storage | None, log_id: str) -> None:
+        self.queue = queue
+        self.turn = turn
+        self.durable = durable
+        self.storage = storage
+        self.log_id = log_id
+        self.log: Log | None = None  # opened by the first message that needs it
+        self.dirty = False
+        self.ring = Ring()
+        self.ring_bytes = 0
+        self.paged_count = 0
+        self.paged_from = 0
+        self.next_sequence = 1
+        self.redelivered_below = 0  # recovered messages up to here may have been delivered before
+        self.delivered_up_to = 0
+        self.meta = b""
+        self.meta_header_size = -1
+        self.meta_priority = -1
+
+    # -- in
+
+    def append(self, message: Message) -> int:
+        sequence = self.next_sequence
+        self.next_sequence = sequence + 1
+        keep = self.durable and message.persistent and self.storage is not None
+        if self.storage is None or (
+            self.paged_count == 0 and self.ring.count < WINDOW_COUNT and self.ring_bytes < WINDOW_BYTES
+        ):
+            if keep:
+                self.store(sequence, message, PERSISTENT)
+            entry = Entry(message, self, sequence, keep, False)
+            self.ring.push_back(entry)
+            self.ring_bytes += message.size
+            return 0
+        self.store(sequence, message, PERSISTENT if keep else TRANSIENT)
+        if self.paged_count == 0:
+            self.paged_from = sequence
+        self.paged_count += 1
+        return 0
+
+    def store(self, sequence: int, message: Message, flags: int) -> int:
+        log = self.log
+        if log is None:
+            log = self.open_log()
+        if message.header_size != self.meta_header_size or message.priority != self.meta_priority:
+            self.meta_header_size = message.header_size
+            self.meta_priority = message.priority
+            self.meta = _META.pack(message.header_size, message.priority)
+        log.append(sequence, self.turn.now_ms, flags, (self.meta, message.names, message.content))
+        if not self.dirty:
+            self.mark()
+        return 0
+
+    def open_log(self) -> Log:
+        assert self.storage is not None
+        log = self.log = self.storage.open_log(self.log_id)
+        return log
+
+    def mark(self) -> int:
+        """The log has something to write at the end of the turn."""
+        if not self.dirty:
+            self.dirty = True
+            self.turn.add_log(self)
+        return 0
+
+    def put_back(self, entries: list[Entry]) -> None:
+        """Entries that were out return, each to its original place."""
+        returned = sorted(entries, key=_by_sequence)
+        last = returned[-1].sequence
+        ring = self.ring
+        while ring.count and ring.front().sequence < last:
+            returned.append(ring.pop_front())
+        returned.sort(key=_by_sequence)
+        for entry in reversed(returned):
+            ring.push_front(entry)
+        for entry in entries:
+            self.ring_bytes += entry.message.size
+
+    # -- out
+
+    def front(self) -> Entry | None:
+        """The entry that leaves next; it stays. Reads from the log when memory has run out."""
+        if self.ring.count == 0:
+            if self.paged_count == 0:
+                return None
+            self.refill()
+            if self.ring.count == 0:
+                return None
+        entry: Entry = self.ring.front()
+        return entry
+
+    def take(self) -> Entry:
+        """The entry that `front` answered."""
+        entry: Entry = self.ring.pop_front()
+        self.ring_bytes -= entry.message.size
+        if entry.sequence > self.delivered_up_to:
+            self.delivered_up_to = entry.sequence
+        if self.paged_count and self.ring.count < REFILL_COUNT:
+            self.refill()
+        return entry
+
+    def refill(self) -> None:
+        """Read the next block of the log into the ring."""
+        log = self.log
+        assert log is not None
+        records = log.read(self.paged_from, REFILL_BYTES)
+        for record in records:
+            message = message_of(record.payload, record.flags)
+            redelivered = record.sequence < self.redelivered_below
+            self.ring.push_back(Entry(message, self, record.sequence, True, redelivered))
+            self.ring_bytes += message.size
+        if records:
+            self.paged_from = records[-1].sequence + 1
+            self.paged_count -= len(records)
+        else:
+            self.lose_paged()
+
+    def lose_paged(self) -> None:
+        """The log has less than was put there: damage, which it has reported. Count it as gone."""
+        lost, self.paged_count = self.paged_count, 0
+        self.queue.paged_messages_lost(lost)
+
+    def forget(self, entry: Entry) -> int:
+        """A message is done with: so is its record."""
+        if entry.stored and self.log is not None:
+            self.log.ack(entry.sequence)
+            if not self.dirty:
+                self.mark()
+        return 0
+
+    # -- the whole
+
+    def recover(self, delivered_up_to: int | None) -> int:
+        """Take over what the log holds; how many messages. None: nobody knows which were delivered."""
+        log = self.open_log()
+        self.paged_count = log.count
+        self.paged_from = log.first_sequence
+        self.next_sequence = max(log.next_sequence, (delivered_up_to or 0) + 1)
+        self.redelivered_below = self.next_sequence if delivered_up_to is None else delivered_up_to + 1
+        self.delivered_up_to = self.redelivered_below - 1
+        return self.paged_count
+
+    def clear(self) -> int:
+        """Forget all that is ready; what is out with consumers keeps its record. How many went."""
+        count = self.ring.count + self.paged_count
+        for entry in self.ring:
+            self.forget(entry)
+        if self.paged_count:
+            assert self.log is not None
+            self.log.purge_from(self.paged_from)
+            self.mark()
+        self.ring.clear()
+        self.ring_bytes = 0
+        self.paged_count = 0
+        return count
+
+    def drop(self) -> None:
+        self.ring.clear()
+        self.ring_bytes = self.paged_count = 0
+        if self.log is not None:
+            self.log.drop()
+            self.log = None
+
+    def messages(self) -> Iterator[Message]:
+        """The ready messages in order, left where they are."""
+        for entry in self.ring:
+            yield entry.message
+        sequence, left = self.paged_from, self.paged_count
+        while left:
+            assert self.log is not None
+            records: Iterable[Any] = self.log.new_reader().read(sequence, REFILL_BYTES)
+            for record in records:
+                yield message_of(record.payload, record.flags)
+                sequence = record.sequence + 1
+                left -= 1
+            if not records:
+                return
+
+
+def message_of(payload: bytes, flags: int) -> Message:
+    """A message out of its record."""
+    header_size, priority = _META.unpack_from(payload, 0)
+    key_at = 6 + payload[5]
+    content_at = key_at + 1 + payload[key_at]
+    return Message(
+        payload[5:content_at], payload[content_at:], header_size, flags & PERSISTENT != 0, priority, 0
+    )

@@ -1,0 +1,86 @@
+"""Between the domain and the store: logs for queues, and the moment from which a message is safe.
+
+Written is not yet safe: `when_safe` calls back after the sync that covers everything written before. A disk
+that is full stops that, and says so: what was not written waits in memory, is tried again every second, and
+nobody is told that it is safe until it is. A sync that fails is final; nothing can be trusted after it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from embermq.broker.level import Level
+from embermq.store.data_directory import DataDirectory
+from embermq.store.log import Log
+
+log = logging.getLogger("embermq.storage")
+
+Callback = Callable[[], None]
+RETRY_S = 1.0
+
+
+class Storage:
+    def __init__(
+        self,
+        data: DataDirectory,
+        call_later: Callable[[float, Callback], object],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self.data = data
+        self.call_later = call_later
+        self.on_failure = on_failure  # the broker must stop
+        self.unwritten: list[Level] = []  # logs that the disk refused
+        self.waiting: list[tuple[Callback, bool]] = []  # for these to be written
+        self.on_full: Callable[[bool], None] = lambda full: None
+
+    def open_log(self, log_id: str) -> Log:
+        opened = self.data.open_log(log_id)
+        for damage in opened.recovery.damages:
+            log.error("%s", damage)
+        return opened
+
+    def write(self, levels: list[Level]) -> None:
+        """Hand what the logs have gathered to the operating system."""
+        for level in levels:
+            level.dirty = False
+            if level.log is None:
+                continue  # deleted since
+            try:
+                level.log.write()
+            except OSError as error:
+                self.refused(level, error)
+            self.data.committer.mark_dirty(level.log)
+
+    def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
+        """Call back when everything written so far would survive a power cut."""
+        if self.unwritten:
+            self.waiting.append((callback, with_acks))
+            return
+
+        def done(failure: Exception | None) -> None:
+            if failure is None:
+                callback()
+            else:
+                self.on_failure(failure)
+
+        self.data.committer.request(done, with_acks)
+
+    def refused(self, level: Level, error: OSError) -> None:
+        if not self.unwritten:
+            log.error("cannot write to %s: %s; publishers wait until this is mended", level.log_id, error)
+            self.on_full(True)
+            self.call_later(RETRY_S, self.retry)
+        if level not in self.unwritten:
+            self.unwritten.append(level)
+
+    def retry(self) -> None:
+        levels, self.unwritten = self.unwritten, []
+        self.write(levels)
+        if self.unwritten:
+            return
+        log.warning("the disk takes writes again")
+        self.on_full(False)
+        waiting, self.waiting = self.waiting, []
+        for callback, with_acks in waiting:
+            self.when_safe(callback, with_acks)
