@@ -35,7 +35,7 @@ def mortal_broker(_second_broker: Broker) -> Broker:
 
 @pytest.fixture
 def awaits_extensions(request: pytest.FixtureRequest, target: str) -> None:
-    """For what RabbitMQ adds to AMQP and EmberMQ does not have yet; strict, so that it cannot be forgotten."""
+    """For what RabbitMQ adds to AMQP and EmberMQ does not have yet; strict, so nobody forgets it."""
     if target == "embermq":
         request.applymarker(pytest.mark.xfail(reason="an extension of RabbitMQ (issue 4)", strict=True))
 
