@@ -27,8 +27,8 @@ from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
-# An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size, or
-# when it is the last of several, so that nothing is left of a backlog.
+# An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size,
+# or when it is the last of several, so that nothing is left of a backlog.
 DRAINED_PART = 4
 
 

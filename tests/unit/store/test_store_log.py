@@ -93,6 +93,15 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.purge() == len(self.live)
         self.live.clear()
 
+    @precondition(lambda self: self.live)
+    @rule(data=st.data())
+    def purge_from(self, data: st.DataObject) -> None:
+        first = data.draw(st.sampled_from(sorted(self.live)))
+        gone = [sequence for sequence in self.live if sequence >= first]
+        assert self.log.purge_from(first) == len(gone)
+        for sequence in gone:
+            del self.live[sequence]
+
     @rule()
     def trim(self) -> None:
         self.log.trim()
@@ -201,6 +210,22 @@ def test_the_disk_is_empty_after_a_drain(tmp_path: Path, disk: Disk) -> None:
     assert log.take_dirty().files == set()
     assert (log.count, log.bytes_on_disk, log.segments) == (0, 0, [])
     assert log.next_sequence == 1000
+
+
+@pytest.mark.parametrize("reopen", [False, True])
+def test_nothing_is_left_of_a_backlog_however_short_its_last_segment(
+    tmp_path: Path, disk: Disk, reopen: bool
+) -> None:
+    log = Log.open(str(tmp_path / "log"), disk, segment_bytes=20_000)
+    while len(log.segments) < 3:
+        fill(log, 1)
+    log.write()
+    if reopen:
+        log = Log.open(str(tmp_path / "log"), disk, segment_bytes=20_000)
+    log.ack_many(range(log.next_sequence))
+    log.write()
+    disk.wait_deleted()
+    assert os.listdir(tmp_path / "log") == []
 
 
 def test_an_idle_log_is_trimmed(tmp_path: Path, disk: Disk) -> None:

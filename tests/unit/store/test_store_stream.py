@@ -120,6 +120,15 @@ def test_retention_by_age_and_count(tmp_path: Path) -> None:
     assert log.count - log.segments[0].live.count < 2000
 
 
+def test_acks_of_what_retention_took_are_not_written(tmp_path: Path) -> None:
+    log = stream(tmp_path, 3000)
+    assert log.ack(5)
+    retain(log, 0, bytes_max=0)
+    log.write()
+    log.disk.wait_deleted()
+    assert len(list((tmp_path / "log").iterdir())) == 1
+
+
 def test_the_last_segment_always_stays(tmp_path: Path) -> None:
     log = stream(tmp_path, 3000)
     retain(log, 1 << 50, bytes_max=0, age_ms_max=1, count_max=0)
