@@ -305,6 +305,24 @@ def test_queue_deleted_before_commit(client: RawClient, tx: RawChannel) -> None:
     assert drain(tx, other) == [b"kept"]
 
 
+@publishes
+@rule(
+    "002",
+    "4.6",
+    "synchronisation/bind-tx",
+    "A binding concerns messages published after it, not committed after it",
+)
+def test_messages_are_routed_where_they_were_published(tx: RawChannel) -> None:
+    name, early, late = exchange(tx, "fanout"), tx.declare(), tx.declare()
+    tx.bind(early, name)
+    tx.publish(b"before", exchange=name)
+    tx.bind(late, name)
+    tx.publish(b"after", exchange=name)
+    commit(tx)
+    assert drain(tx, early) == [b"before", b"after"]
+    assert drain(tx, late) == [b"after"]
+
+
 @acks
 def test_prefetch_window_opens_at_commit(tx: RawChannel) -> None:
     queue = tx.declare()
