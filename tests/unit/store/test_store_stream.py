@@ -124,8 +124,8 @@ def test_acks_of_what_retention_took_are_not_written(tmp_path: Path) -> None:
     log = stream(tmp_path, 3000)
     assert log.ack(5)
     retain(log, 0, bytes_max=0)
-    log.write()
     log.disk.wait_deleted()
+    log.write()
     assert len(list((tmp_path / "log").iterdir())) == 1
 
 
