@@ -41,7 +41,7 @@ class App:
         )
         catalog = DiskCatalog(self.data.definitions, self.fail)
         storage = Storage(self.data, self.loop.call_later, self.fail)
-        self.broker = Broker(self.turn, catalog, storage)
+        self.broker = Broker(self.turn, catalog, storage, self.loop.call_later)
         if not self.broker.restore(catalog):
             self.broker.create_defaults()
         self.limits = limits_of(config)

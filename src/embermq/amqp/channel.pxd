@@ -37,6 +37,7 @@ cdef class Channel:
     cdef unsigned long long safe
     cdef public bint unsafe
     cdef int syncs_under_way
+    cdef object nacks
     cdef public object transaction
     # deliveries
     cdef public unsigned long long delivery_tag
@@ -68,4 +69,5 @@ cdef class Channel:
     cpdef int credit_returned(self) except -1
     cpdef int put_confirms(self) except -1
     cdef int put_ack(self) except -1
+    cdef int refused(self) except -1
     cdef int confirm_later(self) except -1

@@ -12,6 +12,7 @@ once, with a single copy.
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
 from embermq.broker.access import User
 from embermq.broker.exchange import Exchange, Route
 from embermq.broker.level import Entry
-from embermq.broker.message import Message
+from embermq.broker.message import Message, expiration_ms
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import (
@@ -66,6 +67,7 @@ class Channel:
         "header",
         "last_queue",
         "link",
+        "nacks",
         "number",
         "parts",
         "peek",
@@ -119,6 +121,7 @@ class Channel:
         self.safe = 0  # publishes up to here need no further sync
         self.unsafe = False  # some publish since the last end of turn is not on disk yet
         self.syncs_under_way = 0
+        self.nacks: deque[int] = deque()  # publishes that a full queue refused
         self.transaction: Transaction | None = None
 
         self.delivery_tag = 0
@@ -249,6 +252,8 @@ class Channel:
             self.peek.priority,
             self.link.number,
         )
+        if self.peek.expiration_at != ABSENT:
+            message.ttl_ms = expiration_ms(content, header_size)
         if self.transaction is not None:
             self.transaction.publishes.append((message, route, self.publish_bits))
             return 0
@@ -274,7 +279,8 @@ class Channel:
             if not queues:
                 self.return_message(message, NoConsumers(""))
         for queue in queues:
-            queue.append(message)
+            if queue.append(message) != 0:
+                self.refused()
             if message.persistent and queue.keeps:
                 self.unsafe = True
             if queue.is_pressed():
@@ -329,7 +335,24 @@ class Channel:
             self.put_ack()
             self.link.touch()
 
+    def refused(self) -> int:
+        """A full queue would not have the message published last; no confirm for it, but the contrary."""
+        if self.confirming and (not self.nacks or self.nacks[-1] != self.published):
+            self.nacks.append(self.published)
+        return 0
+
+    def put_nacks(self) -> None:
+        """Acks up to each refused publish, and a nack for it."""
+        while self.nacks and self.nacks[0] <= self.safe and not self.closing:
+            tag = self.nacks.popleft()
+            if tag - 1 > self.confirmed:
+                self.link.out.put_ack(self.number, tag - 1, tag - 1 - self.confirmed > 1)
+            self.send(methods.BasicNack(tag))
+            self.confirmed = tag
+
     def put_ack(self) -> int:
+        if self.nacks:
+            self.put_nacks()
         if self.safe > self.confirmed and not self.closing:
             self.link.out.put_ack(self.number, self.safe, self.safe - self.confirmed > 1)
             self.confirmed = self.safe
@@ -414,8 +437,15 @@ class Channel:
         self.credit_returned()
 
     def discard(self, entries: list[Entry]) -> None:
-        """Rejected for good."""
-        self.settle(entries)
+        """Rejected for good: to the dead letters of their queues, where these have such."""
+        by_queue: dict[Queue, list[Entry]] = {}
+        for entry in entries:
+            self.release(entry)
+            by_queue.setdefault(entry.queue, []).append(entry)
+        for queue, rejected in by_queue.items():
+            queue.discard(rejected)
+            queue.mark()
+        self.credit_returned()
 
     # -- the end
 

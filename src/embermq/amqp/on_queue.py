@@ -41,6 +41,8 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
         )
         if queue.owner is connection:
             connection.exclusive_queues.add(queue)
+    if queue.rules is not None:
+        queue.rules.used()
     channel.last_queue = queue.name
     if not method.no_wait:
         channel.send(methods.QueueDeclareOk(queue.name, queue.ready_count, queue.active_consumer_count))

@@ -8,8 +8,9 @@ from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, User, is_loopback
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.exchange import Exchange
-from embermq.broker.queue import HIGH_SUFFIX, Queue
+from embermq.broker.queue import Queue
 from embermq.broker.storage import Storage
+from embermq.broker.timetable import CallLater, Timetable
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 
@@ -19,11 +20,19 @@ DEFAULT_VHOST = "/"
 
 
 class Broker:
-    def __init__(self, turn: Turn, catalog: Catalog | None = None, storage: Storage | None = None) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        catalog: Catalog | None = None,
+        storage: Storage | None = None,
+        call_later: CallLater | None = None,
+    ) -> None:
         self.turn = turn
         self.catalog = catalog or Catalog()
         self.storage = storage
         turn.storage = storage
+        if call_later is not None:
+            turn.timetable = Timetable(turn, call_later)
         self.vhosts: dict[str, VirtualHost] = {}
         self.users: dict[str, User] = {}
 
@@ -122,7 +131,7 @@ class Broker:
         known: list[str] = []
         for queue in self.queues():
             queue.recover(delivered)
-            known += [queue.id, queue.id + HIGH_SUFFIX]
+            known += queue.log_ids()
         self.storage.data.drop_orphans(known)
 
     def note_stop(self) -> None:
@@ -130,7 +139,7 @@ class Broker:
         delivered: dict[str, int] = {}
         for queue in self.queues():
             if queue.durable:
-                for level in (queue.low, queue.high):
+                for level in queue.levels:
                     delivered[level.log_id] = level.delivered_up_to
         self.catalog.put("stopped", "", "", {"delivered": delivered})
 

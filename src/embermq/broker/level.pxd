@@ -11,12 +11,14 @@ cdef class Level
 @cython.freelist(512)
 @cython.no_gc
 cdef class Entry:
-    cdef readonly Message message
+    cdef public Message message
     cdef readonly Level level
     cdef public unsigned long long sequence
     cdef public unsigned long long delivery_tag
     cdef public bint redelivered
     cdef public bint stored
+    cdef public unsigned long long expires_ms
+    cdef public int returns
     cdef public object consumer
 
 cdef class Level:
@@ -34,11 +36,12 @@ cdef class Level:
     cdef public unsigned long long next_sequence
     cdef public unsigned long long redelivered_below
     cdef public unsigned long long delivered_up_to
+    cdef public long long ttl_ms
     cdef Py_ssize_t meta_header_size
     cdef int meta_priority
     cdef bytes meta
     @cython.locals(entry=Entry, sequence=cython.ulonglong)
-    cpdef int append(self, Message message) except -1
+    cpdef int append(self, Message message, unsigned long long expires_ms) except -1
     @cython.locals(log=Log)
     cdef int store(self, unsigned long long sequence, Message message, int flags) except -1
     cpdef int mark(self) except -1

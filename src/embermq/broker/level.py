@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.message import Message
+from embermq.broker.message import NO_TTL, Message, expiration_ms
 from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
 from embermq.store.log import Log
@@ -45,7 +45,17 @@ _by_sequence = attrgetter("sequence")
 class Entry:
     """One message's place in one queue."""
 
-    __slots__ = ("consumer", "delivery_tag", "level", "message", "redelivered", "sequence", "stored")
+    __slots__ = (
+        "consumer",
+        "delivery_tag",
+        "expires_ms",
+        "level",
+        "message",
+        "redelivered",
+        "returns",
+        "sequence",
+        "stored",
+    )
 
     def __init__(
         self, message: Message, level: Level, sequence: int, stored: bool, redelivered: bool
@@ -57,6 +67,8 @@ class Entry:
         self.redelivered = redelivered
         self.consumer: Consumer | None = None
         self.delivery_tag = 0
+        self.expires_ms = 0  # when; 0: never
+        self.returns = 0  # how often consumers gave it back
 
     @property
     def queue(self) -> Queue:
@@ -81,6 +93,7 @@ class Level:
         "ring",
         "ring_bytes",
         "storage",
+        "ttl_ms",
         "turn",
     )
 
@@ -99,13 +112,14 @@ class Level:
         self.next_sequence = 1
         self.redelivered_below = 0  # recovered messages up to here may have been delivered before
         self.delivered_up_to = 0
+        self.ttl_ms = NO_TTL  # of every message here: the queue's x-message-ttl
         self.meta = b""
         self.meta_header_size = -1
         self.meta_priority = -1
 
     # -- in
 
-    def append(self, message: Message) -> int:
+    def append(self, message: Message, expires_ms: int) -> int:
         sequence = self.next_sequence
         self.next_sequence = sequence + 1
         keep = self.durable and message.persistent and self.storage is not None
@@ -115,6 +129,7 @@ class Level:
             if keep:
                 self.store(sequence, message, PERSISTENT)
             entry = Entry(message, self, sequence, keep, False)
+            entry.expires_ms = expires_ms
             self.ring.push_back(entry)
             self.ring_bytes += message.size
             return 0
@@ -193,7 +208,11 @@ class Level:
         for record in records:
             message = message_of(record.payload, record.flags)
             redelivered = record.sequence < self.redelivered_below
-            self.ring.push_back(Entry(message, self, record.sequence, True, redelivered))
+            entry = Entry(message, self, record.sequence, True, redelivered)
+            entry.expires_ms = expiry_of(message, self.ttl_ms, record.timestamp_ms)
+            if entry.expires_ms:
+                self.queue.expects_expiry(entry.expires_ms)
+            self.ring.push_back(entry)
             self.ring_bytes += message.size
         if records:
             self.paged_from = records[-1].sequence + 1
@@ -205,6 +224,20 @@ class Level:
         """The log has less than was put there: damage, which it has reported. Count it as gone."""
         lost, self.paged_count = self.paged_count, 0
         self.queue.paged_messages_lost(lost)
+
+    def head_expiry_ms(self) -> int:
+        """When the message that leaves next expires; 0: never, or there is none. Moves nothing."""
+        if self.ring.count:
+            entry: Entry = self.ring.front()
+            return entry.expires_ms
+        if self.paged_count == 0:
+            return 0
+        assert self.log is not None
+        records = self.log.new_reader().read(self.paged_from, 1)
+        if not records:
+            return 0
+        message = message_of(records[0].payload, records[0].flags)
+        return expiry_of(message, self.ttl_ms, records[0].timestamp_ms)
 
     def forget(self, entry: Entry) -> int:
         """A message is done with: so is its record."""
@@ -268,6 +301,16 @@ def message_of(payload: bytes, flags: int) -> Message:
     header_size, priority = _META.unpack_from(payload, 0)
     key_at = 6 + payload[5]
     content_at = key_at + 1 + payload[key_at]
-    return Message(
-        payload[5:content_at], payload[content_at:], header_size, flags & PERSISTENT != 0, priority, 0
-    )
+    content = payload[content_at:]
+    message = Message(payload[5:content_at], content, header_size, flags & PERSISTENT != 0, priority, 0)
+    message.ttl_ms = expiration_ms(content, header_size)
+    return message
+
+
+def expiry_of(message: Message, queue_ttl_ms: int, since_ms: int) -> int:
+    """When a message that came to a queue at `since_ms` expires there; 0: never."""
+    if message.ttl_ms == NO_TTL:
+        return 0 if queue_ttl_ms == NO_TTL else since_ms + queue_ttl_ms
+    if queue_ttl_ms == NO_TTL:
+        return since_ms + message.ttl_ms
+    return since_ms + min(queue_ttl_ms, message.ttl_ms)

@@ -11,3 +11,4 @@ cdef class Message:
     cdef readonly bint persistent
     cdef readonly int priority
     cdef readonly long long publisher
+    cdef public long long ttl_ms

@@ -8,14 +8,16 @@ Both are sent again as they are; nothing is decoded unless somebody asks.
 
 from __future__ import annotations
 
-from embermq.wire.properties import Properties
+from embermq.wire.properties import FLAG_EXPIRATION, Properties
 
 # Where the property flags stand in a content header: behind class (2), weight (2) and body size (8).
 FLAGS_AT = 12
+NO_TTL = -1
+EXPIRATION_FLAG = FLAG_EXPIRATION >> 8  # in the first of the two octets
 
 
 class Message:
-    __slots__ = ("content", "header_size", "names", "persistent", "priority", "publisher", "size")
+    __slots__ = ("content", "header_size", "names", "persistent", "priority", "publisher", "size", "ttl_ms")
 
     def __init__(
         self, names: bytes, content: bytes, header_size: int, persistent: bool, priority: int, publisher: int
@@ -27,6 +29,7 @@ class Message:
         self.persistent = persistent
         self.priority = priority
         self.publisher = publisher  # number of the publishing connection, for no-local
+        self.ttl_ms = NO_TTL  # the expiration property, where there is one
 
     @property
     def exchange(self) -> str:
@@ -43,3 +46,11 @@ class Message:
     @property
     def properties(self) -> Properties:
         return Properties.decode(self.content, FLAGS_AT, self.header_size)
+
+
+def expiration_ms(content: bytes, header_size: int) -> int:
+    """The expiration property in milliseconds, NO_TTL without one."""
+    if not content[FLAGS_AT] & EXPIRATION_FLAG:
+        return NO_TTL
+    expiration = Properties.decode(content, FLAGS_AT, header_size).expiration
+    return int(expiration) if expiration else NO_TTL

@@ -30,14 +30,16 @@ cdef class Queue:
     cdef public bint had_consumer
     cdef public list consumers
     cdef Py_ssize_t next_consumer
-    cdef bint selective
+    cdef public bint selective
     cdef Turn turn
     cdef readonly Level low
     cdef readonly Level high
+    cdef public list levels
+    cdef public object rules
     cdef readonly str id
     cdef readonly bint keeps
     cdef readonly Py_ssize_t ready_count
-    cdef readonly Py_ssize_t ready_bytes
+    cdef public Py_ssize_t ready_bytes
     cdef readonly Py_ssize_t unacked_count
     cdef readonly unsigned long long published_count
     cdef readonly unsigned long long delivered_count
@@ -45,12 +47,20 @@ cdef class Queue:
     cdef readonly unsigned long long redelivered_count
     cpdef int append(self, Message message) except -1
     cpdef int mark(self) except -1
-    cdef Entry take_head(self)
+    cdef int append_by_rules(self, Message message) except -1
+    cpdef int accept(self, Message message, unsigned long long expires_ms) except -1
+    @cython.locals(entry=Entry, level=Level)
+    cpdef Entry take_head(self)
+    @cython.locals(entry=Entry)
+    cpdef Entry take_from(self, Level level)
+    cpdef int expire(self, Entry entry) except -1
+    cpdef int expects_expiry(self, unsigned long long expires_ms) except -1
     @cython.locals(consumer=Consumer, count=Py_ssize_t, index=Py_ssize_t)
     cdef Consumer pick(self, Py_ssize_t size)
     cdef int hand_over(self, Entry entry, Consumer consumer) except -1
-    @cython.locals(entry=Entry, consumer=Consumer, level=Level, budget=Py_ssize_t, size=Py_ssize_t)
     cpdef bint drain(self) except -1
+    @cython.locals(entry=Entry, consumer=Consumer, level=Level, budget=Py_ssize_t, size=Py_ssize_t)
+    cdef bint drain_plainly(self) except -1
     cpdef Entry get(self)
     cpdef int settle(self, Entry entry) except -1
     cpdef bint is_pressed(self, bint half=*) except -1

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.level import Entry, Level
-from embermq.broker.message import Message
+from embermq.broker.message import NO_TTL, Message
+from embermq.broker.rules import QueueRules, has_rules
 from embermq.broker.turn import Turn
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Queue:
         "high",
         "id",
         "keeps",
+        "levels",
         "low",
         "name",
         "next_consumer",
@@ -101,6 +103,7 @@ class Queue:
         "ready_bytes",
         "ready_count",
         "redelivered_count",
+        "rules",
         "selective",
         "turn",
         "unacked_count",
@@ -131,6 +134,8 @@ class Queue:
         self.keeps = durable and storage is not None  # persistent messages are on disk
         self.low = Level(self, turn, durable, storage, id)
         self.high = Level(self, turn, durable, storage, id + HIGH_SUFFIX)
+        self.levels = [self.high, self.low]  # in the order in which they are emptied
+        self.rules: QueueRules | None = None  # for a queue of the plain kind
         self.consumers: list[Consumer] = []
         self.next_consumer = 0
         self.selective = False
@@ -144,6 +149,8 @@ class Queue:
         self.delivered_count = 0
         self.acked_count = 0
         self.redelivered_count = 0
+        if has_rules(self.arguments):
+            self.rules = QueueRules(self)
 
     @property
     def exclusive(self) -> bool:
@@ -152,13 +159,24 @@ class Queue:
     # -- messages in
 
     def append(self, message: Message) -> int:
-        """Take a message; it is delivered at the end of the turn."""
+        """Take a message, to be delivered at the end of the turn: 0. REFUSED by a queue that is full."""
+        if self.rules is not None or message.ttl_ms != NO_TTL:
+            return self.append_by_rules(message)
+        return self.accept(message, 0)
+
+    def append_by_rules(self, message: Message) -> int:
+        if self.rules is None:
+            self.rules = QueueRules(self)
+        return self.rules.append(message)
+
+    def accept(self, message: Message, expires_ms: int) -> int:
+        """Put a message at the end of its level."""
         if message.priority >= HIGH_PRIORITY_MIN:
-            self.high.append(message)
+            self.high.append(message, expires_ms)
         else:
-            self.low.append(message)
+            self.low.append(message, expires_ms)
         self.ready_count += 1
-        self.ready_bytes += message.size
+        self.ready_bytes += message.size - message.header_size
         self.published_count += 1
         if not self.dirty and self.consumers:
             self.dirty = True
@@ -181,31 +199,59 @@ class Queue:
         if not self.deleted:
             self.put_back(entries)
             self.mark()
+            if self.rules is not None:
+                self.rules.after_return()
 
     def put_back(self, entries: list[Entry]) -> None:
-        for level in (self.low, self.high):
+        for level in self.levels:
             returned = [entry for entry in entries if entry.level is level]
             if returned:
                 level.put_back(returned)
         for entry in entries:
             self.ready_count += 1
-            self.ready_bytes += entry.message.size
+            self.ready_bytes += entry.message.size - entry.message.header_size
 
     # -- messages out
 
     def take_head(self) -> Entry | None:
-        level = self.high if self.high.front() is not None else self.low
-        if level.front() is None:
-            return None
+        """The message that leaves next, taken out; those that have expired leave before it."""
+        for level in self.levels:
+            while level.front() is not None:
+                entry = self.take_from(level)
+                if entry.expires_ms == 0 or entry.expires_ms > self.turn.now_ms:
+                    return entry
+                self.expire(entry)
+        return None
+
+    def take_from(self, level: Level) -> Entry:
         entry = level.take()
         self.ready_count -= 1
-        self.ready_bytes -= entry.message.size
+        self.ready_bytes -= entry.message.size - entry.message.header_size
         return entry
+
+    def expire(self, entry: Entry) -> int:
+        """A message taken from the head is too old."""
+        self.expects_expiry(0)
+        assert self.rules is not None
+        self.rules.dispose([entry], "expired")
+        return 0
+
+    def expects_expiry(self, expires_ms: int) -> int:
+        """A message here will expire."""
+        if self.rules is None:
+            self.rules = QueueRules(self)
+        if expires_ms:
+            self.rules.look_at(expires_ms)
+        return 0
 
     def drain(self) -> bool:
         """Hand ready messages to consumers with credit, in turn; True when the turn's share was used up."""
-        if self.selective:
-            return self.drain_selectively()
+        left = self.drain_selectively() if self.selective else self.drain_plainly()
+        if self.rules is not None:
+            self.rules.look()
+        return left
+
+    def drain_plainly(self) -> bool:
         budget = DRAIN_BYTES_MAX
         while self.ready_count:
             if budget <= 0:
@@ -218,12 +264,15 @@ class Queue:
                 if entry is None:
                     return False
             size = entry.message.size
+            if entry.expires_ms != 0 and entry.expires_ms <= self.turn.now_ms:
+                self.expire(self.take_from(level))
+                continue
             consumer = self.pick(size)
             if consumer is None:
                 return False
             level.take()
             self.ready_count -= 1
-            self.ready_bytes -= size
+            self.ready_bytes -= size - entry.message.header_size
             budget -= size + DELIVERY_OVERHEAD_BYTES
             self.hand_over(entry, consumer)
         return False
@@ -284,6 +333,8 @@ class Queue:
     def get(self) -> Entry | None:
         """Take one message out by hand (basic.get); the caller settles or requeues it."""
         entry = self.take_head()
+        if self.rules is not None:
+            self.rules.used()
         if entry is None:
             return None
         self.delivered_count += 1
@@ -299,10 +350,20 @@ class Queue:
         entry.level.forget(entry)
         return 0
 
+    def discard(self, entries: list[Entry]) -> None:
+        """Delivered messages are rejected for good."""
+        self.unacked_count -= len(entries)
+        self.acked_count += len(entries)
+        if self.rules is not None and not self.deleted:
+            self.rules.dispose(entries, "rejected")
+            return
+        for entry in entries:
+            entry.level.forget(entry)
+
     def paged_messages_lost(self, count: int) -> None:
         """The disk has fewer messages than it was given."""
         self.ready_count -= count
-        self.ready_bytes = self.low.ring_bytes + self.high.ring_bytes
+        self.ready_bytes = sum(level.ring_bytes for level in self.levels)
 
     def has_ready_consumer(self, message: Message) -> bool:
         """Could this message leave at once? What `immediate` asks."""
@@ -336,6 +397,8 @@ class Queue:
         self.selective = any(c.no_local_of != NOBODY for c in self.consumers)
         if not self.consumers and self.auto_delete and not self.deleted:
             self.vhost.delete_queue(self)
+        elif self.rules is not None and not self.deleted:
+            self.rules.used()
 
     @property
     def active_consumer_count(self) -> int:
@@ -349,27 +412,34 @@ class Queue:
 
     def purge(self) -> int:
         """Forget the ready messages; those out with consumers stay. How many went."""
-        count = self.low.clear() + self.high.clear()
+        count = sum(level.clear() for level in self.levels)
         self.ready_count = 0
         self.ready_bytes = 0
         return count
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:
         """Take over the messages that are on disk; `delivered_up_to` is by log, None after a crash."""
-        for level in (self.low, self.high):
+        for level in self.levels:
             known = None if delivered_up_to is None else delivered_up_to.get(level.log_id, 0)
             self.ready_count += level.recover(known)
+            if level.head_expiry_ms():
+                self.expects_expiry(level.head_expiry_ms())
+        if self.rules is not None:
+            self.rules.recovered()
+
+    def log_ids(self) -> list[str]:
+        return [level.log_id for level in self.levels]
 
     def drop(self) -> None:
         """The queue is deleted: forget everything, on disk too."""
-        self.low.drop()
-        self.high.drop()
+        for level in self.levels:
+            level.drop()
         self.ready_count = self.ready_bytes = 0
 
     def messages(self) -> Iterable[Message]:
         """The ready messages in order, left where they are."""
-        yield from self.high.messages()
-        yield from self.low.messages()
+        for level in self.levels:
+            yield from level.messages()
 
     def __repr__(self) -> str:
         return f"<Queue {self.name!r} ready={self.ready_count} unacked={self.unacked_count}>"

@@ -6,6 +6,7 @@ cdef class Turn:
     cdef list logs
     cdef list actions
     cdef public object storage
+    cdef public object timetable
     cdef object clock
     cdef readonly unsigned long long now_ms
     cpdef int refresh(self) except -1

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from embermq.broker.level import Level
     from embermq.broker.storage import Storage
+    from embermq.broker.timetable import Timetable
 
 
 class Drainable(Protocol):
@@ -33,7 +34,18 @@ class Sink(Protocol):
 
 
 class Turn:
-    __slots__ = ("actions", "clock", "logs", "now_ms", "queues", "schedule", "scheduled", "sinks", "storage")
+    __slots__ = (
+        "actions",
+        "clock",
+        "logs",
+        "now_ms",
+        "queues",
+        "schedule",
+        "scheduled",
+        "sinks",
+        "storage",
+        "timetable",
+    )
 
     def __init__(
         self, schedule: Callable[[Callable[[], None]], object], clock: Callable[[], float] = time.time
@@ -45,6 +57,7 @@ class Turn:
         self.logs: list[Level] = []
         self.actions: list[Callable[[], None]] = []
         self.storage: Storage | None = None
+        self.timetable: Timetable | None = None
         self.clock = clock
         self.now_ms = int(clock() * 1000)
 

@@ -11,6 +11,7 @@ import os
 
 from embermq.broker import arguments as args
 from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body
+from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.exchange import MATCHERS, Binding, Exchange
 from embermq.broker.queue import Queue, describe
 from embermq.broker.storage import Storage
@@ -44,6 +45,7 @@ class VirtualHost:
         self.turn = turn
         self.catalog = catalog
         self.storage = storage
+        self.dead_letters = DeadLetters(self)
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_bindings: dict[Queue, dict[Binding, None]] = {}

@@ -1,0 +1,176 @@
+"""Dead letters: messages that a queue could not keep or deliver go on to an exchange, with their history.
+
+The history is the header `x-death`, as RabbitMQ writes it: one table per queue and reason, newest first, with
+`count`, `reason`, `queue`, `time`, `exchange`, `routing-keys` and, when the message had an expiration (which
+it loses), `original-expiration`. `x-first-death-*` keeps the beginning.
+
+A letter is in its new queues before it leaves the old one: where both are on disk, the old record is acked
+only after the sync that made the new ones safe. A crash in between makes a duplicate, never a loss.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from embermq.broker.message import NO_TTL, Message
+from embermq.broker.rewriting import names_of, rewritten, typed_headers
+from embermq.wire.table_writer import TypedField, TypedValue
+
+if TYPE_CHECKING:
+    from embermq.broker.level import Entry
+    from embermq.broker.queue import Queue
+    from embermq.broker.rules import QueueRules
+    from embermq.broker.vhost import VirtualHost
+
+Letter = tuple["QueueRules", Message, "Entry | None", str]
+
+
+class DeadLetters:
+    """The dead letters of a virtual host on their way."""
+
+    def __init__(self, vhost: VirtualHost) -> None:
+        self.vhost = vhost
+        self.pending: deque[Letter] = deque()
+        self.moving = False
+        self.moved: list[Entry] = []  # in their new queues, but not known to be safe there
+
+    def send(self, rules: QueueRules, message: Message, entry: Entry | None, reason: str) -> None:
+        """One letter may push out another, and so on: they queue up here instead of nesting."""
+        self.pending.append((rules, message, entry, reason))
+        if self.moving:
+            return
+        self.moving = True
+        try:
+            while self.pending:
+                self.move(*self.pending.popleft())
+        finally:
+            self.moving = False
+
+    def move(self, rules: QueueRules, message: Message, entry: Entry | None, reason: str) -> None:
+        source: Queue = rules.queue
+        assert rules.dead_letter_exchange is not None
+        letter = dead_letter(
+            message,
+            source.name,
+            reason,
+            rules.dead_letter_exchange,
+            rules.dead_letter_routing_key,
+            self.vhost.turn.now_ms // 1000,
+        )
+        kept = False
+        for queue in self.targets(letter, reason):
+            queue.append(letter)
+            kept = kept or (letter.persistent and queue.keeps)
+        if entry is None:
+            return
+        if kept and entry.stored:
+            self.forget_when_safe(entry)
+        else:
+            entry.level.forget(entry)
+
+    def targets(self, letter: Message, reason: str) -> list[Queue]:
+        """Where a letter goes; not where it has been without anybody rejecting it on the way."""
+        exchange = self.vhost.exchanges.get(letter.exchange)
+        if exchange is None:
+            return []
+        properties = letter.properties
+        headers = properties.headers or {}
+        queues: dict[Queue, None] = {}
+        for routing_key in [letter.routing_key, *copy_keys(headers)]:
+            queues.update(dict.fromkeys(exchange.resolve(routing_key, headers)[0]))
+        if reason == "rejected":
+            return list(queues)
+        deaths = headers.get("x-death")
+        assert isinstance(deaths, list)
+        return [queue for queue in queues if not is_cycle(queue.name, deaths)]
+
+    def forget_when_safe(self, entry: Entry) -> None:
+        if not self.moved:
+            self.vhost.turn.after_write(self.await_sync)
+        self.moved.append(entry)
+
+    def await_sync(self) -> None:
+        moved, self.moved = self.moved, []
+
+        def forget() -> None:
+            for entry in moved:
+                entry.level.forget(entry)
+
+        storage = self.vhost.storage
+        assert storage is not None
+        storage.when_safe(forget)
+
+
+def copy_keys(headers: dict[str, object]) -> list[str]:
+    """Further routing keys out of the headers CC and BCC."""
+    keys: list[str] = []
+    for name in ("CC", "BCC"):
+        values = headers.get(name)
+        if isinstance(values, list):
+            keys += [value for value in values if isinstance(value, str)]
+    return keys
+
+
+def is_cycle(queue: str, deaths: list[object]) -> bool:
+    """Has the message been in that queue, and nobody rejected it since?"""
+    for death in deaths:
+        if not isinstance(death, dict):
+            continue
+        if death.get("reason") == "rejected":
+            return False
+        if death.get("queue") == queue:
+            return True
+    return False
+
+
+def dead_letter(
+    message: Message, queue: str, reason: str, exchange: str, routing_key: str | None, now_s: int
+) -> Message:
+    """The message as it goes to the dead letter exchange."""
+    headers = typed_headers(message)
+    properties = message.properties
+    keys = [message.routing_key, *copy_keys(properties.headers or {})]
+    event: list[TypedField] = [
+        ("count", "l", 1),
+        ("reason", "S", reason),
+        ("queue", "S", queue),
+        ("time", "T", now_s),
+        ("exchange", "S", message.exchange),
+        ("routing-keys", "A", [("S", key) for key in keys]),
+    ]
+    if properties.expiration is not None:
+        event.append(("original-expiration", "S", properties.expiration))
+        properties.expiration = None
+    headers = with_death(headers, event)
+    if routing_key is not None:
+        headers = [field for field in headers if field[0] != "CC"]
+    names = names_of(exchange, message.routing_key if routing_key is None else routing_key)
+    letter = rewritten(message, names, properties, headers)
+    letter.ttl_ms = NO_TTL
+    return letter
+
+
+def with_death(headers: list[TypedField], event: list[TypedField]) -> list[TypedField]:
+    """The headers with one more death; a second one in the same queue for the same reason is counted."""
+    values = {name: value for name, _, value in event}
+    others = [field for field in headers if field[0] != "x-death"]
+    deaths: list[TypedValue] = []
+    for name, letter, value in headers:
+        if name == "x-death" and letter == "A" and isinstance(value, list):
+            deaths = value
+    if not deaths:
+        first = [(f"x-first-death-{name}", "S", values[name]) for name in ("reason", "queue", "exchange")]
+        names = {name for name, _, _ in first}
+        others = [field for field in others if field[0] not in names] + first
+    rest: list[TypedValue] = []
+    for letter, death in deaths:
+        if letter == "F" and isinstance(death, list):
+            known = {name: value for name, _, value in death}
+            if (known.get("queue"), known.get("reason")) == (values["queue"], values["reason"]):
+                count = known.get("count", 1)
+                event = [("count", "l", count + 1 if isinstance(count, int) else 1)]
+                event += [field for field in death if field[0] != "count"]
+                continue
+        rest.append((letter, death))
+    return [*others, ("x-death", "A", [("F", event), *rest])]

@@ -1,0 +1,74 @@
+"""Messages that grow too old, and queues that nobody uses: x-message-ttl, expiration, x-expires.
+
+A message expires at the lower of the queue's time to live and its own, counted from when it came to the
+queue; a restart does not change that, the record on disk has the time. Expired messages leave from the head
+of their level: by the timetable, or when somebody would get them. One that stands behind a younger head
+waits for it.
+
+A queue with x-expires goes when for so long it had no consumer, no basic.get and no declaration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embermq.broker.message import NO_TTL
+
+if TYPE_CHECKING:
+    from embermq.broker.queue import Queue
+    from embermq.broker.turn import Turn
+
+EXPIRE_COUNT_MAX = 10_000  # in one go, so that a large backlog that expires does not stop everything else
+
+
+class Expiry:
+    def __init__(self, queue: Queue, turn: Turn) -> None:
+        ttl_ms, unused_ms = queue.arguments.get("x-message-ttl"), queue.arguments.get("x-expires")
+        self.queue = queue
+        self.turn = turn
+        self.ttl_ms = ttl_ms if isinstance(ttl_ms, int) else NO_TTL
+        self.unused_ms_max = unused_ms if isinstance(unused_ms, int) else None
+        self.used_ms = turn.now_ms
+        self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
+
+    def used(self) -> None:
+        """Somebody has shown interest in the queue."""
+        self.used_ms = self.turn.now_ms
+        self.look()
+
+    def look_at(self, due_ms: int) -> None:
+        """Be back at that time at the latest."""
+        timetable = self.turn.timetable
+        if timetable is not None and (self.asked_ms == 0 or due_ms < self.asked_ms):
+            self.asked_ms = due_ms
+            timetable.ask(due_ms, self)
+
+    def look(self) -> None:
+        """Be back when something here is due."""
+        for level in self.queue.levels:
+            expires_ms = level.head_expiry_ms()
+            if expires_ms:
+                self.look_at(expires_ms)
+        if self.unused_ms_max is not None and not self.queue.consumers:
+            self.look_at(self.used_ms + self.unused_ms_max)
+
+    def on_due(self, now_ms: int) -> None:
+        queue = self.queue
+        if queue.deleted or now_ms < self.asked_ms:
+            return  # asked for once more, earlier or later
+        self.asked_ms = 0
+        unused = self.unused_ms_max is not None and not queue.consumers
+        if unused and now_ms >= self.used_ms + (self.unused_ms_max or 0):
+            queue.vhost.delete_queue(queue)
+            queue.vhost.catalog.when_safe(lambda: None)
+            return
+        self.expire_heads(now_ms)
+        self.look()
+
+    def expire_heads(self, now_ms: int) -> None:
+        queue = self.queue
+        left = EXPIRE_COUNT_MAX
+        for level in queue.levels:
+            while left and 0 < level.head_expiry_ms() <= now_ms and level.front() is not None:
+                queue.expire(queue.take_from(level))
+                left -= 1

@@ -1,0 +1,64 @@
+"""How much a queue may hold, and what happens beyond: x-max-length, x-max-length-bytes, x-overflow.
+
+Only ready messages count, and of these only the bodies. A consumer that can take messages at once is asked
+before anything is dropped or refused: a limit is for what piles up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from embermq.broker.message import Message
+    from embermq.broker.queue import Queue
+    from embermq.broker.rules import QueueRules
+
+ACCEPTED = 0
+REFUSED = 1  # what Queue.append answers when the queue is full and says so
+DROP_HEAD = "drop-head"
+REJECT_PUBLISH_DLX = "reject-publish-dlx"
+
+
+class Limits:
+    def __init__(self, count_max: int | None, bytes_max: int | None, overflow: str) -> None:
+        self.count_max = count_max
+        self.bytes_max = bytes_max
+        self.drops_head = overflow == DROP_HEAD
+        self.dead_letters_refused = overflow == REJECT_PUBLISH_DLX
+
+    def exceeded(self, queue: Queue, more_count: int, more_bytes: int) -> bool:
+        """Would so much more be too much?"""
+        if self.count_max is not None and queue.ready_count + more_count > self.count_max:
+            return True
+        return self.bytes_max is not None and queue.ready_bytes + more_bytes > self.bytes_max
+
+    def refuses(self, rules: QueueRules, message: Message) -> bool:
+        """Is there no room for a message, in a queue that says so?"""
+        if self.drops_head:
+            return False
+        queue = rules.queue
+        body_bytes = message.size - message.header_size
+        if self.exceeded(queue, 1, body_bytes) and queue.consumers:
+            queue.drain()
+        return self.exceeded(queue, 1, body_bytes)
+
+    def make_room(self, rules: QueueRules) -> None:
+        """Drop from the head until the queue is within its limits again."""
+        queue = rules.queue
+        if not self.drops_head or not self.exceeded(queue, 0, 0):
+            return
+        if queue.consumers:
+            queue.drain()
+        while self.exceeded(queue, 0, 0):
+            entry = queue.take_head()
+            if entry is None:
+                return
+            rules.dispose([entry], "maxlen")
+
+
+def limits_from(arguments: dict[str, object]) -> Limits | None:
+    count_max, bytes_max = arguments.get("x-max-length"), arguments.get("x-max-length-bytes")
+    if count_max is None and bytes_max is None:
+        return None
+    assert isinstance(count_max, int | None) and isinstance(bytes_max, int | None)
+    return Limits(count_max, bytes_max, str(arguments.get("x-overflow", DROP_HEAD)))

@@ -1,0 +1,51 @@
+"""A message with other headers, properties or names: the rare case in which its bytes are made anew.
+
+Header values keep the types they came with, so that whoever looks twice sees the same.
+"""
+
+from __future__ import annotations
+
+from embermq.broker.message import FLAGS_AT, Message
+from embermq.wire.primitive import encode_shortstr
+from embermq.wire.properties import FLAG_CONTENT_ENCODING, FLAG_CONTENT_TYPE, FLAG_HEADERS, Properties
+from embermq.wire.table import decode_typed, encode_typed
+from embermq.wire.table_writer import TypedField
+
+
+def typed_headers(message: Message) -> list[TypedField]:
+    """(name, letter, value) of each header, in order."""
+    content = message.content
+    flags = content[FLAGS_AT] << 8 | content[FLAGS_AT + 1]
+    if not flags & FLAG_HEADERS:
+        return []
+    pos = FLAGS_AT + 2
+    for flag in (FLAG_CONTENT_TYPE, FLAG_CONTENT_ENCODING):
+        if flags & flag:
+            pos += 1 + content[pos]
+    fields, _ = decode_typed(content, pos, message.header_size)
+    return fields
+
+
+def names_of(exchange: str, routing_key: str) -> bytes:
+    """As a message carries them."""
+    return encode_shortstr(exchange) + encode_shortstr(routing_key)
+
+
+def rewritten(
+    message: Message, names: bytes, properties: Properties, headers: list[TypedField] | None
+) -> Message:
+    """The same body under other names, properties and headers (those in `properties` are not looked at)."""
+    before = Properties(content_type=properties.content_type, content_encoding=properties.content_encoding)
+    properties.content_type = properties.content_encoding = properties.headers = None
+    first, second = before.encode(), properties.encode()
+    flags = int.from_bytes(first[:2], "big") | int.from_bytes(second[:2], "big")
+    table = b""
+    if headers is not None:
+        flags |= FLAG_HEADERS
+        table = encode_typed(headers)
+    header = message.content[:FLAGS_AT] + flags.to_bytes(2, "big") + first[2:] + table + second[2:]
+    new = Message(
+        names, header + message.body, len(header), message.persistent, message.priority, message.publisher
+    )
+    new.ttl_ms = message.ttl_ms
+    return new

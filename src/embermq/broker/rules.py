@@ -1,0 +1,113 @@
+"""What a queue does beyond first in, first out, because its arguments or its messages ask for it.
+
+A queue of the plain kind has no rules and asks nobody. One whose arguments ask for something has them from
+the start; any other gets them with the first message that expires.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embermq.broker.expiry import Expiry
+from embermq.broker.level import expiry_of
+from embermq.broker.limits import ACCEPTED, REFUSED, limits_from
+
+if TYPE_CHECKING:
+    from embermq.broker.level import Entry
+    from embermq.broker.message import Message
+    from embermq.broker.queue import Queue
+
+ARGUMENTS = frozenset(
+    {
+        "x-message-ttl",
+        "x-expires",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-dead-letter-exchange",
+    }
+)
+
+
+def has_rules(arguments: dict[str, object]) -> bool:
+    return not ARGUMENTS.isdisjoint(arguments)
+
+
+class QueueRules:
+    def __init__(self, queue: Queue) -> None:
+        arguments = queue.arguments
+        self.queue = queue
+        self.turn = queue.vhost.turn
+        self.expiry = Expiry(queue, self.turn)
+        self.limits = limits_from(arguments)
+        exchange, routing_key = (
+            arguments.get("x-dead-letter-exchange"),
+            arguments.get("x-dead-letter-routing-key"),
+        )
+        self.dead_letter_exchange = exchange if isinstance(exchange, str) else None
+        self.dead_letter_routing_key = routing_key if isinstance(routing_key, str) else None
+        for level in queue.levels:
+            level.ttl_ms = self.expiry.ttl_ms
+        self.look()
+
+    # -- messages in
+
+    def append(self, message: Message) -> int:
+        queue, limits = self.queue, self.limits
+        if limits is not None and limits.refuses(self, message):
+            if limits.dead_letters_refused:
+                self.dead_letter(message, None, "maxlen")
+            return REFUSED
+        now_ms = self.turn.now_ms
+        expires_ms = expiry_of(message, self.expiry.ttl_ms, now_ms)
+        if expires_ms == now_ms and queue.ready_count == 0:
+            # A time to live of nothing: to a consumer who takes it at once, or not at all.
+            queue.accept(message, 0)
+            queue.drain()
+            entry = queue.take_head()
+            if entry is not None:
+                self.dispose([entry], "expired")
+            return ACCEPTED
+        queue.accept(message, expires_ms)
+        if expires_ms:
+            self.look_at(expires_ms)
+        if limits is not None:
+            limits.make_room(self)
+        return ACCEPTED
+
+    def after_return(self) -> None:
+        """Messages came back from consumers."""
+        if self.limits is not None:
+            self.limits.make_room(self)
+        self.look()
+
+    def recovered(self) -> None:
+        """The queue has its messages of before the restart."""
+        queue = self.queue
+        if self.limits is not None and self.limits.bytes_max is not None:
+            queue.ready_bytes = sum(message.size - message.header_size for message in queue.messages())
+        self.look()
+
+    # -- messages out
+
+    def dispose(self, entries: list[Entry], reason: str) -> None:
+        """Messages end here: as dead letters where there is an exchange for such."""
+        for entry in entries:
+            if self.dead_letter_exchange is None:
+                entry.level.forget(entry)
+            else:
+                self.dead_letter(entry.message, entry, reason)
+
+    def dead_letter(self, message: Message, entry: Entry | None, reason: str) -> None:
+        if self.dead_letter_exchange is not None:
+            self.queue.vhost.dead_letters.send(self, message, entry, reason)
+
+    # -- time
+
+    def used(self) -> None:
+        self.expiry.used()
+
+    def look(self) -> None:
+        self.expiry.look()
+
+    def look_at(self, due_ms: int) -> None:
+        self.expiry.look_at(due_ms)
