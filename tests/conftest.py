@@ -3,7 +3,6 @@
 EMBERMQ_TEST_TARGET=rabbitmq runs the same tests against Debian's RabbitMQ, to check the tests themselves.
 """
 
-import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,10 +16,10 @@ TARGETS: dict[str, Callable[..., Broker]] = {"embermq": EmberBroker, "rabbitmq":
 
 
 def target_name() -> str:
-    named = os.environ.get("EMBERMQ_TEST_TARGET")
-    if named:
-        return named
-    return "embermq" if importlib.util.find_spec("embermq.app") else "rabbitmq"
+    name = os.environ.get("EMBERMQ_TEST_TARGET", "embermq")
+    if name not in TARGETS:
+        raise pytest.UsageError(f"EMBERMQ_TEST_TARGET is {name!r}, not one of {', '.join(TARGETS)}")
+    return name
 
 
 def pytest_report_header() -> str:

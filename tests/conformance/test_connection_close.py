@@ -2,7 +2,9 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pamqp import base
@@ -158,12 +160,12 @@ def test_close_ok_ends_the_socket(client: RawClient) -> None:
     "connection-forced",
     "320: an operator closes the connection, for instance by stopping the server",
 )
-def test_stopping_the_broker_closes_connections(start_broker: Callable[..., object]) -> None:
+def test_stopping_the_broker_closes_connections(start_broker: Callable[..., Any]) -> None:
     broker = start_broker()
-    with RawClient(broker.port) as client:  # type: ignore[attr-defined]
+    with RawClient(broker.port) as client:
         client.handshake()
         client.channel(1)
-        stopping = threading.Thread(target=broker.stop)  # type: ignore[attr-defined]
+        stopping = threading.Thread(target=broker.stop)
         stopping.start()
         try:
             client.expect_close(
@@ -195,4 +197,5 @@ def test_dropped_socket(connect: Connect, how: str) -> None:
         if close.reply_code == 404:
             return
         assert close.reply_code == 405, close.reply_text  # still locked: the server has not noticed yet
+        time.sleep(0.01)
     raise AssertionError("the exclusive queue of a dead connection is still there")

@@ -1,5 +1,6 @@
 """What a client may rely on: visibility, channel closure, synchronisation, ordering (002, 4.4 to 4.7)."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -217,6 +218,7 @@ def test_exclusive_queues_end_with_their_connection(
         assert frame.value.reply_code == 405
         other.send(spec.Channel.CloseOk())
         other.open()
+        time.sleep(0.01)
     raise AssertionError("the queue outlived its connection")
 
 
@@ -240,6 +242,7 @@ def test_auto_delete_queues_end_with_their_last_consumer(
         if isinstance(frame.value, spec.Channel.Close):
             assert frame.value.reply_code == 404
             return
+        time.sleep(0.01)
     raise AssertionError("the queue outlived its last consumer")
 
 
