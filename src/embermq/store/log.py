@@ -13,6 +13,7 @@ appended to; `count` is the number of records neither acked nor dropped.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -24,6 +25,8 @@ from embermq.store.record import SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Damage, Recovery, damaged_name, recover
 from embermq.store.scan import lost_while_running
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
+
+logger = logging.getLogger("embermq.store")
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
@@ -367,9 +370,9 @@ class Log:
             name = damaged_name(self.disk.filesystem.list(self.directory), segment.name)
             self.disk.filesystem.link(path, os.path.join(self.directory, name))
             aside = os.path.join(self.directory, name)
-        self.recovery.damages.append(
-            Damage(path, aside, segment.live.count, scan.bytes_lost, tuple(scan.lost))
-        )
+        damage = Damage(path, aside, segment.live.count, scan.bytes_lost, tuple(scan.lost))
+        self.recovery.damages.append(damage)
+        logger.error("%s", damage)
 
     # -- the end
 
