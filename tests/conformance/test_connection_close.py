@@ -86,13 +86,34 @@ def test_close_amid_a_content(channel: RawChannel) -> None:
 def test_methods_after_a_connection_exception_are_discarded(connect: Connect) -> None:
     client, observer = connect(), connect().channel(1)
     client.channel(1)
+    client.channel(2)
     queue = unique()
     client.send(spec.Channel.Open(), 1)
-    client.send(spec.Queue.Declare(queue=queue), 1)
-    client.send(spec.Channel.Open(), 2)
-    client.send(spec.Queue.Declare(queue=queue), 2)
-    client.expect_close_and_eof(504, "CHANNEL_ERROR - second 'channel.open' seen", spec.Channel.Open)
+    client.expect_close(504, "CHANNEL_ERROR - second 'channel.open' seen", spec.Channel.Open, answer=False)
+    for number in (1, 2, 3):
+        client.send(spec.Channel.Open(), 3)
+        client.send(spec.Queue.Declare(queue=queue), number)
+    client.send(spec.Connection.CloseOk())
+    client.expect_eof()
     observer.call_fails(spec.Queue.Declare(queue=queue, passive=True), 404)
+
+
+@DISCARD
+def test_contents_after_a_connection_exception_are_discarded(connect: Connect) -> None:
+    client, observer = connect(), connect().channel(1)
+    queue = observer.declare(unique(), exclusive=False, auto_delete=True)
+    channel = client.channel(1)
+    channel.publish(b"before", routing_key=queue)
+    channel.sync()
+    channel.send(spec.Channel.Open())
+    for _ in range(100):
+        channel.publish(b"x" * 10_000, routing_key=queue, chunk=1000)
+    client.expect_close_and_eof(504)
+    message = observer.get(queue)
+    assert message is not None
+    assert message.body == b"before"
+    assert observer.get(queue) is None
+    observer.call(spec.Queue.Delete(queue=queue))
 
 
 @rule(
