@@ -1,6 +1,5 @@
 """connection.close and close-ok, in both directions (001, 1.4.2.9 and 1.4.2.10; 002, 2.3.7)."""
 
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -33,7 +32,7 @@ DISCARD = rule(
 def test_close_is_answered_with_close_ok(client: RawClient) -> None:
     client.send(spec.Connection.Close(200, "Goodbye", 0, 0))
     client.expect(spec.Connection.CloseOk)
-    client.socket.shutdown(socket.SHUT_WR)
+    client.finish_sending()
     client.expect_eof()
 
 
@@ -70,7 +69,7 @@ def test_close_amid_deliveries(connect: Connect) -> None:
     client.send(spec.Connection.Close(200, "", 0, 0))
     while not isinstance(client.next_frame().value, spec.Connection.CloseOk):
         pass
-    client.socket.shutdown(socket.SHUT_WR)
+    client.finish_sending()
     client.expect_eof()
 
 
@@ -129,7 +128,7 @@ def test_crossing_closes(client: RawClient) -> None:
     client.expect_close(504, answer=False)
     client.expect(spec.Connection.CloseOk)
     client.send(spec.Connection.CloseOk())
-    client.socket.shutdown(socket.SHUT_WR)
+    client.finish_sending()
     client.expect_eof()
 
 
