@@ -124,8 +124,8 @@ def test_contents_after_a_connection_exception_are_discarded(connect: Connect) -
 def test_crossing_closes(client: RawClient) -> None:
     client.channel(1)
     client.send(spec.Channel.Open(), 1)
-    client.send(spec.Connection.Close(200, "", 0, 0))
     client.expect_close(504, answer=False)
+    client.send(spec.Connection.Close(200, "", 0, 0))
     client.expect(spec.Connection.CloseOk)
     client.send(spec.Connection.CloseOk())
     client.finish_sending()
