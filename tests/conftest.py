@@ -15,6 +15,12 @@ from tools.brokers import Broker, EmberBroker, RabbitBroker
 TARGETS: dict[str, Callable[..., Broker]] = {"embermq": EmberBroker, "rabbitmq": RabbitBroker}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    # Here and not in tests/crash: pytest reads options from the outermost conftest only.
+    parser.addoption("--cycles", type=int, default=24, help="tests/crash: how many times to kill a broker")
+    parser.addoption("--crash-seed", type=int, help="tests/crash: repeat the history with this seed only")
+
+
 def target_name() -> str:
     name = os.environ.get("EMBERMQ_TEST_TARGET", "embermq")
     if name not in TARGETS:
