@@ -114,7 +114,14 @@ class Level:
         ):
             if keep:
                 self.store(sequence, message, PERSISTENT)
-            entry = Entry(message, self, sequence, keep, False)
+            entry = Entry.__new__(Entry)  # without __init__, which would cost as much as the rest
+            entry.message = message
+            entry.level = self
+            entry.sequence = sequence
+            entry.stored = keep
+            entry.redelivered = False
+            entry.consumer = None
+            entry.delivery_tag = 0
             self.ring.push_back(entry)
             self.ring_bytes += message.size
             return 0

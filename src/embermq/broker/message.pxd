@@ -11,3 +11,7 @@ cdef class Message:
     cdef readonly bint persistent
     cdef readonly int priority
     cdef readonly long long publisher
+
+@cython.locals(message=Message)
+cpdef Message make_message(bytes names, bytes content, Py_ssize_t header_size, bint persistent, int priority,
+                           long long publisher)

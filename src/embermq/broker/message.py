@@ -43,3 +43,18 @@ class Message:
     @property
     def properties(self) -> Properties:
         return Properties.decode(self.content, FLAGS_AT, self.header_size)
+
+
+def make_message(
+    names: bytes, content: bytes, header_size: int, persistent: bool, priority: int, publisher: int
+) -> Message:
+    """The same as `Message(...)`, which compiled code must call by way of Python objects."""
+    message = Message.__new__(Message)
+    message.names = names
+    message.content = content
+    message.header_size = header_size
+    message.size = len(content)
+    message.persistent = persistent
+    message.priority = priority
+    message.publisher = publisher
+    return message

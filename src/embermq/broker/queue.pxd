@@ -4,6 +4,12 @@ from embermq.broker.level cimport Entry, Level
 from embermq.broker.message cimport Message
 from embermq.broker.turn cimport Turn
 
+cdef int HIGH_PRIORITY_MIN
+cdef Py_ssize_t DRAIN_BYTES_MAX
+cdef Py_ssize_t DELIVERY_OVERHEAD_BYTES
+cdef Py_ssize_t PRESSED_COUNT
+cdef Py_ssize_t PRESSED_BYTES
+
 cdef class Queue
 
 cdef class Consumer:
