@@ -25,6 +25,7 @@ DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
 DELIVERY_OVERHEAD_BYTES = 64  # frames and names around a message, roughly
 HIGH_PRIORITY_MIN = 5  # 5-9 is the higher of the two levels that AMQP asks for
 NOBODY = 0
+PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not have a no-local consumer looks
 HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
 PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
 PRESSED_BYTES = 16 * 1024 * 1024
@@ -245,12 +246,13 @@ class Queue:
         """The slow way of a queue with a no-local consumer: messages nobody here may have are passed over."""
         passed_over: list[Entry] = []
         budget = DRAIN_BYTES_MAX
-        while self.ready_count and budget > 0:
+        # What is passed over comes back next time, so it is not charged to the turn: that would never end.
+        sight = PASSED_OVER_BYTES_MAX
+        while self.ready_count and budget > 0 and sight > 0:
             entry = self.take_head()
             if entry is None:
                 break
             message = entry.message
-            budget -= message.size + DELIVERY_OVERHEAD_BYTES
             willing = [
                 c for c in self.consumers if c.no_local_of != message.publisher or c.no_local_of == NOBODY
             ]
@@ -258,9 +260,11 @@ class Queue:
             if taker is not None:
                 self.consumers.remove(taker)
                 self.consumers.append(taker)
+                budget -= message.size + DELIVERY_OVERHEAD_BYTES
                 self.hand_over(entry, taker)
                 continue
             passed_over.append(entry)
+            sight -= message.size + DELIVERY_OVERHEAD_BYTES
             if willing:  # they only lack credit; later messages must not overtake
                 break
         self.put_back(passed_over)
