@@ -32,6 +32,10 @@ class Lost(Exception):
     """The broker is gone, which is what it was told to be."""
 
 
+class ChannelClosed(Exception):
+    """The broker has refused something."""
+
+
 @dataclass(frozen=True)
 class Delivery:
     tag: int
@@ -94,7 +98,7 @@ class Client:
         kind, payload = self.frame()
         assert kind == METHOD, kind
         head = payload[:4]
-        if head == DELIVER or head == GET_OK:
+        if head in (DELIVER, GET_OK):
             at = 5 + payload[4] if head == DELIVER else 4
             tag, redelivered = struct.unpack_from(">QB", payload, at)
             delivery = Delivery(tag, redelivered == 1, self.content())
@@ -109,7 +113,8 @@ class Client:
             self.content()
         if isinstance(method, spec.Connection.Close):
             raise Lost(method.reply_text)
-        assert not isinstance(method, spec.Channel.Close), method.reply_text
+        if isinstance(method, spec.Channel.Close):
+            raise ChannelClosed(method.reply_text)
         return method
 
     def content(self) -> bytes:

@@ -133,7 +133,9 @@ class Model:
     def check_definition(self, what: tuple[str, ...], there: bool) -> None:
         expected = self.definitions[what]
         if expected is not None and expected != there:
-            self.fail(f"{' '.join(what)} {'was deleted and is back' if there else 'was declared and is gone'}")
+            self.fail(
+                f"{' '.join(what)} {'was deleted and is back' if there else 'was declared and is gone'}"
+            )
         self.definitions[what] = there
 
     def check_queue(self, queue: str, found: list[Delivery]) -> None:

@@ -38,12 +38,17 @@ class QueueReport:
         return not self.damages and not self.refused
 
 
-def check_directory(directory: str, filesystem: FileSystem | None = None) -> Iterator[QueueReport]:
-    """Verify a data directory, one report per queue in order of vhost and name, orphans last."""
+def check_directory(
+    directory: str, filesystem: FileSystem | None = None, names_known: bool = True
+) -> Iterator[QueueReport]:
+    """Verify a data directory, one report per log in order of vhost and name, orphans last.
+
+    Without `names_known` the definitions are not looked at: they may be what is damaged.
+    """
     filesystem = filesystem or FileSystem()
     layout = Layout(directory)
     layout.check_version(filesystem)
-    names = queue_names(layout, filesystem)
+    names = queue_names(layout, filesystem) if names_known else {}
     ids = layout.queue_ids(filesystem)
     named = sorted((*names[owner_id(log_id)], log_id) for log_id in ids if owner_id(log_id) in names)
     for vhost, name, log_id in named:
