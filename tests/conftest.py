@@ -3,7 +3,6 @@
 EMBERMQ_TEST_TARGET=rabbitmq runs the same tests against Debian's RabbitMQ, to check the tests themselves.
 """
 
-import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,11 +15,17 @@ from tools.brokers import Broker, EmberBroker, RabbitBroker
 TARGETS: dict[str, Callable[..., Broker]] = {"embermq": EmberBroker, "rabbitmq": RabbitBroker}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    # Here and not in tests/crash: pytest reads options from the outermost conftest only.
+    parser.addoption("--cycles", type=int, default=24, help="tests/crash: how many times to kill a broker")
+    parser.addoption("--crash-seed", type=int, help="tests/crash: repeat the history with this seed only")
+
+
 def target_name() -> str:
-    named = os.environ.get("EMBERMQ_TEST_TARGET")
-    if named:
-        return named
-    return "embermq" if importlib.util.find_spec("embermq.app") else "rabbitmq"
+    name = os.environ.get("EMBERMQ_TEST_TARGET", "embermq")
+    if name not in TARGETS:
+        raise pytest.UsageError(f"EMBERMQ_TEST_TARGET is {name!r}, not one of {', '.join(TARGETS)}")
+    return name
 
 
 def pytest_report_header() -> str:

@@ -43,6 +43,8 @@ class Config:
     heartbeat: int = 60
     max_message_size: int = 128 * 1024 * 1024
     sync: str = "always"
+    memory_high_watermark: float = 0.4
+    disk_free_limit: int = 0
     log_level: str = "info"
 
     def __post_init__(self) -> None:
@@ -52,6 +54,12 @@ class Config:
         require("channel_max", self.channel_max, 1, 65535)
         require("heartbeat", self.heartbeat, 0, 65535)
         require("max_message_size", self.max_message_size, 1, BODY_BYTES_MAX)
+        require("disk_free_limit", self.disk_free_limit, 0, 2**63)
+        if not 0.0 < self.memory_high_watermark <= 1.0:
+            raise ConfigError(
+                f"memory_high_watermark is {self.memory_high_watermark}; expected a share of the memory "
+                "above 0, up to 1"
+            )
         if self.sync not in SYNC_MODES:
             raise ConfigError(f"sync is {self.sync!r}; expected one of {', '.join(SYNC_MODES)}")
         if self.log_level not in LOG_LEVELS:
@@ -90,7 +98,7 @@ def read_file(file: Path) -> dict[str, object]:
             return tomllib.load(stream)
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: not TOML: {error}") from error
 
 
@@ -117,6 +125,11 @@ def merged(config: Config, settings: Mapping[str, object], origin: str) -> Confi
 def converted(name: str, value: object, kind: type, origin: str) -> object:
     if issubclass(kind, Path) and isinstance(value, str | Path):
         return Path(value)
+    if kind is float and isinstance(value, int | str) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except ValueError:
+            raise ConfigError(f"{origin}: {name} is {value!r}; expected a number") from None
     if kind is int and isinstance(value, str):
         try:
             return int(value)
@@ -125,5 +138,5 @@ def converted(name: str, value: object, kind: type, origin: str) -> object:
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
     raise ConfigError(
-        f"{origin}: {name} is {value!r}; expected {'text' if kind is str else 'a whole number'}"
+        f"{origin}: {name} is {value!r}; expected {'a whole number' if kind is int else 'text'}"
     )

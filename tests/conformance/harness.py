@@ -315,6 +315,11 @@ class RawClient:
             pass
         self.drop()
 
+    def finish_sending(self) -> None:
+        """Close our half of the socket; the broker may have closed its own already."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+
     def drop(self) -> None:
         """Close the socket without a word."""
         self.socket.close()

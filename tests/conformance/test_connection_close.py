@@ -1,8 +1,9 @@
 """connection.close and close-ok, in both directions (001, 1.4.2.9 and 1.4.2.10; 002, 2.3.7)."""
 
-import socket
 import threading
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pamqp import base
@@ -31,7 +32,7 @@ DISCARD = rule(
 def test_close_is_answered_with_close_ok(client: RawClient) -> None:
     client.send(spec.Connection.Close(200, "Goodbye", 0, 0))
     client.expect(spec.Connection.CloseOk)
-    client.socket.shutdown(socket.SHUT_WR)
+    client.finish_sending()
     client.expect_eof()
 
 
@@ -68,7 +69,7 @@ def test_close_amid_deliveries(connect: Connect) -> None:
     client.send(spec.Connection.Close(200, "", 0, 0))
     while not isinstance(client.next_frame().value, spec.Connection.CloseOk):
         pass
-    client.socket.shutdown(socket.SHUT_WR)
+    client.finish_sending()
     client.expect_eof()
 
 
@@ -84,13 +85,34 @@ def test_close_amid_a_content(channel: RawChannel) -> None:
 def test_methods_after_a_connection_exception_are_discarded(connect: Connect) -> None:
     client, observer = connect(), connect().channel(1)
     client.channel(1)
+    client.channel(2)
     queue = unique()
     client.send(spec.Channel.Open(), 1)
-    client.send(spec.Queue.Declare(queue=queue), 1)
-    client.send(spec.Channel.Open(), 2)
-    client.send(spec.Queue.Declare(queue=queue), 2)
-    client.expect_close_and_eof(504, "CHANNEL_ERROR - second 'channel.open' seen", spec.Channel.Open)
+    client.expect_close(504, "CHANNEL_ERROR - second 'channel.open' seen", spec.Channel.Open, answer=False)
+    for number in (1, 2, 3):
+        client.send(spec.Channel.Open(), 3)
+        client.send(spec.Queue.Declare(queue=queue), number)
+    client.send(spec.Connection.CloseOk())
+    client.expect_eof()
     observer.call_fails(spec.Queue.Declare(queue=queue, passive=True), 404)
+
+
+@DISCARD
+def test_contents_after_a_connection_exception_are_discarded(connect: Connect) -> None:
+    client, observer = connect(), connect().channel(1)
+    queue = observer.declare(unique(), exclusive=False, auto_delete=True)
+    channel = client.channel(1)
+    channel.publish(b"before", routing_key=queue)
+    channel.sync()
+    channel.send(spec.Channel.Open())
+    for _ in range(100):
+        channel.publish(b"x" * 10_000, routing_key=queue, chunk=1000)
+    client.expect_close_and_eof(504)
+    message = observer.get(queue)
+    assert message is not None
+    assert message.body == b"before"
+    assert observer.get(queue) is None
+    observer.call(spec.Queue.Delete(queue=queue))
 
 
 @rule(
@@ -102,11 +124,11 @@ def test_methods_after_a_connection_exception_are_discarded(connect: Connect) ->
 def test_crossing_closes(client: RawClient) -> None:
     client.channel(1)
     client.send(spec.Channel.Open(), 1)
-    client.send(spec.Connection.Close(200, "", 0, 0))
     client.expect_close(504, answer=False)
+    client.send(spec.Connection.Close(200, "", 0, 0))
     client.expect(spec.Connection.CloseOk)
     client.send(spec.Connection.CloseOk())
-    client.socket.shutdown(socket.SHUT_WR)
+    client.finish_sending()
     client.expect_eof()
 
 
@@ -158,12 +180,12 @@ def test_close_ok_ends_the_socket(client: RawClient) -> None:
     "connection-forced",
     "320: an operator closes the connection, for instance by stopping the server",
 )
-def test_stopping_the_broker_closes_connections(start_broker: Callable[..., object]) -> None:
+def test_stopping_the_broker_closes_connections(start_broker: Callable[..., Any]) -> None:
     broker = start_broker()
-    with RawClient(broker.port) as client:  # type: ignore[attr-defined]
+    with RawClient(broker.port) as client:
         client.handshake()
         client.channel(1)
-        stopping = threading.Thread(target=broker.stop)  # type: ignore[attr-defined]
+        stopping = threading.Thread(target=broker.stop)
         stopping.start()
         try:
             client.expect_close(
@@ -195,4 +217,5 @@ def test_dropped_socket(connect: Connect, how: str) -> None:
         if close.reply_code == 404:
             return
         assert close.reply_code == 405, close.reply_text  # still locked: the server has not noticed yet
+        time.sleep(0.01)
     raise AssertionError("the exclusive queue of a dead connection is still there")

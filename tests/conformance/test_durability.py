@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.harness import RawChannel, RawClient, spec
 from tests.conformance.model import drain, exchange_exists, fill, leave, numbered, queue_exists
-from tests.conformance.rules import rule
+from tests.conformance.rules import rabbitmq_differs, rule
 from tests.conftest import TARGETS
 from tools.brokers import Broker
 
@@ -73,11 +73,41 @@ def prepare(channel: RawChannel) -> None:
     fill(channel, "acked", numbered(10), delivery_mode=2)
     fill(channel, "transient.queue", [b"x"], delivery_mode=2)
     await_all(channel, 30 + 1 + 3000 + 10 + 1)
+    prepare_changes(channel)
     for _ in range(5):
         channel.get("acked", no_ack=False)
     for tag in (1, 3, 4):
         channel.ack(tag)
     channel.call(spec.Exchange.Declare(exchange="amq.direct", passive=True))
+
+
+def prepare_changes(channel: RawChannel) -> None:
+    """Things that were otherwise before they became what must be found."""
+    plain, transacted = channel.client.channel(2), channel.client.channel(3)
+    for name in ("transaction", "purged", "deleted.queue", "deleted.and.declared.again", "priorities"):
+        plain.declare(name, durable=True, exclusive=False)
+        if name not in ("transaction", "priorities"):
+            fill(plain, name, numbered(3), delivery_mode=2)
+    transacted.call(spec.Tx.Select())
+    fill(transacted, "transaction", [b"committed 1", b"committed 2"], delivery_mode=2)
+    transacted.call(spec.Tx.Commit())
+    fill(transacted, "transaction", [b"rolled back"], delivery_mode=2)
+    transacted.call(spec.Tx.Rollback())
+    fill(transacted, "transaction", [b"never committed"], delivery_mode=2)
+    plain.get("purged", no_ack=False)
+    plain.call(spec.Queue.Purge(queue="purged"))
+    plain.send(spec.Basic.Reject(delivery_tag=1, requeue=False))
+    fill(plain, "purged", [b"after the purge"], delivery_mode=2)
+    for name in ("deleted.queue", "deleted.and.declared.again"):
+        plain.call(spec.Queue.Delete(queue=name))
+    plain.declare("deleted.and.declared.again", durable=True, exclusive=False)
+    fill(plain, "deleted.and.declared.again", [b"new"], delivery_mode=2)
+    plain.call(spec.Exchange.Declare(exchange="deleted.exchange", durable=True))
+    plain.call(spec.Exchange.Delete(exchange="deleted.exchange"))
+    for number in range(2):
+        for priority, level in ((0, b"low"), (9, b"high")):
+            fill(plain, "priorities", [b"%s %d" % (level, number)], delivery_mode=2, priority=priority)
+    plain.sync()
 
 
 def await_all(channel: RawChannel, count: int) -> None:
@@ -150,5 +180,51 @@ def test_backlog(channel: RawChannel) -> None:
 
 
 @acks
+@rule(
+    "001", "1.1", "redelivered/restart", "What a client had before the restart is marked when it comes again"
+)
 def test_acknowledged_messages_stay_gone(channel: RawChannel) -> None:
-    assert drain(channel, "acked") == [b"message %d" % number for number in (1, 4, 5, 6, 7, 8, 9)]
+    left = [1, 4, 5, 6, 7, 8, 9]
+    messages = [message for message in (channel.get("acked") for _ in range(8)) if message]
+    assert [message.body for message in messages] == [b"message %d" % number for number in left]
+    # The first five had been delivered.
+    assert [message.redelivered for message in messages[:2]] == [True, True]
+
+
+@queues
+def test_server_goes_on_naming_queues(channel: RawChannel) -> None:
+    assert queue_exists(channel, channel.declare())
+
+
+@messages
+@rule(
+    "001",
+    "1.9",
+    "tx/durable",
+    "Committed persistent messages survive, abandoned ones do not come back",
+    "SHOULD",
+)
+def test_transactions(channel: RawChannel) -> None:
+    assert drain(channel, "transaction") == [b"committed 1", b"committed 2"]
+
+
+@messages
+def test_purged_and_discarded_messages_stay_gone(channel: RawChannel) -> None:
+    assert drain(channel, "purged") == [b"after the purge"]
+
+
+@exchanges
+def test_deleted_things_stay_deleted(channel: RawChannel) -> None:
+    assert not queue_exists(channel, "deleted.queue")
+    assert not exchange_exists(channel, "deleted.exchange")
+
+
+@queues
+def test_redeclared_queue_is_a_new_one(channel: RawChannel) -> None:
+    assert drain(channel, "deleted.and.declared.again") == [b"new"]
+
+
+@messages
+@rabbitmq_differs("has priorities only on queues declared with x-max-priority")
+def test_priorities(channel: RawChannel) -> None:
+    assert drain(channel, "priorities") == [b"high 0", b"high 1", b"low 0", b"low 1"]

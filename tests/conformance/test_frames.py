@@ -142,6 +142,16 @@ def test_longest_short_string(channel: RawChannel) -> None:
     channel.expect(spec.Queue.DeclareOk, queue=name)
 
 
+@rule("002", "1.4.1", "names/case", "Names are case-sensitive: amq.Direct is not amq.direct")
+def test_names_are_case_sensitive(channel: RawChannel) -> None:
+    queue = channel.declare(unique("Case"))
+    channel.call(spec.Exchange.Declare(exchange="amq.direct", passive=True))
+    channel.call_fails(spec.Exchange.Declare(exchange="amq.Direct", passive=True), 404)
+    channel.open()
+    channel.publish(b"x", routing_key=queue.lower(), mandatory=True)
+    channel.returned(reply_code=312, reply_text="NO_ROUTE")
+
+
 @rule("002", "4.2.5.3", "short-string/utf-8", "A name that is not UTF-8 is refused")
 def test_short_string_that_is_not_utf_8(channel: RawChannel) -> None:
     channel.send_method(50, 10, b"\x00\x00" + short_string(b"\xff\xfe\xfd") + b"\x0c" + b"\x00\x00\x00\x00")

@@ -53,7 +53,7 @@ def stay_alive(client: RawClient, seconds: float, beat: Callable[[int], None]) -
 @SENT
 @rule("001", "1.4.2.6.3", "connection.tune-ok.heartbeat", "The delay that the client asks for is used")
 def test_server_sends_heartbeats(connect: Connect) -> None:
-    client = connect(heartbeat=1)
+    client = connect(heartbeat=2)
     for _ in range(3):
         client.send_heartbeat()
         expect_heartbeat(client)
@@ -61,7 +61,7 @@ def test_server_sends_heartbeats(connect: Connect) -> None:
 
 @SENT
 def test_server_sends_heartbeats_after_traffic(connect: Connect) -> None:
-    client = connect(heartbeat=1)
+    client = connect(heartbeat=2)
     client.channel(1).sync()
     expect_heartbeat(client)
 
@@ -232,7 +232,7 @@ def test_heartbeat_with_a_payload(client: RawClient) -> None:
 
 @rule("002", "4.2.7", "heartbeat/until-the-end", "Heartbeats go on during the close handshake", "SHOULD")
 def test_heartbeats_go_on_while_closing(connect: Connect) -> None:
-    client = connect(heartbeat=1)
+    client = connect(heartbeat=2)
     client.send(spec.Channel.Open(), 1)
     client.expect(spec.Channel.OpenOk, 1)
     client.send(spec.Channel.Open(), 1)

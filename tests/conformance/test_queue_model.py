@@ -16,6 +16,7 @@ model = rule(
     "Whatever is acknowledged, rejected, requeued or purged, the oldest ready message is next, with its flag",
 )
 STEPS = 400
+BACKLOG = 40_000  # more than EmberMQ keeps in memory, by number and by size
 
 
 @dataclass
@@ -54,17 +55,37 @@ class Model:
         return [other for other in self.unacked if other <= tag] if multiple else [tag]
 
 
-def play(channel: RawChannel, dice: random.Random, state: Model) -> None:
-    queue = channel.declare()
+def publish(channel: RawChannel, queue: str, dice: random.Random, state: Model, size: int) -> None:
+    number = state.published
+    state.published += 1
+    state.ready.append(number)
+    properties = {"delivery_mode": dice.choice([1, 2]), "priority": state.priority(number)}
+    fill(channel, queue, [b"%d" % number + b" " * size], **properties)
+
+
+def finish(channel: RawChannel, queue: str, state: Model) -> None:
+    """Everything that is left comes in order, what was taken and never settled included."""
+    channel.call(spec.Basic.Recover(requeue=True), spec.Basic.RecoverOk)
+    state.settle(list(state.unacked), True)
+    channel.consume(queue, no_ack=True)
+    for expected in sorted(state.ready, key=state.order):
+        message = channel.delivery()
+        assert int(message.body) == expected
+        assert message.redelivered == (expected in state.seen), expected
+
+
+def play(
+    channel: RawChannel, dice: random.Random, state: Model, backlog: int = 0, durable: bool = False
+) -> None:
+    queue = channel.declare(durable=durable)
+    for _ in range(backlog):
+        publish(channel, queue, dice, state, size=dice.choice([0, 10, 2000, 8000]))
     for _ in range(STEPS):
-        step = dice.choices(["publish", "get", "settle", "recover", "purge"], [4, 6, 4, 0.2, 0.1])[0]
+        purge = 0 if backlog else 0.1
+        step = dice.choices(["publish", "get", "settle", "recover", "purge"], [4, 6, 4, 0.2, purge])[0]
         if step == "publish":
             for _ in range(dice.randint(1, 4)):
-                number = state.published
-                state.published += 1
-                state.ready.append(number)
-                properties = {"delivery_mode": dice.choice([1, 2]), "priority": state.priority(number)}
-                fill(channel, queue, [b"%d" % number], **properties)
+                publish(channel, queue, dice, state, size=0)
         elif step == "get":
             expected = state.take()
             message = channel.get(queue, no_ack=False)
@@ -93,6 +114,7 @@ def play(channel: RawChannel, dice: random.Random, state: Model) -> None:
         elif step == "purge":
             channel.call(spec.Queue.Purge(queue=queue), message_count=len(state.ready))
             state.ready.clear()
+    finish(channel, queue, state)
 
 
 @model
@@ -106,3 +128,44 @@ def test_queue_without_priorities(channel: RawChannel, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_queue_with_two_levels(channel: RawChannel, seed: int) -> None:
     play(channel, random.Random(seed), Model(levels=True))
+
+
+@model
+@rule("001", "1.8", "basic/overflow-order", "A queue too large for memory keeps its order and loses nothing")
+@pytest.mark.parametrize("durable", [False, True])
+def test_deep_queue(channel: RawChannel, durable: bool) -> None:
+    play(channel, random.Random(durable), Model(), backlog=BACKLOG, durable=durable)
+
+
+@model
+@rabbitmq_differs("has priorities only on queues declared with x-max-priority")
+@pytest.mark.parametrize("durable", [False, True])
+def test_deep_queue_with_two_levels(channel: RawChannel, durable: bool) -> None:
+    play(channel, random.Random(durable), Model(levels=True), backlog=BACKLOG, durable=durable)
+
+
+@model
+@rabbitmq_differs("needs longer than the test waits to take single messages back among 40,000 others")
+@pytest.mark.parametrize("durable", [False, True])
+def test_deep_queue_taken_and_given_back(channel: RawChannel, durable: bool) -> None:
+    """A client takes everything, gives a part back in disorder, and takes the rest of the parts away."""
+    dice, state = random.Random(durable), Model()
+    queue = channel.declare(durable=durable)
+    for _ in range(BACKLOG):
+        publish(channel, queue, dice, state, size=dice.choice([0, 10, 2000]))
+    tag = channel.consume(queue)
+    for number in range(BACKLOG):
+        state.unacked[channel.delivery().delivery_tag] = number
+    state.ready, state.seen = [], set(range(BACKLOG))
+    channel.cancel(tag)
+    for given_back in dice.sample(range(1, BACKLOG + 1), 3000):
+        channel.send(spec.Basic.Reject(delivery_tag=given_back, requeue=True))
+        state.settle([given_back], True)
+    for _ in range(500):
+        publish(channel, queue, dice, state, size=0)
+    half = BACKLOG // 2
+    channel.send(spec.Basic.Nack(delivery_tag=half, multiple=True, requeue=True))
+    state.settle(state.covered(half, True), True)
+    channel.ack(0, multiple=True)
+    state.settle(list(state.unacked), False)
+    finish(channel, queue, state)

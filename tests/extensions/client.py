@@ -54,12 +54,20 @@ class Client:
         """`x_message_ttl=5` is the argument `x-message-ttl`."""
         name = name or unique()
         self.channel.queue_declare(
-            name, durable=durable, arguments={key.replace("_", "-"): value for key, value in arguments.items()}
+            name,
+            durable=durable,
+            arguments={key.replace("_", "-"): value for key, value in arguments.items()},
         )
         return name
 
     def publish(
-        self, queue: str, body: bytes = b"x", *, exchange: str = "", mandatory: bool = False, **properties: Any
+        self,
+        queue: str,
+        body: bytes = b"x",
+        *,
+        exchange: str = "",
+        mandatory: bool = False,
+        **properties: Any,
     ) -> None:
         self.channel.basic_publish(exchange, queue, body, pika.BasicProperties(**properties), mandatory)
 

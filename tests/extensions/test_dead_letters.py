@@ -48,7 +48,14 @@ def test_the_history_of_a_letter(client: Client, reason: str) -> None:
 
 
 def test_header_values_keep_their_types(client: Client) -> None:
-    values = {"text": "t", "number": 2**40, "yes": True, "list": [1, "two"], "table": {"n": None}, "bytes": b"\0"}
+    values = {
+        "text": "t",
+        "number": 2**40,
+        "yes": True,
+        "list": [1, "two"],
+        "table": {"n": None},
+        "bytes": b"\0",
+    }
     _, letter = die(client, "rejected", headers=dict(values))
     assert {name: letter.headers[name] for name in values} == values
 
@@ -145,7 +152,9 @@ def test_a_long_chain(client: Client) -> None:
     letters = client.declare()
     following = letters
     for _ in range(150):
-        following = client.declare(x_max_length=0, x_dead_letter_exchange="", x_dead_letter_routing_key=following)
+        following = client.declare(
+            x_max_length=0, x_dead_letter_exchange="", x_dead_letter_routing_key=following
+        )
     client.publish(following)
     assert len(client.await_message(letters).headers["x-death"]) == 150
 

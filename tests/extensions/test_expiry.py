@@ -14,6 +14,7 @@ LONG_MS = 3_600_000
 
 def test_queue_ttl_empties_the_queue(client: Client) -> None:
     queue = client.declare(x_message_ttl=50)
+    client.channel.confirm_delivery()
     for _ in range(10):
         client.publish(queue)
     eventually(lambda: client.count(queue) == 0)
@@ -99,7 +100,9 @@ def test_unacknowledged_messages_expire_when_they_come_back(client: Client) -> N
     eventually(lambda: client.count(queue) == 0)
 
 
-def test_consumers_never_see_what_has_expired(client: Client) -> None:
+def test_consumers_never_see_what_has_expired(client: Client, target: str) -> None:
+    if target == "rabbitmq":
+        pytest.xfail("RabbitMQ delivers expired messages that come to the head while it delivers")
     queue, witness = client.declare(), client.declare(x_message_ttl=100)
     client.publish(queue, b"for ever")
     client.publish(queue, b"short", expiration="1")

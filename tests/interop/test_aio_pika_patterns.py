@@ -127,8 +127,9 @@ async def test_robust_connection_survives_the_brokers_death(mortal_broker: Broke
 
         await exchange.publish(Message(b"after"), "key")
         assert (await arrived.get()).body == b"after"
-        survivor = await durable.get(no_ack=True)
-        assert survivor.body == b"persistent"
+        tag = await durable.consume(arrived.put, no_ack=True)
+        assert (await arrived.get()).body == b"persistent"
+        await durable.cancel(tag)
         await durable.delete()
 
 

@@ -229,6 +229,17 @@ def test_consumer_cancelled_without_a_handler_raises(
         delete_and_listen()
 
 
+def test_deleting_the_queue_one_consumes_is_answered_before_the_cancel(
+    connection: amqp.Connection, channel: amqp.Channel, queue_name: str
+) -> None:
+    """The other way round py-amqp raises inside queue_delete and never sees its answer."""
+    channel.queue_declare(queue_name, auto_delete=False)
+    channel.basic_consume(queue_name, consumer_tag="own")
+    assert channel.queue_delete(queue_name) == 0
+    with pytest.raises(ConsumerCancelled, match="own"):
+        connection.drain_events(timeout=5)
+
+
 def test_exchange_to_exchange_and_topic(channel: amqp.Channel, queue: str, fresh_name: Names) -> None:
     source, target = fresh_name("source"), fresh_name("target")
     channel.exchange_declare(source, "topic", auto_delete=False)

@@ -27,7 +27,8 @@ ROOMS: dict[str, set[str]] = {
     "http": {"broker"},
     "client": {"wire"},
     # The command line is a user of the broker like any other; only starting one needs the composition root.
-    "cli": {"client", "app", "config", "build"},
+    # `embermq store` reads the files of a stopped broker, so it has to know what a queue's records mean.
+    "cli": {"client", "app", "config", "build", "broker", "store"},
     "testing": {"app", "client", "config"},
     "__main__": {"cli"},
     "__init__": set(),

@@ -3,10 +3,23 @@ cimport cython
 from embermq.amqp.link cimport Link
 from embermq.broker.exchange cimport Exchange, Route
 from embermq.broker.level cimport Entry, Level
-from embermq.broker.message cimport Message
-from embermq.broker.queue cimport Consumer, Queue
+from embermq.broker.message cimport Message, make_message
+from embermq.broker.consumer cimport Consumer
+from embermq.broker.queue cimport Queue
 from embermq.wire.content cimport Peek
 from embermq.wire.kernel cimport Output, cut, join, load_u16, load_u32, load_u64, same
+
+# Constants of the module, as C numbers.
+cdef int METHOD
+cdef int HEADER
+cdef int BODY
+cdef int MANDATORY
+cdef int IMMEDIATE
+cdef int CLASS_BASIC
+cdef int CONTENT_HEADER_BYTES_MIN
+cdef int MODE_TRANSIENT
+cdef int MODE_PERSISTENT
+cdef int NOT_THERE
 
 cdef class Channel:
     cdef public Link link
@@ -52,6 +65,8 @@ cdef class Channel:
     cdef int on_publish(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
     @cython.locals(next_at=Py_ssize_t, header_size=Py_ssize_t, body_stop=Py_ssize_t, size=cython.ulonglong)
     cdef Py_ssize_t on_header(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop, Py_ssize_t end) except -1
+    @cython.locals(peek=Peek)
+    cdef int check_properties(self, bytearray buf) except -1
     cdef int on_body(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
     @cython.locals(message=Message)
     cdef int on_content(self, bytes content, Py_ssize_t header_size) except -1

@@ -22,7 +22,7 @@ from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
 from embermq.broker.access import User
 from embermq.broker.exchange import Exchange, Route
 from embermq.broker.level import Entry
-from embermq.broker.message import Message, expiration_ms
+from embermq.broker.message import Message, expiration_ms, make_message
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import (
@@ -48,6 +48,8 @@ MANDATORY, IMMEDIATE = 1, 2
 CLASS_BASIC = 60
 ROUTES_MAX = 256  # routes remembered per channel
 CONTENT_HEADER_BYTES_MIN = 14
+# The same under names of this module, where they are C numbers.
+MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE = TRANSIENT, PERSISTENT, ABSENT
 
 
 class Channel:
@@ -216,11 +218,11 @@ class Channel:
     def check_properties(self, buf: bytearray) -> int:
         """Properties that RabbitMQ refuses a message for."""
         peek = self.peek
-        if peek.delivery_mode != TRANSIENT and peek.delivery_mode != PERSISTENT:
+        if peek.delivery_mode != MODE_TRANSIENT and peek.delivery_mode != MODE_PERSISTENT:
             raise PreconditionFailed(
                 f"invalid message: {{delivery_mode_unknown,{peek.delivery_mode}}}", blame=BASIC_PUBLISH
             )
-        if peek.user_id_at != ABSENT or peek.expiration_at != ABSENT:
+        if peek.user_id_at != NOT_THERE or peek.expiration_at != NOT_THERE:
             check_rare_properties(buf, peek, self.user)
         return 0
 
@@ -244,15 +246,15 @@ class Channel:
         self.expects = METHOD
         route = self.route
         assert route is not None
-        message = Message(
+        message = make_message(
             route.names,
             content,
             header_size,
-            self.peek.delivery_mode == PERSISTENT,
+            self.peek.delivery_mode == MODE_PERSISTENT,
             self.peek.priority,
             self.link.number,
         )
-        if self.peek.expiration_at != ABSENT:
+        if self.peek.expiration_at != NOT_THERE:
             message.ttl_ms = expiration_ms(content, header_size)
         if self.transaction is not None:
             self.transaction.publishes.append((message, route, self.publish_bits))

@@ -4,6 +4,11 @@ from embermq.amqp.channel cimport Channel
 from embermq.amqp.link cimport Link
 from embermq.wire.kernel cimport load_u16, load_u32, load_u64
 
+cdef long long BASIC_PUBLISH
+cdef long long BASIC_ACK
+cdef int BASIC_ACK_BYTES
+cdef int STATE_OPEN
+
 cdef class Connection(Link):
     cdef public object broker
     cdef public object shell

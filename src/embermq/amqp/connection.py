@@ -42,6 +42,7 @@ log = logging.getLogger("embermq.connection")
 BASIC_PUBLISH = methods.BasicPublish.ID
 BASIC_ACK = methods.BasicAck.ID
 BASIC_ACK_BYTES = 13
+STATE_OPEN = OPEN  # the same as a number of this module, which is a C number
 HEARTBEAT = 8
 # The header of 0-9-1, and those of 0-9 and 0-8, whose clients use what is common with it; the version we
 # answer each with in connection.start.
@@ -173,7 +174,7 @@ class Connection(Link):
             if channel is None or channel.number != number:
                 channel = self.channels.get(number)
                 self.last_channel = channel
-            if channel is None or channel.closing or self.state != OPEN:
+            if channel is None or channel.closing or self.state != STATE_OPEN:
                 self.on_control_frame(frame_type, number, buf, pos + 7, stop)
                 if self.state == CLOSED:
                     return end

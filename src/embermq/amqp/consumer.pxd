@@ -4,7 +4,7 @@ from embermq.amqp.channel cimport Channel
 from embermq.amqp.link cimport Link
 from embermq.broker.message cimport Message
 from embermq.broker.level cimport Entry
-from embermq.broker.queue cimport Consumer
+from embermq.broker.consumer cimport Consumer
 
 cdef class ChannelConsumer(Consumer):
     cdef public Channel channel

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from embermq.amqp.channel import Channel
+from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
-from embermq.broker.queue import Consumer, Queue
+from embermq.broker.queue import Queue
 from embermq.wire.primitive import encode_shortstr
 
 BASIC_DELIVER = b"\x00\x3c\x00\x3c"  # class and method, as on the wire

@@ -1,6 +1,8 @@
 from embermq.broker.turn cimport Turn
 from embermq.wire.kernel cimport Output
 
+cdef Py_ssize_t OUTPUT_TURN_BYTES_MAX
+
 cdef class Link:
     cdef public Output out
     cdef Turn turn

@@ -55,9 +55,9 @@ class Binding:
 def frozen(value: object) -> object:
     """A table as something hashable."""
     if isinstance(value, dict):
-        return tuple(sorted((name, frozen(item)) for name, item in value.items()))
+        return ("dict", *sorted((name, frozen(item)) for name, item in value.items()))
     if isinstance(value, list):
-        return tuple(frozen(item) for item in value)
+        return ("list", *(frozen(item) for item in value))
     return (type(value).__name__, value)
 
 
@@ -196,10 +196,14 @@ class Exchange:
     def changed(self) -> None:
         """Bindings are not what they were: forget the routes here and wherever a message may come from."""
         stale: list[Exchange] = [self]
+        known = {self}
         for exchange in stale:  # grows while we walk: everything upstream, each once
             exchange.version += 1
             exchange.routes.clear()
-            stale.extend(source for source in exchange.sources if source not in stale)
+            for source in exchange.sources:
+                if source not in known:
+                    known.add(source)
+                    stale.append(source)
 
     def route(self, names: bytes, routing_key: str) -> Route:
         """The kept answer for a key, or a new one."""
@@ -219,12 +223,14 @@ class Exchange:
         queues: dict[Queue, None] = {}
         by_headers = False
         exchanges: list[Exchange] = [self]
+        known = {self}
         for exchange in exchanges:  # grows while we walk; cycles end because each comes once
             by_headers = by_headers or exchange.type == "headers"
             for destination in exchange.matcher.match(routing_key, headers):
                 if isinstance(destination, Queue):
                     queues[destination] = None
-                elif destination not in exchanges:
+                elif destination not in known:
+                    known.add(destination)
                     exchanges.append(destination)
         return tuple(queues), by_headers
 

@@ -5,6 +5,12 @@ from embermq.broker.ring cimport Ring
 from embermq.broker.turn cimport Turn
 from embermq.store.log cimport Log
 
+cdef Py_ssize_t WINDOW_COUNT
+cdef Py_ssize_t WINDOW_BYTES
+cdef Py_ssize_t REFILL_COUNT
+cdef int PERSISTENT
+cdef int TRANSIENT
+
 cdef class Level
 
 @cython.final
@@ -40,7 +46,7 @@ cdef class Level:
     cdef Py_ssize_t meta_header_size
     cdef int meta_priority
     cdef bytes meta
-    @cython.locals(entry=Entry, sequence=cython.ulonglong)
+    @cython.locals(entry=Entry, sequence=cython.ulonglong, keep=cython.bint)
     cpdef int append(self, Message message, unsigned long long expires_ms) except -1
     @cython.locals(log=Log)
     cdef int store(self, unsigned long long sequence, Message message, int flags) except -1

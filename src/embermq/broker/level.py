@@ -28,7 +28,8 @@ from embermq.broker.turn import Turn
 from embermq.store.log import Log
 
 if TYPE_CHECKING:
-    from embermq.broker.queue import Consumer, Queue
+    from embermq.broker.consumer import Consumer
+    from embermq.broker.queue import Queue
     from embermq.broker.storage import Storage
 
 WINDOW_COUNT = 32_768  # messages of a level kept in memory
@@ -128,8 +129,16 @@ class Level:
         ):
             if keep:
                 self.store(sequence, message, PERSISTENT)
-            entry = Entry(message, self, sequence, keep, False)
+            entry = Entry.__new__(Entry)  # without __init__, which would cost as much as the rest
+            entry.message = message
+            entry.level = self
+            entry.sequence = sequence
+            entry.stored = keep
+            entry.redelivered = False
+            entry.consumer = None
+            entry.delivery_tag = 0
             entry.expires_ms = expires_ms
+            entry.returns = 0
             self.ring.push_back(entry)
             self.ring_bytes += message.size
             return 0

@@ -12,3 +12,7 @@ cdef class Message:
     cdef readonly int priority
     cdef readonly long long publisher
     cdef public long long ttl_ms
+
+@cython.locals(message=Message)
+cpdef Message make_message(bytes names, bytes content, Py_ssize_t header_size, bint persistent, int priority,
+                           long long publisher)

@@ -48,6 +48,22 @@ class Message:
         return Properties.decode(self.content, FLAGS_AT, self.header_size)
 
 
+def make_message(
+    names: bytes, content: bytes, header_size: int, persistent: bool, priority: int, publisher: int
+) -> Message:
+    """The same as `Message(...)`, which compiled code must call by way of Python objects."""
+    message = Message.__new__(Message)
+    message.names = names
+    message.content = content
+    message.header_size = header_size
+    message.size = len(content)
+    message.persistent = persistent
+    message.priority = priority
+    message.publisher = publisher
+    message.ttl_ms = -1  # NO_TTL, as a number of C
+    return message
+
+
 def expiration_ms(content: bytes, header_size: int) -> int:
     """The expiration property in milliseconds, NO_TTL without one."""
     if not content[FLAGS_AT] & EXPIRATION_FLAG:

@@ -1,22 +1,15 @@
 cimport cython
 
+from embermq.broker.consumer cimport Consumer
 from embermq.broker.level cimport Entry, Level
 from embermq.broker.message cimport Message
 from embermq.broker.turn cimport Turn
 
-cdef class Queue
-
-cdef class Consumer:
-    cdef public Queue queue
-    cdef public str tag
-    cdef public bint no_ack
-    cdef public bint exclusive
-    cdef public long long no_local_of
-    cdef public dict arguments
-    cdef public Py_ssize_t unacked
-    cdef public Py_ssize_t unacked_bytes
-    cpdef bint can_take(self, Py_ssize_t size) except -1
-    cpdef int deliver(self, Entry entry) except -1
+cdef int HIGH_PRIORITY_MIN
+cdef Py_ssize_t DRAIN_BYTES_MAX
+cdef Py_ssize_t DELIVERY_OVERHEAD_BYTES
+cdef Py_ssize_t PRESSED_COUNT
+cdef Py_ssize_t PRESSED_BYTES
 
 cdef class Queue:
     cdef public str name

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, Level
-from embermq.broker.message import NO_TTL, Message
+from embermq.broker.message import Message
 from embermq.broker.rules import QueueRules, has_rules
 from embermq.broker.turn import Turn
 
@@ -26,58 +27,10 @@ DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
 DELIVERY_OVERHEAD_BYTES = 64  # frames and names around a message, roughly
 HIGH_PRIORITY_MIN = 5  # 5-9 is the higher of the two levels that AMQP asks for
 NOBODY = 0
+PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not have a no-local consumer looks
 HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
 PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
 PRESSED_BYTES = 16 * 1024 * 1024
-
-
-class Consumer:
-    """Somebody who takes messages from a queue; what that means is the business of a higher room."""
-
-    __slots__ = (
-        "arguments",
-        "exclusive",
-        "no_ack",
-        "no_local_of",
-        "queue",
-        "tag",
-        "unacked",
-        "unacked_bytes",
-    )
-
-    def __init__(
-        self,
-        queue: Queue,
-        tag: str,
-        no_ack: bool,
-        exclusive: bool,
-        no_local_of: int,
-        arguments: dict[str, object],
-    ) -> None:
-        self.queue = queue
-        self.tag = tag
-        self.no_ack = no_ack
-        self.exclusive = exclusive
-        self.no_local_of = no_local_of  # messages published by this connection are not for us; 0 = all are
-        self.arguments = arguments
-        self.unacked = 0  # deliveries that are out with this consumer
-        self.unacked_bytes = 0
-
-    def can_take(self, size: int) -> bool:
-        """Is there credit for a message of this size now?"""
-        raise NotImplementedError
-
-    def deliver(self, entry: Entry) -> int:
-        raise NotImplementedError
-
-    @property
-    def is_active(self) -> bool:
-        """False while the consumer has asked for a pause."""
-        return True
-
-    def queue_deleted(self) -> None:
-        """The queue is gone; the consumer with it."""
-        raise NotImplementedError
 
 
 class Queue:
@@ -152,21 +105,17 @@ class Queue:
         if has_rules(self.arguments):
             self.rules = QueueRules(self)
 
-    @property
-    def exclusive(self) -> bool:
-        return self.owner is not None
-
     # -- messages in
 
     def append(self, message: Message) -> int:
         """Take a message, to be delivered at the end of the turn: 0. REFUSED by a queue that is full."""
-        if self.rules is not None or message.ttl_ms != NO_TTL:
+        if self.rules is not None or message.ttl_ms >= 0:
             return self.append_by_rules(message)
         return self.accept(message, 0)
 
     def append_by_rules(self, message: Message) -> int:
-        if self.rules is None:
-            self.rules = QueueRules(self)
+        self.expects_expiry(0)
+        assert self.rules is not None
         return self.rules.append(message)
 
     def accept(self, message: Message, expires_ms: int) -> int:
@@ -294,12 +243,13 @@ class Queue:
         """The slow way of a queue with a no-local consumer: messages nobody here may have are passed over."""
         passed_over: list[Entry] = []
         budget = DRAIN_BYTES_MAX
-        while self.ready_count and budget > 0:
+        # What is passed over comes back next time, so it is not charged to the turn: that would never end.
+        sight = PASSED_OVER_BYTES_MAX
+        while self.ready_count and budget > 0 and sight > 0:
             entry = self.take_head()
             if entry is None:
                 break
             message = entry.message
-            budget -= message.size + DELIVERY_OVERHEAD_BYTES
             willing = [
                 c for c in self.consumers if c.no_local_of != message.publisher or c.no_local_of == NOBODY
             ]
@@ -307,9 +257,11 @@ class Queue:
             if taker is not None:
                 self.consumers.remove(taker)
                 self.consumers.append(taker)
+                budget -= message.size + DELIVERY_OVERHEAD_BYTES
                 self.hand_over(entry, taker)
                 continue
             passed_over.append(entry)
+            sight -= message.size + DELIVERY_OVERHEAD_BYTES
             if willing:  # they only lack credit; later messages must not overtake
                 break
         self.put_back(passed_over)
@@ -399,6 +351,10 @@ class Queue:
             self.vhost.delete_queue(self)
         elif self.rules is not None and not self.deleted:
             self.rules.used()
+
+    @property
+    def exclusive(self) -> bool:
+        return self.owner is not None
 
     @property
     def active_consumer_count(self) -> int:

@@ -1,3 +1,5 @@
+cdef Py_ssize_t SLOTS_KEPT_MAX
+
 cdef class Ring:
     cdef list slots
     cdef Py_ssize_t head

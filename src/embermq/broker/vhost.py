@@ -42,6 +42,8 @@ def describe_exchange(exchange: Exchange) -> str:
 class VirtualHost:
     def __init__(self, name: str, turn: Turn, catalog: Catalog, storage: Storage | None = None) -> None:
         self.name = name
+        self.description = ""
+        self.tags: tuple[str, ...] = ()
         self.turn = turn
         self.catalog = catalog
         self.storage = storage
@@ -113,20 +115,27 @@ class VirtualHost:
         self.delete_exchange(exchange)
 
     def delete_exchange(self, exchange: Exchange) -> None:
-        self.exchanges.pop(exchange.name, None)
-        if exchange.durable:
-            self.catalog.delete("exchange", self.name, exchange.name)
-        for binding in list(exchange.bindings.values()):
-            self.remove_binding(binding)
-        for source in list(exchange.sources):
-            for binding in [b for b in source.bindings.values() if b.destination is exchange]:
+        doomed = [exchange]
+        for going in doomed:  # grows while we walk: auto-delete exchanges may hang on each other in a chain
+            self.exchanges.pop(going.name, None)
+            if going.durable:
+                self.catalog.delete("exchange", self.name, going.name)
+            for binding in list(going.bindings.values()):
                 self.remove_binding(binding)
-            self.delete_if_unused(source)
-        exchange.changed()
+            for source in list(going.sources):
+                for binding in [b for b in source.bindings.values() if b.destination is going]:
+                    self.remove_binding(binding)
+                if self.is_unused(source):
+                    self.exchanges.pop(source.name)
+                    doomed.append(source)
+            going.changed()
+
+    def is_unused(self, exchange: Exchange) -> bool:
+        """An auto-delete exchange goes with its last binding."""
+        return bool(exchange.auto_delete and not exchange.bindings and exchange.name in self.exchanges)
 
     def delete_if_unused(self, exchange: Exchange) -> None:
-        """An auto-delete exchange goes with its last binding."""
-        if exchange.auto_delete and not exchange.bindings and exchange.name in self.exchanges:
+        if self.is_unused(exchange):
             self.delete_exchange(exchange)
 
     # -- queues

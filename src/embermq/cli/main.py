@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from embermq import __version__
+from embermq.cli.store import add_store
 from embermq.config import NAMES, Config, ConfigError, load
 
 USAGE_ERROR = 2
@@ -25,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"EmberMQ {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     add_serve(commands)
+    add_store(commands)
     return top
 
 
@@ -55,6 +57,16 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--sync",
         metavar="MODE",
         help=f"what a confirm means: always (on disk) or os (with the operating system) ({default.sync})",
+    )
+    serve.add_argument(
+        "--memory-high-watermark",
+        metavar="PART",
+        help=f"share of the memory beyond which publishers wait ({default.memory_high_watermark})",
+    )
+    serve.add_argument(
+        "--disk-free-limit",
+        metavar="N",
+        help="free bytes on disk below which publishers wait (a hundredth of the disk, 200 MiB at most)",
     )
     serve.add_argument(
         "--heartbeat", metavar="S", help=f"seconds between heartbeats, 0 is none ({default.heartbeat})"

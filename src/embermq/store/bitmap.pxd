@@ -12,3 +12,5 @@ cdef class Bitmap:
     cpdef bint has(self, unsigned long long sequence) except -1
     @cython.locals(offset=Py_ssize_t, at=Py_ssize_t, mask=int)
     cpdef bint remove(self, unsigned long long sequence) except -1
+    @cython.locals(sequence=cython.ulonglong, end=cython.ulonglong)
+    cpdef void add_range(self, unsigned long long first, Py_ssize_t count) except *

@@ -54,25 +54,13 @@ class Bitmap:
 
     def add_range(self, first: int, count: int) -> None:
         """Add every sequence of [first, first + count), members or not."""
-        for sequence in range(first, first + count):
+        sequence = first
+        end = first + count
+        while sequence < end:
             if not self.has(sequence):
                 self.add(sequence)
+            sequence += 1
 
     def clear(self) -> None:
         self.bits = bytearray(self.size)
         self.count = 0
-
-    def ranges_missing(self, last: int) -> list[tuple[int, int]]:
-        """The runs of [base, last] that are not members, as (first, count)."""
-        runs: list[tuple[int, int]] = []
-        begin = -1
-        for sequence in range(self.base, last + 1):
-            if self.has(sequence):
-                if begin >= 0:
-                    runs.append((begin, sequence - begin))
-                    begin = -1
-            elif begin < 0:
-                begin = sequence
-        if begin >= 0:
-            runs.append((begin, last + 1 - begin))
-        return runs

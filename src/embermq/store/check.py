@@ -21,7 +21,7 @@ from embermq.store.recovery import Damage, scan_directory
 class QueueReport:
     """What the directory of one queue holds."""
 
-    queue_id: str
+    queue_id: str  # of the directory; a queue with several logs has further ones named <id>.<part>
     vhost: str | None = None  # None: no definition names this directory
     name: str | None = None
     segments: int = 0
@@ -38,16 +38,24 @@ class QueueReport:
         return not self.damages and not self.refused
 
 
-def check_directory(directory: str, filesystem: FileSystem | None = None) -> Iterator[QueueReport]:
-    """Verify a data directory, one report per queue in order of vhost and name, orphans last."""
+def check_directory(
+    directory: str, filesystem: FileSystem | None = None, names_known: bool = True
+) -> Iterator[QueueReport]:
+    """Verify a data directory, one report per log in order of vhost and name, orphans last.
+
+    Without `names_known` the definitions are not looked at: they may be what is damaged.
+    """
     filesystem = filesystem or FileSystem()
     layout = Layout(directory)
     layout.check_version(filesystem)
-    names = queue_names(layout, filesystem)
+    names = queue_names(layout, filesystem) if names_known else {}
     ids = layout.queue_ids(filesystem)
-    for queue_id in sorted(ids, key=lambda queue_id: (queue_id not in names, names.get(queue_id), queue_id)):
-        vhost, name = names.get(queue_id, (None, None))
-        yield check_log(filesystem, layout.queue(queue_id), queue_id, vhost, name)
+    named = sorted((*names[owner_id(log_id)], log_id) for log_id in ids if owner_id(log_id) in names)
+    for vhost, name, log_id in named:
+        yield check_log(filesystem, layout.queue(log_id), log_id, vhost, name)
+    for log_id in ids:
+        if owner_id(log_id) not in names:
+            yield check_log(filesystem, layout.queue(log_id), log_id)
 
 
 def check_log(
@@ -79,6 +87,11 @@ def check_log(
             lost = max(scan.acks.entries_damaged, 1)
             report.damages.append(Damage(ack_path, "", segment.live.count, 0, acks_lost=lost))
     return report
+
+
+def owner_id(log_id: str) -> str:
+    """The id of the queue that a directory belongs to."""
+    return log_id.partition(".")[0]
 
 
 def queue_names(layout: Layout, filesystem: FileSystem) -> dict[str, tuple[str, str]]:

@@ -10,8 +10,12 @@ only then may the broker answer `-ok`. So ten thousand declarations cost a few h
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -153,17 +157,42 @@ class Definitions:
 
 
 def read_definitions(path: str, kind: str) -> Iterator[Definition]:
-    """The definitions of a kind out of a file that nobody writes, for the tools; opens it read-only."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    try:
+    """The definitions of a kind out of a file that nobody writes, for the tools."""
+    with _copied(path) as connection:
         _check_version(connection, path)
         rows = connection.execute(
             "SELECT vhost, name, body FROM definition WHERE kind = ? ORDER BY vhost, name", (kind,)
         )
         for vhost, name, body in rows:
             yield Definition(vhost, name, json.loads(body))
-    finally:
-        connection.close()
+
+
+def definitions_damage(path: str) -> str:
+    """What SQLite finds wrong with the file; empty when it is sound, or not there yet."""
+    if not os.path.exists(path):
+        return ""
+    try:
+        with _copied(path) as connection:
+            _check_version(connection, path)
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
+    except (sqlite3.DatabaseError, NotADataDirectory) as error:
+        return str(error)
+    return "" if found == ["ok"] else "; ".join(found)
+
+
+@contextlib.contextmanager
+def _copied(path: str) -> Iterator[sqlite3.Connection]:
+    """A copy to read: opening the file itself would write beside it, and after a crash into it."""
+    with tempfile.TemporaryDirectory(prefix="embermq-") as directory:
+        copy = os.path.join(directory, "definitions.sqlite")
+        for suffix in ("", "-wal"):
+            if os.path.exists(path + suffix):
+                shutil.copyfile(path + suffix, copy + suffix)
+        connection = sqlite3.connect(copy)
+        try:
+            yield connection
+        finally:
+            connection.close()
 
 
 def _open(path: str, synchronous: bool) -> sqlite3.Connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from embermq.store.check import queue_names
+from embermq.store.check import owner_id, queue_names
 from embermq.store.disk import Disk
 from embermq.store.failure import StoreFailure
 from embermq.store.filesystem import FileSystem, read_all
@@ -18,7 +18,10 @@ from embermq.store.recovery import scan_directory
 def dump_queue(
     directory: str, vhost: str, queue: str, filesystem: FileSystem | None = None
 ) -> Iterator[Record]:
-    """The live records of a queue, found by its name or by the id of its directory."""
+    """The live records of a queue, found by its name or by the id of its directory.
+
+    Of a queue with several logs those of the named parts (urgent messages) come first, as they leave first.
+    """
     filesystem = filesystem or FileSystem()
     layout = Layout(directory)
     layout.check_version(filesystem)
@@ -26,9 +29,9 @@ def dump_queue(
     queue_id = ids.get((vhost, queue), queue)
     if (vhost, queue) not in ids and queue not in layout.queue_ids(filesystem):
         raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
-    path = layout.queue(queue_id)
-    if filesystem.exists(path):  # else: declared, and nothing written yet
-        yield from dump_log(filesystem, path)
+    parts = [log_id for log_id in layout.queue_ids(filesystem) if owner_id(log_id) == owner_id(queue_id)]
+    for log_id in sorted(parts, key=lambda log_id: (log_id == queue_id, log_id)):
+        yield from dump_log(filesystem, layout.queue(log_id))
 
 
 def dump_log(filesystem: FileSystem, directory: str) -> Iterator[Record]:

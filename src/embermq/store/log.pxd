@@ -16,9 +16,9 @@ cdef class Log:
     cdef public list unwritten
     cdef public list ack_dirty
     cdef public list finished
-    cdef public set dirty_files
-    cdef public set dirty_directories
-    cdef public set dirty_acks
+    cdef public frozenset dirty_files
+    cdef public frozenset dirty_directories
+    cdef public frozenset dirty_acks
     cdef public object reader
     cdef public bint was_deep
 

@@ -13,6 +13,7 @@ appended to; `count` is the number of records neither acked nor dropped.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -25,6 +26,8 @@ from embermq.store.recovery import Damage, Recovery, damaged_name, recover
 from embermq.store.scan import lost_while_running
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
+logger = logging.getLogger("embermq.store")
+
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
 # An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size,
@@ -32,12 +35,17 @@ READ_BLOCK_BYTES = 256 * 1024
 DRAINED_PART = 4
 
 
+# Sets that are never changed, only replaced: idle logs, of which there are many, share the empty ones.
+NO_FILES: frozenset[File] = frozenset()
+NO_NAMES: frozenset[str] = frozenset()
+
+
 class Dirty(NamedTuple):
     """What must be synced before anything written so far counts as safe; `acks` may wait longer."""
 
-    files: set[File]
-    directories: set[str]
-    acks: set[File]
+    files: frozenset[File]
+    directories: frozenset[str]
+    acks: frozenset[File]
 
 
 class Log:
@@ -78,9 +86,9 @@ class Log:
         self.unwritten: list[Segment] = []
         self.ack_dirty: list[Segment] = []
         self.finished: list[Segment] = []
-        self.dirty_files: set[File] = set()
-        self.dirty_directories: set[str] = set()
-        self.dirty_acks: set[File] = set()
+        self.dirty_files = NO_FILES
+        self.dirty_directories = NO_NAMES
+        self.dirty_acks = NO_FILES
         self.reader: Reader | None = None
         self.was_deep = len(self.segments) > 1  # whether there were several segments since the last drain
         for segment in self.segments:
@@ -243,9 +251,9 @@ class Log:
     def take_dirty(self) -> Dirty:
         """What was written since the last call and is not known to be safe."""
         dirty = Dirty(self.dirty_files, self.dirty_directories, self.dirty_acks)
-        self.dirty_files = set()
-        self.dirty_directories = set()
-        self.dirty_acks = set()
+        self.dirty_files = NO_FILES
+        self.dirty_directories = NO_NAMES
+        self.dirty_acks = NO_FILES
         return dirty
 
     def _write_segment(self, segment: Segment) -> None:
@@ -254,7 +262,7 @@ class Log:
             return
         file = self._file(segment.name, segment.created)
         segment.created = True
-        self.dirty_files.add(file)
+        self.dirty_files = self.dirty_files | {file}
         while segment.fill:
             segment.forget_written(self._write_some(file, segment.buffer, segment.fill, segment.written))
 
@@ -276,7 +284,7 @@ class Log:
                     done = self._write_some(file, acks, len(acks), segment.ack_written)
                     segment.ack_written += done
                     del acks[:done]
-                self.dirty_acks.add(file)
+                self.dirty_acks = self.dirty_acks | {file}
                 segment.ack_dirty = False
             except OSError as error:
                 failure = failure or error
@@ -298,8 +306,8 @@ class Log:
         filesystem = self.disk.filesystem
         if not filesystem.exists(self.directory):
             filesystem.make_directory(self.directory)
-            self.dirty_directories.add(os.path.dirname(self.directory))
-        self.dirty_directories.add(self.directory)
+            self.dirty_directories = self.dirty_directories | {os.path.dirname(self.directory)}
+        self.dirty_directories = self.dirty_directories | {self.directory}
         if filesystem.exists(path):
             return self.disk.open_file(path)  # created by a write that failed behind that point
         return self.disk.open_file(path, create=True)
@@ -319,7 +327,7 @@ class Log:
         if segment.created:
             path = os.path.join(self.directory, segment.name)
             ack_path = os.path.join(self.directory, segment.ack_name)
-            self.dirty_files = {file for file in self.dirty_files if file.path != path}
+            self.dirty_files = frozenset(file for file in self.dirty_files if file.path != path)
             self.disk.delete_segment(path, ack_path)
 
     # -- reading
@@ -367,9 +375,9 @@ class Log:
             name = damaged_name(self.disk.filesystem.list(self.directory), segment.name)
             self.disk.filesystem.link(path, os.path.join(self.directory, name))
             aside = os.path.join(self.directory, name)
-        self.recovery.damages.append(
-            Damage(path, aside, segment.live.count, scan.bytes_lost, tuple(scan.lost))
-        )
+        damage = Damage(path, aside, segment.live.count, scan.bytes_lost, tuple(scan.lost))
+        self.recovery.damages.append(damage)
+        logger.error("%s", damage)
 
     # -- the end
 
@@ -382,8 +390,8 @@ class Log:
         self.ack_dirty = []
         self.finished = []
         self.active = self.ack_segment = None
-        self.dirty_files = set()
-        self.dirty_directories = set()
-        self.dirty_acks = set()
+        self.dirty_files = NO_FILES
+        self.dirty_directories = NO_NAMES
+        self.dirty_acks = NO_FILES
         self.count = self.bytes_on_disk = 0
         self.disk.drop_directory(self.directory)

@@ -61,7 +61,7 @@ class Damage:
         )
 
 
-@dataclass
+@dataclass(slots=True)
 class Recovery:
     """What opening a log found."""
 

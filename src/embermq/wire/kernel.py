@@ -45,6 +45,13 @@ def same(buf: bytearray, pos: int, expected: bytes) -> bool:
     return pos >= 0 and buf.startswith(expected, pos)
 
 
+def _check_content(content: bytes, header_size: int, frame_max: int) -> None:
+    if header_size < 0 or header_size > len(content) or frame_max <= 8:
+        raise IndexError(
+            f"header of {header_size} in a content of {len(content)} bytes, frame-max {frame_max}"
+        )
+
+
 class Output:
     """Frames on their way out of one connection, in the order in which they were put."""
 
@@ -79,16 +86,16 @@ class Output:
         `prefix` is the payload up to the delivery tag (class, method, consumer tag), `names` the exchange and
         the routing key as short strings, both just as they stand on the wire.
         """
+        _check_content(content, header_size, frame_max)  # first: nothing of a delivery that cannot be whole
         payload = prefix + _TAG_AND_FLAG.pack(delivery_tag, redelivered) + names
         self.data += _FRAME_HEADER.pack(1, channel, len(payload)) + payload + _FRAME_END
         return self.put_content(channel, content, header_size, frame_max)
 
     def put_content(self, channel: int, content: bytes, header_size: int, frame_max: int) -> int:
         """Append the header frame and as many body frames as `frame_max` makes necessary."""
+        _check_content(content, header_size, frame_max)
         part_max = frame_max - 8
         total = len(content)
-        if header_size < 0 or header_size > total or part_max <= 0:
-            raise IndexError(f"header of {header_size} in a content of {total} bytes, frame-max {frame_max}")
         data = self.data
         data += _FRAME_HEADER.pack(2, channel, header_size) + content[:header_size] + _FRAME_END
         for start in range(header_size, total, part_max):

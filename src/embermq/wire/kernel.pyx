@@ -85,6 +85,12 @@ cdef inline void store_u64(unsigned char* p, unsigned long long value) noexcept:
     store_u32(p + 4, <unsigned int>value)
 
 
+cdef inline int check_content(bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1:
+    if header_size < 0 or header_size > PyBytes_GET_SIZE(content) or frame_max <= 8:
+        raise IndexError(f"header of {header_size} in a content of {len(content)} bytes, frame-max {frame_max}")
+    return 0
+
+
 cdef class Output:
     """Frames on their way out of one connection, in the order in which they were put."""
 
@@ -128,6 +134,7 @@ cdef class Output:
         `prefix` is the payload up to the delivery tag (class, method, consumer tag), `names` the exchange and
         the routing key as short strings, both just as they stand on the wire.
         """
+        check_content(content, header_size, frame_max)  # first: nothing of a delivery that cannot be whole
         cdef Py_ssize_t prefix_size = PyBytes_GET_SIZE(prefix)
         cdef Py_ssize_t names_size = PyBytes_GET_SIZE(names)
         cdef Py_ssize_t payload_size = prefix_size + 9 + names_size
@@ -149,11 +156,10 @@ cdef class Output:
 
     cpdef int put_content(self, int channel, bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1:
         """Append the header frame and as many body frames as `frame_max` makes necessary."""
+        check_content(content, header_size, frame_max)
         cdef Py_ssize_t total = PyBytes_GET_SIZE(content)
         cdef Py_ssize_t body_size = total - header_size
         cdef Py_ssize_t part_max = frame_max - 8
-        if header_size < 0 or body_size < 0 or part_max <= 0:
-            raise IndexError(f"header of {header_size} in a content of {total} bytes, frame-max {frame_max}")
         cdef Py_ssize_t frames = 1 + (body_size + part_max - 1) // part_max
         self.reserve(total + 8 * frames)
         cdef unsigned char* p = self.data + self.size

@@ -95,6 +95,10 @@ def data_directory(tmp_path: Path) -> Path:
             log.append(number, 5, PERSISTENT, (b"%s %d" % (name.encode(), number), b"x" * 20))
         log.ack_many(range(10))
         log.write()
+        if name == "good":
+            log = Log.open(layout.queue(queue_id + ".high"), disk)
+            log.append(5, 5, PERSISTENT, (b"urgent",))
+            log.write()
     definitions.close()
     disk.wait_deleted()
     (bad,) = (tmp_path / "queues").glob("bad-*")
@@ -110,11 +114,11 @@ def listing(directory: Path) -> dict[str, bytes]:
 
 
 def test_check_reports_and_changes_nothing(data_directory: Path) -> None:
-    (good,) = (data_directory / "queues").glob("good-*")
+    good, high = sorted((data_directory / "queues").glob("good-*"))
     with max(good.glob("*.segment")).open("ab") as file:
         file.write(b"torn")
     before = listing(data_directory / "queues")
-    bad, good_report, orphan = check_directory(str(data_directory))
+    bad, good_report, high_report, orphan = check_directory(str(data_directory))
     assert listing(data_directory / "queues") == before
     assert (bad.vhost, bad.name, bad.messages, bad.sound) == ("/", "bad", 29, False)
     assert (good_report.name, good_report.messages, good_report.sound) == ("good", 30, True)
@@ -122,12 +126,14 @@ def test_check_reports_and_changes_nothing(data_directory: Path) -> None:
     assert good_report.message_bytes == sum(len(b"good %d" % number) + 20 for number in range(10, 40))
     assert good_report.bytes_on_disk == sum(path.stat().st_size for path in good.iterdir())
     assert good_report.segments == len(list(good.glob("*.segment")))
+    assert (high_report.queue_id, high_report.name, high_report.messages) == (high.name, "good", 1)
     assert (orphan.vhost, orphan.messages) == (None, 30)
     assert "bytes lost (sequences within" in str(bad.damages[0])
 
 
 def test_dump_gives_the_live_records(data_directory: Path) -> None:
-    records = list(dump_queue(str(data_directory), "/", "good"))
+    urgent, *records = dump_queue(str(data_directory), "/", "good")
+    assert urgent.payload == b"urgent"
     assert [record.sequence for record in records] == list(range(10, 40))
     assert records[0].payload == b"good 10" + b"x" * 20
     assert len(list(dump_queue(str(data_directory), "/", "bad"))) == 29
@@ -139,7 +145,7 @@ def test_dump_gives_the_live_records(data_directory: Path) -> None:
 
 
 def test_check_says_why_a_newer_log_cannot_be_read(data_directory: Path) -> None:
-    (good,) = (data_directory / "queues").glob("good-*")
+    good, _ = sorted((data_directory / "queues").glob("good-*"))
     path = min(good.glob("*.segment"))
     data = bytearray(path.read_bytes())
     data[8] = 9

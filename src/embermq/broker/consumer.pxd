@@ -1,0 +1,13 @@
+from embermq.broker.level cimport Entry
+
+cdef class Consumer:
+    cdef public object queue
+    cdef public str tag
+    cdef public bint no_ack
+    cdef public bint exclusive
+    cdef public long long no_local_of
+    cdef public dict arguments
+    cdef public Py_ssize_t unacked
+    cdef public Py_ssize_t unacked_bytes
+    cpdef bint can_take(self, Py_ssize_t size) except -1
+    cpdef int deliver(self, Entry entry) except -1

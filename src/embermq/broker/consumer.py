@@ -1,0 +1,58 @@
+"""What a queue knows of those who take messages from it; the rest is the business of a higher room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from embermq.broker.level import Entry
+    from embermq.broker.queue import Queue
+
+
+class Consumer:
+    """Somebody who takes messages from a queue."""
+
+    __slots__ = (
+        "arguments",
+        "exclusive",
+        "no_ack",
+        "no_local_of",
+        "queue",
+        "tag",
+        "unacked",
+        "unacked_bytes",
+    )
+
+    def __init__(
+        self,
+        queue: Queue,
+        tag: str,
+        no_ack: bool,
+        exclusive: bool,
+        no_local_of: int,
+        arguments: dict[str, object],
+    ) -> None:
+        self.queue = queue
+        self.tag = tag
+        self.no_ack = no_ack
+        self.exclusive = exclusive
+        self.no_local_of = no_local_of  # messages published by this connection are not for us; 0 = all are
+        self.arguments = arguments
+        self.unacked = 0  # deliveries that are out with this consumer
+        self.unacked_bytes = 0
+
+    def can_take(self, size: int) -> bool:
+        """Is there credit for a message of this size now?"""
+        raise NotImplementedError
+
+    def deliver(self, entry: Entry) -> int:
+        raise NotImplementedError
+
+    @property
+    def is_active(self) -> bool:
+        """False while the consumer has asked for a pause."""
+        return True
+
+    def queue_deleted(self) -> None:
+        """The queue is gone; the consumer with it."""
+        raise NotImplementedError

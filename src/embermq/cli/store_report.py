@@ -1,0 +1,144 @@
+"""What `embermq store` prints: a table of queues, or the messages of one as JSON lines."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from embermq.broker.level import message_of
+from embermq.errors import AMQPError
+from embermq.store.check import QueueReport, check_directory, owner_id, queue_names
+from embermq.store.definitions import definitions_damage
+from embermq.store.dump import dump_queue
+from embermq.store.filesystem import FileSystem
+from embermq.store.layout import Layout
+from embermq.store.record import PERSISTENT, Record
+
+COLUMNS = ("vhost", "queue", "segments", "messages", "bytes", "on disk", "damage")
+NO_NAME = "(no queue)"
+
+
+@dataclass
+class Row:
+    """A queue in the table: the logs of its two priority levels together."""
+
+    vhost: str
+    name: str
+    reports: list[QueueReport] = field(default_factory=list)
+
+    def total(self, attribute: str) -> int:
+        return sum(getattr(report, attribute) for report in self.reports)
+
+    @property
+    def damage(self) -> str:
+        if any(report.refused for report in self.reports):
+            return "cannot be read"
+        files = sum(len(report.damages) for report in self.reports)
+        return "-" if not files else f"{files} file{'s' if files > 1 else ''}"
+
+    def cells(self) -> list[str]:
+        numbers = ("segments", "messages", "message_bytes", "bytes_on_disk")
+        return [self.vhost, self.name, *(f"{self.total(name):,}" for name in numbers), self.damage]
+
+
+def check(directory: str) -> bool:
+    """Print what is there; whether something is damaged."""
+    layout = Layout(directory)
+    layout.check_version(FileSystem())
+    broken_definitions = definitions_damage(layout.definitions)
+    reports = list(check_directory(directory, names_known=not broken_definitions))
+    rows = rows_of(reports, {} if broken_definitions else queue_names(layout, FileSystem()))
+    print_table([row.cells() for row in rows])
+    damage = [f"{layout.definitions} is damaged: {broken_definitions}"] if broken_definitions else []
+    for report in reports:
+        damage += [str(one) for one in report.damages]
+        damage += [report.refused] if report.refused else []
+    print()
+    for line in damage:
+        print(line)
+    for note in notes_on(reports):
+        print(note)
+    queues = sum(row.name != NO_NAME for row in rows)
+    messages = sum(report.messages for report in reports)
+    verdict = f"DAMAGED in {len(damage)} place{'s' if len(damage) > 1 else ''}" if damage else "sound"
+    print(f"{queues:,} queues, {messages:,} messages: {verdict}")
+    return bool(damage)
+
+
+def rows_of(reports: Iterable[QueueReport], names: dict[str, tuple[str, str]]) -> list[Row]:
+    """A row per queue that is defined, whether it has files or not; then what belongs to none."""
+    rows = {queue_id: Row(vhost, name) for queue_id, (vhost, name) in names.items()}
+    strays = []
+    for report in reports:
+        row = rows.get(owner_id(report.queue_id))
+        if row is None:
+            strays.append(Row(report.queue_id, NO_NAME, [report]))
+        else:
+            row.reports.append(report)
+    return [*sorted(rows.values(), key=lambda row: (row.vhost, row.name)), *strays]
+
+
+def notes_on(reports: Iterable[QueueReport]) -> Iterable[str]:
+    for report in reports:
+        if report.torn_bytes:
+            yield (
+                f"{report.queue_id}: the last write was cut off, {report.torn_bytes} bytes will be dropped "
+                "at the next start (nothing in them was confirmed)"
+            )
+        for name in report.set_aside:
+            yield f"{report.queue_id}: {name} was set aside by an earlier start; yours to keep or delete"
+
+
+def print_table(rows: list[list[str]]) -> None:
+    table = [list(COLUMNS), *rows]
+    widths = [max(len(row[at]) for row in table) for at in range(len(COLUMNS))]
+    for row in table:
+        cells = [
+            cell.rjust(width) if 2 <= at <= 5 else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def dump(directory: str, vhost: str, queue: str) -> int:
+    """Print the messages of a queue: the higher priorities first, as they would be delivered."""
+    for record in dump_queue(directory, vhost, queue):
+        print(json.dumps(record_view(record), default=plain))
+    return 0
+
+
+def record_view(record: Record) -> dict[str, Any]:
+    when = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
+    view: dict[str, Any] = {
+        "sequence": record.sequence,
+        "time": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "persistent": record.flags & PERSISTENT != 0,
+    }
+    try:
+        message = message_of(record.payload, record.flags)
+        properties = message.properties
+        view |= {"exchange": message.exchange, "routing_key": message.routing_key}
+        view["properties"] = {
+            name: value for name in properties.__slots__ if (value := getattr(properties, name)) is not None
+        }
+        body = message.body
+    except (AMQPError, struct.error, IndexError):
+        body = record.payload  # the checksum is right, but it is no message of ours: show it all the same
+        view["unknown"] = True
+    try:
+        view |= {"body": body.decode(), "encoding": "utf-8"}
+    except UnicodeDecodeError:
+        view |= {"body": base64.b64encode(body).decode(), "encoding": "base64"}
+    return view
+
+
+def plain(value: object) -> object:
+    """What a field table may hold and JSON has no word for."""
+    if isinstance(value, bytes | bytearray):
+        return {"base64": base64.b64encode(value).decode()}
+    return str(value)  # a decimal keeps its digits

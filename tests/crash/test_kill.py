@@ -1,0 +1,42 @@
+"""SIGKILL at any moment: nothing confirmed is lost, nothing acknowledged comes back.
+
+`--cycles N` says how many times brokers are killed in all, `--crash-seed S` repeats one history (its choices;
+the moment at which a kill hits cannot be repeated).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.driver import History
+
+CYCLES_PER_HISTORY = 6
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        only = metafunc.config.getoption("--crash-seed")
+        histories = max(1, metafunc.config.getoption("--cycles") // CYCLES_PER_HISTORY)
+        metafunc.parametrize("seed", range(1, histories + 1) if only is None else [only])
+
+
+def test_killed_and_started_again(tmp_path: Path, seed: int) -> None:
+    history = History(tmp_path, seed)
+    try:
+        history.begin()
+        if seed % 4 == 2:
+            history.fill_deep()
+        checked = 0
+        for _ in range(CYCLES_PER_HISTORY):
+            history.live_and_die()
+            history.rise()
+            history.compare()
+            checked += history.safe_count()
+        assert checked, "no message was ever confirmed: this history has proven nothing"
+        assert history.broker.stop() == 0
+        history.broker.start()
+        history.compare()
+    finally:
+        history.close()

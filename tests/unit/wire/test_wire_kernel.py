@@ -1,0 +1,161 @@
+"""The kernel's two forms say the same, byte by byte and error by error."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import embermq.wire.kernel as imported
+from embermq.wire.frame import content_frames, frame
+
+
+def interpreted() -> ModuleType:
+    path = Path(imported.__file__).with_name("kernel.py")
+    spec = importlib.util.spec_from_file_location("interpreted_wire_kernel", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TWIN = interpreted()
+# The imported one is compiled where the package is; then both forms are tested, else the same one twice.
+KERNELS = [pytest.param(imported, id="imported"), pytest.param(TWIN, id="interpreted")]
+
+buffers = st.binary(max_size=40).map(bytearray)
+positions = st.integers(-3, 45)
+channels = st.integers(0, 65535)
+tags = st.integers(0, 2**64 - 1)
+contents = st.binary(max_size=300)
+
+
+def outcome(function: Callable[..., object], *arguments: object) -> tuple[str, object]:
+    """What came of a call: its result, or the kind and text of its error."""
+    try:
+        return "result", function(*arguments)
+    except (IndexError, OverflowError, ValueError) as error:
+        return type(error).__name__, str(error)
+
+
+@given(buf=buffers, pos=positions)
+def test_loads_agree(buf: bytearray, pos: int) -> None:
+    for name, size in (("load_u16", 2), ("load_u32", 4), ("load_u64", 8)):
+        got = outcome(getattr(imported, name), buf, pos)
+        assert got == outcome(getattr(TWIN, name), buf, pos)
+        if 0 <= pos <= len(buf) - size:
+            assert got == ("result", int.from_bytes(buf[pos : pos + size], "big"))
+        else:
+            assert got[0] == "IndexError"
+
+
+@given(buf=buffers, start=positions, stop=positions)
+def test_cuts_agree(buf: bytearray, start: int, stop: int) -> None:
+    got = outcome(imported.cut, buf, start, stop)
+    assert got == outcome(TWIN.cut, buf, start, stop)
+    inside = 0 <= start <= stop <= len(buf)
+    assert got == ("result", bytes(buf[start:stop])) if inside else got[0] == "IndexError"
+
+
+@given(buf=buffers, places=st.tuples(positions, positions, positions, positions))
+def test_joins_agree(buf: bytearray, places: tuple[int, int, int, int]) -> None:
+    got = outcome(imported.join, buf, *places)
+    assert got == outcome(TWIN.join, buf, *places)
+    a, b, c, d = places
+    inside = 0 <= a <= b <= len(buf) and 0 <= c <= d <= len(buf)
+    assert got == ("result", bytes(buf[a:b] + buf[c:d])) if inside else got[0] == "IndexError"
+
+
+@given(buf=buffers, pos=positions, size=st.integers(0, 10), other=st.binary(max_size=5))
+def test_comparisons_agree(buf: bytearray, pos: int, size: int, other: bytes) -> None:
+    for expected in (bytes(buf[max(pos, 0) : max(pos, 0) + size]), other):
+        got = imported.same(buf, pos, expected)
+        assert got == TWIN.same(buf, pos, expected)
+        fits = pos >= 0 and pos + len(expected) <= len(buf)
+        assert got == (fits and buf[pos : pos + len(expected)] == expected)
+
+
+# -- output
+
+writes = st.tuples(st.just("write"), contents)
+acks = st.tuples(st.just("put_ack"), channels, tags, st.booleans())
+bodies = st.tuples(st.just("put_content"), channels, contents, st.integers(-1, 310), st.integers(7, 100))
+deliveries = st.tuples(
+    st.just("put_delivery"),
+    contents,
+    tags,
+    st.booleans(),
+    contents,
+    channels,
+    contents,
+    st.integers(-1, 310),
+    st.integers(7, 100),
+)
+takes = st.tuples(st.just("take"))
+
+
+@given(steps=st.lists(writes | acks | bodies | deliveries | takes, max_size=12))
+def test_outputs_agree(steps: list[tuple[object, ...]]) -> None:
+    ours, twin = imported.Output(), TWIN.Output()
+    for name, *arguments in steps:
+        got = outcome(getattr(ours, str(name)), *arguments)
+        assert got == outcome(getattr(twin, str(name)), *arguments)
+        assert ours.size == twin.size == len(ours) == len(twin)
+    assert ours.take() == twin.take()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(channel=channels, content=contents, frame_max=st.integers(9, 100), data=st.data())
+def test_content_stands_as_the_specification_says(
+    kernel: ModuleType, channel: int, content: bytes, frame_max: int, data: st.DataObject
+) -> None:
+    header_size = data.draw(st.integers(0, len(content)))
+    output = kernel.Output()
+    output.put_content(channel, content, header_size, frame_max)
+    assert output.take() == content_frames(channel, content[:header_size], content[header_size:], frame_max)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(channel=channels, tag=tags, flag=st.booleans(), prefix=contents, names=contents)
+def test_acks_and_deliveries_stand_as_the_specification_says(
+    kernel: ModuleType, channel: int, tag: int, flag: bool, prefix: bytes, names: bytes
+) -> None:
+    output = kernel.Output()
+    output.put_ack(channel, tag, flag)
+    assert output.take() == frame(1, channel, struct.pack(">HHQB", 60, 80, tag, flag))
+    output.put_delivery(prefix, tag, flag, names, channel, b"header", 6, 4096)
+    expected = frame(1, channel, prefix + struct.pack(">QB", tag, flag) + names) + frame(
+        2, channel, b"header"
+    )
+    assert output.take() == expected
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_refused_content_leaves_no_half_delivery(kernel: ModuleType) -> None:
+    output = kernel.Output()
+    output.write(b"before")
+    with pytest.raises(IndexError):
+        output.put_delivery(b"prefix", 1, False, b"names", 1, b"content", 8, 4096)
+    with pytest.raises(IndexError):
+        output.put_content(1, b"content", 0, 8)
+    assert (output.size, output.take()) == (6, b"before")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_output_grows_and_starts_anew(kernel: ModuleType) -> None:
+    output = kernel.Output()
+    assert output.take() == b""
+    for _ in range(3):
+        pieces = [bytes([number % 256]) * number for number in range(1500)]
+        for piece in pieces:
+            output.write(piece)
+        assert output.size == sum(map(len, pieces))
+        assert output.take() == b"".join(pieces)
+        assert output.size == 0
