@@ -1,4 +1,4 @@
-"""The clients of a broker that is about to be killed. Each is a thread with a connection and a seed of its own.
+"""The clients of a broker that is about to be killed: threads, each with its connection and its seed.
 
 A worker tells the model what it is about to do, does it, and tells it again when the broker has answered. It
 ends when the broker does.

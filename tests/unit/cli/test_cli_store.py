@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pika
@@ -64,11 +64,11 @@ def left_behind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture
-def data(left_behind: Path, tmp_path: Path) -> Iterator[Path]:
+def data(left_behind: Path, tmp_path: Path) -> Path:
     """A copy, to be damaged at will."""
     copy = tmp_path / "data"
     subprocess.run(["cp", "-a", str(left_behind), str(copy)], check=True)
-    yield copy
+    return copy
 
 
 def everything(directory: Path) -> dict[str, tuple[bytes, int]]:
