@@ -32,7 +32,8 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     tag = method.consumer_tag or generated_name("amq.ctag-")
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
-    if queue.has_exclusive_consumer or (method.exclusive and queue.consumers):
+    single_active = queue.rules is not None and queue.rules.single_active
+    if queue.has_exclusive_consumer or (method.exclusive and (queue.consumers or single_active)):
         raise AccessRefused(f"{describe(queue)} in exclusive use")
     check_consumer_arguments(queue, method.arguments)
     consumer = ChannelConsumer(

@@ -27,6 +27,7 @@ CAPABILITIES: dict[str, object] = {
     "connection.blocked": True,
     "authentication_failure_close": True,
     "per_consumer_qos": True,
+    "consumer_priorities": True,
 }
 SERVER_PROPERTIES: dict[str, object] = {
     "product": "EmberMQ",

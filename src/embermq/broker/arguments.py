@@ -12,6 +12,7 @@ from embermq.errors import PreconditionFailed
 from embermq.wire.table import Timestamp
 
 INT32_MAX = 2**31 - 1
+NO_LIMIT = -1
 TTL_MS_MAX = 315_360_000_000  # ten years, RabbitMQ's limit
 
 Check = Callable[[object], "str | None"]
@@ -81,6 +82,11 @@ def queue_version(value: object) -> str | None:
     return problem
 
 
+def delivery_limit(value: object) -> str | None:
+    """-1 is no limit."""
+    return None if value == NO_LIMIT else integer()(value)
+
+
 QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-message-ttl": integer(maximum=TTL_MS_MAX),
     "x-expires": integer(minimum=1, maximum=TTL_MS_MAX),
@@ -94,6 +100,7 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-queue-mode": text("\"unsupported queue mode '{}'\"", ("default", "lazy")),
     "x-queue-version": queue_version,
     "x-single-active-consumer": boolean,
+    "x-delivery-limit": delivery_limit,
     "x-queue-master-locator": text("invalid_locator", ("min-masters", "client-local", "random")),
 }
 

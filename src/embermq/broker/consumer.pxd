@@ -7,6 +7,7 @@ cdef class Consumer:
     cdef public bint exclusive
     cdef public long long no_local_of
     cdef public dict arguments
+    cdef public object priority
     cdef public Py_ssize_t unacked
     cdef public Py_ssize_t unacked_bytes
     cpdef bint can_take(self, Py_ssize_t size) except -1

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from embermq.broker.level import Entry
     from embermq.broker.queue import Queue
 
+NOBODY = 0  # no connection has this number
+
 
 class Consumer:
     """Somebody who takes messages from a queue."""
@@ -17,6 +19,7 @@ class Consumer:
         "exclusive",
         "no_ack",
         "no_local_of",
+        "priority",
         "queue",
         "tag",
         "unacked",
@@ -38,6 +41,8 @@ class Consumer:
         self.exclusive = exclusive
         self.no_local_of = no_local_of  # messages published by this connection are not for us; 0 = all are
         self.arguments = arguments
+        priority = arguments.get("x-priority", 0)
+        self.priority = priority if isinstance(priority, int) else 0
         self.unacked = 0  # deliveries that are out with this consumer
         self.unacked_bytes = 0
 

@@ -6,8 +6,8 @@ from embermq.broker.message cimport Message
 from embermq.broker.turn cimport Turn
 
 cdef int HIGH_PRIORITY_MIN
-cdef Py_ssize_t DRAIN_BYTES_MAX
-cdef Py_ssize_t DELIVERY_OVERHEAD_BYTES
+cdef Py_ssize_t DRAIN_BUDGET
+cdef Py_ssize_t OVERHEAD
 cdef Py_ssize_t PRESSED_COUNT
 cdef Py_ssize_t PRESSED_BYTES
 
@@ -20,7 +20,6 @@ cdef class Queue:
     cdef public dict arguments
     cdef public bint dirty
     cdef public bint deleted
-    cdef public bint had_consumer
     cdef public list consumers
     cdef Py_ssize_t next_consumer
     cdef public bint selective
@@ -42,6 +41,7 @@ cdef class Queue:
     cpdef int mark(self) except -1
     cdef int append_by_rules(self, Message message) except -1
     cpdef int accept(self, Message message, unsigned long long expires_ms) except -1
+    cpdef int accept_at(self, Level level, Message message, unsigned long long expires_ms) except -1
     @cython.locals(entry=Entry, level=Level)
     cpdef Entry take_head(self)
     @cython.locals(entry=Entry)
@@ -50,7 +50,7 @@ cdef class Queue:
     cpdef int expects_expiry(self, unsigned long long expires_ms) except -1
     @cython.locals(consumer=Consumer, count=Py_ssize_t, index=Py_ssize_t)
     cdef Consumer pick(self, Py_ssize_t size)
-    cdef int hand_over(self, Entry entry, Consumer consumer) except -1
+    cpdef int hand_over(self, Entry entry, Consumer consumer) except -1
     cpdef bint drain(self) except -1
     @cython.locals(entry=Entry, consumer=Consumer, level=Level, budget=Py_ssize_t, size=Py_ssize_t)
     cdef bint drain_plainly(self) except -1

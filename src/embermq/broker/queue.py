@@ -17,17 +17,24 @@ from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.rules import QueueRules, has_rules
+from embermq.broker.selection import (
+    DELIVERY_OVERHEAD_BYTES,
+    DRAIN_BYTES_MAX,
+    candidates,
+    consumer_added,
+    consumer_removed,
+    drain_selectively,
+    may_have,
+)
 from embermq.broker.turn import Turn
 
 if TYPE_CHECKING:
     from embermq.broker.storage import Storage
     from embermq.broker.vhost import VirtualHost
 
-DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
-DELIVERY_OVERHEAD_BYTES = 64  # frames and names around a message, roughly
+# The same under names of this module, where they are C numbers.
+DRAIN_BUDGET, OVERHEAD = DRAIN_BYTES_MAX, DELIVERY_OVERHEAD_BYTES
 HIGH_PRIORITY_MIN = 5  # 5-9 is the higher of the two levels that AMQP asks for
-NOBODY = 0
-PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not have a no-local consumer looks
 HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
 PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
 PRESSED_BYTES = 16 * 1024 * 1024
@@ -43,7 +50,6 @@ class Queue:
         "delivered_count",
         "dirty",
         "durable",
-        "had_consumer",
         "high",
         "id",
         "keeps",
@@ -94,7 +100,6 @@ class Queue:
         self.selective = False
         self.dirty = False
         self.deleted = False
-        self.had_consumer = False
         self.ready_count = 0
         self.ready_bytes = 0
         self.unacked_count = 0
@@ -121,9 +126,11 @@ class Queue:
     def accept(self, message: Message, expires_ms: int) -> int:
         """Put a message at the end of its level."""
         if message.priority >= HIGH_PRIORITY_MIN:
-            self.high.append(message, expires_ms)
-        else:
-            self.low.append(message, expires_ms)
+            return self.accept_at(self.high, message, expires_ms)
+        return self.accept_at(self.low, message, expires_ms)
+
+    def accept_at(self, level: Level, message: Message, expires_ms: int) -> int:
+        level.append(message, expires_ms)
         self.ready_count += 1
         self.ready_bytes += message.size - message.header_size
         self.published_count += 1
@@ -145,11 +152,14 @@ class Queue:
             entry.redelivered = True
             entry.consumer = None
         self.unacked_count -= len(entries)
-        if not self.deleted:
-            self.put_back(entries)
-            self.mark()
-            if self.rules is not None:
-                self.rules.after_return()
+        if self.deleted:
+            return
+        if self.rules is not None:
+            entries = self.rules.returned(entries)
+        self.put_back(entries)
+        self.mark()
+        if self.rules is not None:
+            self.rules.after_return()
 
     def put_back(self, entries: list[Entry]) -> None:
         for level in self.levels:
@@ -195,13 +205,13 @@ class Queue:
 
     def drain(self) -> bool:
         """Hand ready messages to consumers with credit, in turn; True when the turn's share was used up."""
-        left = self.drain_selectively() if self.selective else self.drain_plainly()
+        left = drain_selectively(self) if self.selective else self.drain_plainly()
         if self.rules is not None:
             self.rules.look()
         return left
 
     def drain_plainly(self) -> bool:
-        budget = DRAIN_BYTES_MAX
+        budget = DRAIN_BUDGET
         while self.ready_count:
             if budget <= 0:
                 return True
@@ -222,7 +232,7 @@ class Queue:
             level.take()
             self.ready_count -= 1
             self.ready_bytes -= size - entry.message.header_size
-            budget -= size + DELIVERY_OVERHEAD_BYTES
+            budget -= size + OVERHEAD
             self.hand_over(entry, consumer)
         return False
 
@@ -238,34 +248,6 @@ class Queue:
             self.unacked_count += 1
         consumer.deliver(entry)
         return 0
-
-    def drain_selectively(self) -> bool:
-        """The slow way of a queue with a no-local consumer: messages nobody here may have are passed over."""
-        passed_over: list[Entry] = []
-        budget = DRAIN_BYTES_MAX
-        # What is passed over comes back next time, so it is not charged to the turn: that would never end.
-        sight = PASSED_OVER_BYTES_MAX
-        while self.ready_count and budget > 0 and sight > 0:
-            entry = self.take_head()
-            if entry is None:
-                break
-            message = entry.message
-            willing = [
-                c for c in self.consumers if c.no_local_of != message.publisher or c.no_local_of == NOBODY
-            ]
-            taker = next((c for c in willing if c.can_take(message.size)), None)
-            if taker is not None:
-                self.consumers.remove(taker)
-                self.consumers.append(taker)
-                budget -= message.size + DELIVERY_OVERHEAD_BYTES
-                self.hand_over(entry, taker)
-                continue
-            passed_over.append(entry)
-            sight -= message.size + DELIVERY_OVERHEAD_BYTES
-            if willing:  # they only lack credit; later messages must not overtake
-                break
-        self.put_back(passed_over)
-        return budget <= 0 and bool(self.ready_count > len(passed_over))
 
     def pick(self, size: int) -> Consumer | None:
         """The next consumer, round robin, that can take a message of this size."""
@@ -321,9 +303,8 @@ class Queue:
         """Could this message leave at once? What `immediate` asks."""
         if self.ready_count:
             return False
-        for consumer in self.consumers:
-            local = consumer.no_local_of != NOBODY and consumer.no_local_of == message.publisher
-            if not local and consumer.can_take(message.size):
+        for consumer in candidates(self):
+            if may_have(consumer, message) and consumer.can_take(message.size):
                 return True
         return False
 
@@ -338,15 +319,11 @@ class Queue:
     # -- consumers
 
     def add_consumer(self, consumer: Consumer) -> None:
-        self.consumers.append(consumer)
-        self.had_consumer = True
-        self.selective = any(c.no_local_of != NOBODY for c in self.consumers)
+        consumer_added(self, consumer)
         self.mark()
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        if consumer in self.consumers:
-            self.consumers.remove(consumer)
-        self.selective = any(c.no_local_of != NOBODY for c in self.consumers)
+        consumer_removed(self, consumer)
         if not self.consumers and self.auto_delete and not self.deleted:
             self.vhost.delete_queue(self)
         elif self.rules is not None and not self.deleted:
@@ -375,6 +352,8 @@ class Queue:
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:
         """Take over the messages that are on disk; `delivered_up_to` is by log, None after a crash."""
+        if self.rules is not None:
+            self.rules.before_recovery()
         for level in self.levels:
             known = None if delivered_up_to is None else delivered_up_to.get(level.log_id, 0)
             self.ready_count += level.recover(known)

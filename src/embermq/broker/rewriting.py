@@ -49,3 +49,9 @@ def rewritten(
     )
     new.ttl_ms = message.ttl_ms
     return new
+
+
+def with_header(message: Message, header: TypedField) -> Message:
+    """The same message with one header more, or another value of it."""
+    headers = [field for field in typed_headers(message) if field[0] != header[0]]
+    return rewritten(message, message.names, message.properties, [*headers, header])

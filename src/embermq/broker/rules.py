@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 from embermq.broker.expiry import Expiry
 from embermq.broker.level import expiry_of
 from embermq.broker.limits import ACCEPTED, REFUSED, limits_from
+from embermq.broker.priorities import Priorities
+from embermq.broker.rewriting import with_header
 
 if TYPE_CHECKING:
+    from embermq.broker.consumer import Consumer
     from embermq.broker.level import Entry
     from embermq.broker.message import Message
     from embermq.broker.queue import Queue
@@ -24,12 +27,26 @@ ARGUMENTS = frozenset(
         "x-max-length",
         "x-max-length-bytes",
         "x-dead-letter-exchange",
+        "x-max-priority",
+        "x-single-active-consumer",
+        "x-delivery-limit",
     }
 )
 
 
+QUORUM_DELIVERY_LIMIT = 20
+
+
+def delivery_limit_from(arguments: dict[str, object]) -> int | None:
+    """How often a message may come back; a negative number is no limit."""
+    limit = arguments.get("x-delivery-limit")
+    if limit is None and arguments.get("x-queue-type") == "quorum":
+        limit = QUORUM_DELIVERY_LIMIT
+    return limit if isinstance(limit, int) and limit >= 0 else None
+
+
 def has_rules(arguments: dict[str, object]) -> bool:
-    return not ARGUMENTS.isdisjoint(arguments)
+    return not ARGUMENTS.isdisjoint(arguments) or arguments.get("x-queue-type") == "quorum"
 
 
 class QueueRules:
@@ -45,8 +62,15 @@ class QueueRules:
         )
         self.dead_letter_exchange = exchange if isinstance(exchange, str) else None
         self.dead_letter_routing_key = routing_key if isinstance(routing_key, str) else None
+        self.single_active = arguments.get("x-single-active-consumer") is True
+        self.active: Consumer | None = None  # the single one
+        priority_max = arguments.get("x-max-priority")
+        self.priorities = Priorities(queue, priority_max) if isinstance(priority_max, int) else None
+        self.delivery_limit = delivery_limit_from(arguments)
         for level in queue.levels:
             level.ttl_ms = self.expiry.ttl_ms
+        if self.single_active or self.priorities is not None:
+            queue.selective = True
         self.look()
 
     # -- messages in
@@ -61,24 +85,44 @@ class QueueRules:
         expires_ms = expiry_of(message, self.expiry.ttl_ms, now_ms)
         if expires_ms == now_ms and queue.ready_count == 0:
             # A time to live of nothing: to a consumer who takes it at once, or not at all.
-            queue.accept(message, 0)
+            self.accept(message, 0)
             queue.drain()
             entry = queue.take_head()
             if entry is not None:
                 self.dispose([entry], "expired")
             return ACCEPTED
-        queue.accept(message, expires_ms)
+        self.accept(message, expires_ms)
         if expires_ms:
             self.look_at(expires_ms)
         if limits is not None:
             limits.make_room(self)
         return ACCEPTED
 
+    def accept(self, message: Message, expires_ms: int) -> None:
+        if self.priorities is None:
+            self.queue.accept(message, expires_ms)
+        else:
+            self.queue.accept_at(self.priorities.level_for(message), message, expires_ms)
+
+    def returned(self, entries: list[Entry]) -> list[Entry]:
+        """Messages come back from consumers; those that may be delivered again."""
+        if self.delivery_limit is None:
+            return entries
+        for entry in entries:
+            entry.returns += 1
+            entry.message = with_header(entry.message, ("x-delivery-count", "l", entry.returns))
+        self.dispose([entry for entry in entries if entry.returns > self.delivery_limit], "delivery_limit")
+        return [entry for entry in entries if entry.returns <= self.delivery_limit]
+
     def after_return(self) -> None:
         """Messages came back from consumers."""
         if self.limits is not None:
             self.limits.make_room(self)
         self.look()
+
+    def before_recovery(self) -> None:
+        if self.priorities is not None:
+            self.priorities.before_recovery()
 
     def recovered(self) -> None:
         """The queue has its messages of before the restart."""

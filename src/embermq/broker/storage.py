@@ -34,6 +34,10 @@ class Storage:
         self.waiting: list[tuple[Callback, bool]] = []  # for these to be written
         self.on_full: Callable[[bool], None] = lambda full: None
 
+    def has_log(self, log_id: str) -> bool:
+        """Is anything on disk under this name?"""
+        return self.data.disk.filesystem.exists(self.data.layout.queue(log_id))
+
     def open_log(self, log_id: str) -> Log:
         opened = self.data.open_log(log_id)
         for damage in opened.recovery.damages:

@@ -10,7 +10,7 @@ from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
 from tests.unit.broker.world import NOBODY, Loop, Taker, constant, message, new_queue, new_vhost
 
-DRAIN_BYTES_MAX = constant("queue", "DRAIN_BYTES_MAX")
+DRAIN_BYTES_MAX = constant("selection", "DRAIN_BYTES_MAX")
 PRESSED_BYTES = constant("queue", "PRESSED_BYTES")
 PRESSED_COUNT = constant("queue", "PRESSED_COUNT")
 

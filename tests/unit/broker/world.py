@@ -31,7 +31,7 @@ def constant(module: str, name: str) -> int:
     raise LookupError(f"{module}.py has no {name}")
 
 
-NOBODY = constant("queue", "NOBODY")
+NOBODY = constant("consumer", "NOBODY")
 
 
 class Loop:

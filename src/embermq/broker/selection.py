@@ -1,0 +1,95 @@
+"""The slow way out of a queue, for those where it matters who gets which message.
+
+- A no-local consumer is not given what its own connection published; messages that nobody here may have are
+  passed over.
+- Consumers with a higher `x-priority` come first; those with the same take turns.
+- With `x-single-active-consumer` only one gets messages; when it goes, the next one takes over.
+- With `x-max-priority` there are more levels than two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embermq.broker.consumer import NOBODY, Consumer
+
+if TYPE_CHECKING:
+    from embermq.broker.level import Entry
+    from embermq.broker.message import Message
+    from embermq.broker.queue import Queue
+
+DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
+DELIVERY_OVERHEAD_BYTES = 64  # frames and names around a message, roughly
+PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not have a no-local consumer looks
+
+
+def is_selective(queue: Queue) -> bool:
+    """Does it matter who gets which message?"""
+    rules = queue.rules
+    if rules is not None and (rules.single_active or rules.priorities is not None):
+        return True
+    return any(consumer.no_local_of != NOBODY or consumer.priority for consumer in queue.consumers)
+
+
+def candidates(queue: Queue) -> list[Consumer]:
+    """Who may get messages at all, in the order in which they are asked."""
+    if queue.rules is not None and queue.rules.single_active:
+        return [queue.rules.active] if queue.rules.active is not None else []
+    return queue.consumers
+
+
+def may_have(consumer: Consumer, message: Message) -> bool:
+    return consumer.no_local_of == NOBODY or consumer.no_local_of != message.publisher
+
+
+def consumer_added(queue: Queue, consumer: Consumer) -> None:
+    queue.consumers.append(consumer)
+    queue.consumers.sort(key=lambda c: -c.priority)
+    if queue.rules is not None and queue.rules.active is None:
+        queue.rules.active = consumer
+    queue.selective = is_selective(queue)
+
+
+def consumer_removed(queue: Queue, consumer: Consumer) -> None:
+    if consumer in queue.consumers:
+        queue.consumers.remove(consumer)
+    if queue.rules is not None and queue.rules.active is consumer:
+        queue.rules.active = queue.consumers[0] if queue.consumers else None
+        queue.mark()
+    queue.selective = is_selective(queue)
+
+
+def give_turn_away(queue: Queue, consumer: Consumer) -> None:
+    """The consumer goes behind all others of its priority."""
+    consumers = queue.consumers
+    consumers.remove(consumer)
+    place = len(consumers)
+    while place and consumers[place - 1].priority < consumer.priority:
+        place -= 1
+    consumers.insert(place, consumer)
+
+
+def drain_selectively(queue: Queue) -> bool:
+    """What `Queue.drain` does, for a selective queue."""
+    passed_over: list[Entry] = []
+    budget = DRAIN_BYTES_MAX
+    # What is passed over comes back next time, so it is not charged to the turn: that would never end.
+    sight = PASSED_OVER_BYTES_MAX
+    while queue.ready_count and budget > 0 and sight > 0:
+        entry = queue.take_head()
+        if entry is None:
+            break
+        message = entry.message
+        willing = [consumer for consumer in candidates(queue) if may_have(consumer, message)]
+        taker = next((consumer for consumer in willing if consumer.can_take(message.size)), None)
+        if taker is not None:
+            give_turn_away(queue, taker)
+            budget -= message.size + DELIVERY_OVERHEAD_BYTES
+            queue.hand_over(entry, taker)
+            continue
+        passed_over.append(entry)
+        sight -= message.size + DELIVERY_OVERHEAD_BYTES
+        if willing:  # they only lack credit; later messages must not overtake
+            break
+    queue.put_back(passed_over)
+    return budget <= 0 and bool(queue.ready_count > len(passed_over))
