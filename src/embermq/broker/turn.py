@@ -33,7 +33,18 @@ class Sink(Protocol):
 
 
 class Turn:
-    __slots__ = ("actions", "clock", "logs", "now_ms", "queues", "schedule", "scheduled", "sinks", "storage")
+    __slots__ = (
+        "actions",
+        "alarmed",
+        "clock",
+        "logs",
+        "now_ms",
+        "queues",
+        "schedule",
+        "scheduled",
+        "sinks",
+        "storage",
+    )
 
     def __init__(
         self, schedule: Callable[[Callable[[], None]], object], clock: Callable[[], float] = time.time
@@ -47,6 +58,7 @@ class Turn:
         self.storage: Storage | None = None
         self.clock = clock
         self.now_ms = int(clock() * 1000)
+        self.alarmed = False  # memory or disk are short: publishers wait
 
     def refresh(self) -> int:
         """Look at the clock; once per turn and read, not per message."""
