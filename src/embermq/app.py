@@ -10,13 +10,16 @@ from collections.abc import Callable
 
 from embermq import __version__
 from embermq.amqp.connection import Connection
+from embermq.amqp.sessions import Sessions
 from embermq.amqp.shell import Limits, Shell
 from embermq.broker.broker import Broker
 from embermq.broker.catalog import DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.config import Config
+from embermq.http.management import Management
 from embermq.net.server import Server
+from embermq.net.watch import ResourceWatch
 from embermq.store.data_directory import DataDirectory
 
 log = logging.getLogger("embermq")
@@ -46,18 +49,40 @@ class App:
             self.broker.create_defaults()
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
+        self.watch_resources(storage)
+        self.sessions = Sessions(
+            lambda: [protocol.connection for protocol in self.server.protocols], self.loop.time
+        )
+        self.management = Management(self.broker, self.sessions, self.loop)
         self.amqp_port = 0
+        self.http_port = 0
+
+    def watch_resources(self, storage: Storage) -> None:
+        """Memory and disk raise alarms; alarms hold publishers."""
+        alarms = self.broker.alarms
+        watch = ResourceWatch(
+            str(self.config.data_dir),
+            self.config.memory_high_watermark,
+            self.config.disk_free_limit,
+            alarms.set,
+        )
+        self.server.on_tick = watch.look
+        self.server.alarm_reason = lambda: alarms.reason
+        alarms.on_change = self.server.alarms_changed
+        storage.on_full = lambda full: alarms.set("disk space", full, "the disk refuses writes")
 
     def connect(self, shell: Shell, number: int, peer_address: str, name: str) -> Connection:
         return Connection(self.broker, self.turn, shell, self.limits, number, peer_address, name)
 
     async def start(self) -> None:
         self.amqp_port = await self.server.listen(self.config.bind, self.config.amqp_port)
+        self.management.announce("amqp", self.config.bind, self.amqp_port)
+        self.http_port = await self.management.listen(self.config.bind, self.config.http_port)
 
     @property
     def ready_line(self) -> str:
         host = f"[{self.config.bind}]" if ":" in self.config.bind else self.config.bind
-        return f"EmberMQ {__version__} ready: amqp://{host}:{self.amqp_port}"
+        return f"EmberMQ {__version__} ready: amqp://{host}:{self.amqp_port} http://{host}:{self.http_port}"
 
     def fail(self, reason: Exception) -> None:
         """The disk cannot be trusted any more: stop rather than confirm what may be lost."""
@@ -66,6 +91,7 @@ class App:
             self.failure.set_exception(reason)
 
     async def stop(self) -> None:
+        await self.management.stop()
         await self.server.stop()
         if not self.failure.done():
             self.broker.note_stop()

@@ -1,6 +1,7 @@
 cimport cython
 
 from embermq.amqp.link cimport Link
+from embermq.broker.turn cimport Turn
 from embermq.broker.exchange cimport Exchange, Route
 from embermq.broker.level cimport Entry, Level
 from embermq.broker.message cimport Message, make_message

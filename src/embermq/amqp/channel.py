@@ -156,6 +156,8 @@ class Channel:
         else:
             self.find_route(buf, pos, stop)
         self.expects = HEADER
+        if self.link.turn.alarmed:
+            self.link.publishing = True
         return 0
 
     def find_route(self, buf: bytearray, pos: int, stop: int) -> None:

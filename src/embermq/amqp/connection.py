@@ -340,6 +340,15 @@ class Connection(Link):
         self.writable = True
         self.wake_consumers()
 
+    def put_blocked(self, reason: str) -> None:
+        """Publishers are held; tell a client that understands it."""
+        if self.capabilities.get("connection.blocked") and self.state == OPEN:
+            self.send(0, methods.ConnectionBlocked(reason))
+
+    def put_unblocked(self) -> None:
+        if self.capabilities.get("connection.blocked") and self.state == OPEN:
+            self.send(0, methods.ConnectionUnblocked())
+
     def put_heartbeat(self) -> None:
         self.out.write(HEARTBEAT_FRAME)
         self.touch()

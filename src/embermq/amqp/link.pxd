@@ -11,6 +11,7 @@ cdef class Link:
     cdef public bint starved
     cdef public int holds
     cdef public object pressed_queue
+    cdef public bint publishing
     cdef public Py_ssize_t frame_max
     cdef public long long number
     cpdef int touch(self) except -1

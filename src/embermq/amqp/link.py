@@ -17,6 +17,7 @@ class Link:
         "number",
         "out",
         "pressed_queue",
+        "publishing",
         "starved",
         "turn",
         "writable",
@@ -31,6 +32,7 @@ class Link:
         self.writable = True  # the transport takes more; cleared while the peer does not keep up
         self.pressed_queue: Queue | None = None  # one that this connection published past its mark
         self.holds = 0  # promises in `out` that are not true yet: nothing is sent until they are
+        self.publishing = False  # has published while an alarm was raised
         self.starved = False  # a consumer was refused because this turn's share is used up
 
     def touch(self) -> int:

@@ -101,7 +101,10 @@ def on_queue_delete(channel: Channel, method: methods.QueueDelete) -> None:
             raise PreconditionFailed(f"{describe(queue)} in use")
         if method.if_empty and queue.ready_count:
             raise PreconditionFailed(f"{describe(queue)} not empty")
-        count = channel.vhost.delete_queue(queue)
-        channel.connection.exclusive_queues.discard(queue)
+        count = queue.ready_count
     if not method.no_wait:
+        # First: a client that consumes from its own queue hears of the deletion before the cancel.
         channel.send(methods.QueueDeleteOk(count))
+    if queue is not None:
+        channel.vhost.delete_queue(queue)
+        channel.connection.exclusive_queues.discard(queue)

@@ -11,6 +11,7 @@ import hmac
 import ipaddress
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from embermq.errors import AccessRefused
@@ -21,8 +22,18 @@ PROCESS_KEY = os.urandom(32)  # keys the quick digests; they mean nothing outsid
 DECISIONS_MAX = 1024  # remembered answers per permission
 
 
-def hash_password(password: bytes, salt: bytes) -> bytes:
-    return hashlib.scrypt(password, salt=salt, **SCRYPT_COST)
+SCRYPT = "embermq_scrypt"
+# Those of RabbitMQ (with its names and its salt of four bytes) are for users that come with definitions.
+RABBITMQ_SALT_BYTES = 4
+HASHES: dict[str, Callable[[bytes, bytes], bytes]] = {
+    SCRYPT: lambda password, salt: hashlib.scrypt(password, salt=salt, **SCRYPT_COST),
+    "rabbit_password_hashing_sha256": lambda password, salt: hashlib.sha256(salt + password).digest(),
+    "rabbit_password_hashing_sha512": lambda password, salt: hashlib.sha512(salt + password).digest(),
+}
+
+
+def hash_password(password: bytes, salt: bytes, algorithm: str = SCRYPT) -> bytes:
+    return HASHES[algorithm](password, salt)
 
 
 class Permission:
@@ -43,6 +54,10 @@ class Permission:
         return decision
 
 
+def quick_digest(password: bytes) -> bytes:
+    return hmac.digest(PROCESS_KEY, password, "sha256")
+
+
 @dataclass(eq=False)
 class User:
     name: str
@@ -50,6 +65,7 @@ class User:
     password_hash: bytes = field(repr=False)
     tags: frozenset[str] = frozenset()
     loopback_only: bool = False
+    algorithm: str = SCRYPT
     permissions: dict[str, Permission] = field(default_factory=dict)
     verified: bytes | None = field(default=None, repr=False)  # quick digest of the password last found right
 
@@ -60,13 +76,16 @@ class User:
 
     def has_password(self, password: bytes) -> bool:
         """Check a password; one that was right a moment ago is recognised without the slow hash."""
-        quick = hmac.digest(PROCESS_KEY, password, "sha256")
-        if self.verified is not None and hmac.compare_digest(quick, self.verified):
+        if self.recognises(password):
             return True
-        if not hmac.compare_digest(hash_password(password, self.salt), self.password_hash):
+        if not hmac.compare_digest(hash_password(password, self.salt, self.algorithm), self.password_hash):
             return False
-        self.verified = quick
+        self.verified = quick_digest(password)
         return True
+
+    def recognises(self, password: bytes) -> bool:
+        """Was this password found right before? Quick, and False says nothing."""
+        return self.verified is not None and hmac.compare_digest(quick_digest(password), self.verified)
 
     def require(self, right: str, vhost: str, kind: str, name: str) -> None:
         """AccessRefused unless this user has the right to the thing of that name."""

@@ -6,6 +6,7 @@ import logging
 
 from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, User, is_loopback
+from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.exchange import Exchange
 from embermq.broker.queue import Queue
@@ -33,6 +34,7 @@ class Broker:
         turn.storage = storage
         if call_later is not None:
             turn.timetable = Timetable(turn, call_later)
+        self.alarms = Alarms(turn)
         self.vhosts: dict[str, VirtualHost] = {}
         self.users: dict[str, User] = {}
 
@@ -42,13 +44,44 @@ class Broker:
             self.catalog.put("vhost", "", name, {})
         return self.vhosts[name]
 
+    def describe_vhost(self, vhost: VirtualHost, description: str, tags: tuple[str, ...]) -> None:
+        vhost.description, vhost.tags = description, tags
+        self.catalog.put("vhost", "", vhost.name, {"description": description, "tags": list(tags)})
+
+    def delete_vhost(self, vhost: VirtualHost) -> None:
+        """With everything in it; its connections are the caller's business, who knows them."""
+        for queue in list(vhost.queues.values()):
+            vhost.delete_queue(queue)
+        for exchange in list(vhost.exchanges.values()):
+            vhost.delete_exchange(exchange)
+        for user in self.users.values():
+            self.revoke(user, vhost.name)
+        del self.vhosts[vhost.name]
+        self.catalog.delete("vhost", "", vhost.name)
+
     def add_user(self, user: User) -> None:
         self.users[user.name] = user
         self.catalog.put("user", "", user.name, definitions.user_body(user))
 
+    def update_user(self, user: User, new: User) -> None:
+        """Another password and other tags, for the same user: sessions under way keep their user."""
+        user.salt, user.password_hash, user.algorithm = new.salt, new.password_hash, new.algorithm
+        user.tags, user.verified = new.tags, None
+        self.catalog.put("user", "", user.name, definitions.user_body(user))
+
+    def delete_user(self, user: User) -> None:
+        for vhost in list(user.permissions):
+            self.revoke(user, vhost)
+        del self.users[user.name]
+        self.catalog.delete("user", "", user.name)
+
     def grant(self, user: User, vhost: str, permission: Permission) -> None:
         user.permissions[vhost] = permission
         self.catalog.put("permission", vhost, user.name, permission.patterns)
+
+    def revoke(self, user: User, vhost: str) -> None:
+        if user.permissions.pop(vhost, None) is not None:
+            self.catalog.delete("permission", vhost, user.name)
 
     def create_defaults(self) -> None:
         """What a first start finds: virtual host `/` and user guest/guest, for this machine only."""
@@ -74,8 +107,11 @@ class Broker:
         vhosts = stored.all("vhost")
         if not vhosts:
             return False
-        for vhost_name in (definition.name for definition in vhosts):
-            self.vhosts[vhost_name] = VirtualHost(vhost_name, self.turn, self.catalog, self.storage)
+        for definition in vhosts:
+            vhost = VirtualHost(definition.name, self.turn, self.catalog, self.storage)
+            vhost.description = definition.body.get("description", "")
+            vhost.tags = tuple(definition.body.get("tags", ()))
+            self.vhosts[vhost.name] = vhost
         for definition in stored.all("user"):
             self.users[definition.name] = definitions.user_from(definition.name, definition.body)
         for definition in stored.all("permission"):

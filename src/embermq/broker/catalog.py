@@ -2,8 +2,8 @@
 
 Kinds and what their bodies hold:
 
-    vhost        -
-    user         salt, password_hash (hex), tags, loopback_only
+    vhost        description, tags
+    user         salt, password_hash (hex), tags, loopback_only, algorithm
     permission   configure, write, read                        name: the user
     exchange     type, auto_delete, internal, arguments
     queue        id (of its files), auto_delete, arguments
@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.access import Permission, User
+from embermq.broker.access import SCRYPT, Permission, User
 from embermq.wire.table import decode_table, encode_table
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def user_body(user: User) -> Body:
         "password_hash": user.password_hash.hex(),
         "tags": sorted(user.tags),
         "loopback_only": user.loopback_only,
+        "algorithm": user.algorithm,
     }
 
 
@@ -88,6 +89,7 @@ def user_from(name: str, body: Body) -> User:
         bytes.fromhex(body["password_hash"]),
         frozenset(body["tags"]),
         body["loopback_only"],
+        body.get("algorithm", SCRYPT),
     )
 
 

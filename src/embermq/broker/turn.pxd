@@ -3,6 +3,7 @@ cdef class Turn:
     cdef bint scheduled
     cdef list queues
     cdef list sinks
+    cdef public bint alarmed
     cdef list logs
     cdef list actions
     cdef public object storage

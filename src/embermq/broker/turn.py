@@ -36,6 +36,7 @@ class Sink(Protocol):
 class Turn:
     __slots__ = (
         "actions",
+        "alarmed",
         "clock",
         "logs",
         "now_ms",
@@ -60,6 +61,7 @@ class Turn:
         self.timetable: Timetable | None = None
         self.clock = clock
         self.now_ms = int(clock() * 1000)
+        self.alarmed = False  # memory or disk are short: publishers wait
 
     def refresh(self) -> int:
         """Look at the clock; once per turn and read, not per message."""

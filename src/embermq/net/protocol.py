@@ -66,6 +66,10 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.read_this_turn += nbytes
         if self.held:
             return
+        if self.connection.publishing:
+            self.connection.publishing = False
+            if self.server.block(self):
+                return
         queue = self.connection.pressed_queue
         if queue is not None:
             self.connection.pressed_queue = None
@@ -127,7 +131,7 @@ class AMQPProtocol(asyncio.BufferedProtocol):
 
     def tick(self, now: float) -> None:
         """Once in a while: is the peer alive, and does it know that we are?"""
-        if self.heard:
+        if self.heard or self.held:  # whom we do not read, we cannot blame for silence
             self.heard = False
             self.heard_at = now
         if self.spoke:

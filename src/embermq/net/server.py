@@ -32,6 +32,9 @@ class Server:
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
         self.read_view = memoryview(self.read_buffer)
         self.pacer = Pacer(loop)
+        self.blocked: set[AMQPProtocol] = set()
+        self.alarm_reason: Callable[[], str] = lambda: ""
+        self.on_tick: Callable[[], None] = lambda: None
         self.protocols: set[AMQPProtocol] = set()
         self.empty = asyncio.Event()  # nobody is connected
         self.connection_count = 0
@@ -58,16 +61,36 @@ class Server:
 
     def farewell(self, protocol: AMQPProtocol, why: Exception | None) -> None:
         self.protocols.discard(protocol)
+        self.blocked.discard(protocol)
         if not self.protocols:
             self.empty.set()
         if why is not None:
             self.log.info("%s: connection lost: %s", protocol.connection.name, why)
+
+    def block(self, protocol: AMQPProtocol) -> bool:
+        """While an alarm is raised: read no more from one that publishes, and say why."""
+        reason = self.alarm_reason()
+        if not reason:
+            return False
+        protocol.hold()
+        self.blocked.add(protocol)
+        protocol.connection.put_blocked(reason)
+        return True
+
+    def alarms_changed(self) -> None:
+        if self.alarm_reason():
+            return
+        blocked, self.blocked = self.blocked, set()
+        for protocol in blocked:
+            protocol.connection.put_unblocked()
+            protocol.release()
 
     def after_turn(self, action: Callable[[], None]) -> None:
         """Do it when the work of this turn is done: two passes of the loop away, the turn's own between."""
         self.loop.call_soon(self.loop.call_soon, action)
 
     def tick(self) -> None:
+        self.on_tick()
         now = self.loop.time()
         for protocol in list(self.protocols):
             protocol.tick(now)

@@ -1,0 +1,99 @@
+"""Who is connected, told to whoever administers the broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from embermq.amqp.channel import Channel
+from embermq.amqp.connection import Connection
+from embermq.amqp.consumer import ChannelConsumer
+from embermq.amqp.state import OPEN
+from embermq.broker.queue import Consumer
+from embermq.broker.session import ChannelInfo, ConnectionInfo
+from embermq.errors import ConnectionForced
+
+STATES = ("starting", "starting", "securing", "tuning", "opening", "running", "closing", "closed")
+
+
+class Sessions:
+    """A view over the connections that there are now; `clock` is the one of their `connected_at`."""
+
+    def __init__(self, connections: Callable[[], Iterable[Connection]], clock: Callable[[], float]) -> None:
+        self.all = connections
+        self.clock = clock
+
+    def opened(self) -> Iterator[Connection]:
+        return (connection for connection in self.all() if connection.state == OPEN)
+
+    def connections(self) -> list[ConnectionInfo]:
+        return [self.connection_info(connection) for connection in self.opened()]
+
+    def connection(self, name: str) -> ConnectionInfo | None:
+        for connection in self.opened():
+            if connection.name == name:
+                return self.connection_info(connection)
+        return None
+
+    def channels(self) -> list[ChannelInfo]:
+        return [
+            self.channel_info(channel)
+            for connection in self.opened()
+            for channel in connection.channels.values()
+        ]
+
+    def channel_of(self, consumer: Consumer) -> tuple[ChannelInfo, int] | None:
+        if not isinstance(consumer, ChannelConsumer):
+            return None
+        return self.channel_info(consumer.channel), consumer.prefetch_count
+
+    def connection_count(self) -> int:
+        return sum(1 for _ in self.opened())
+
+    def channel_count(self) -> int:
+        return sum(len(connection.channels) for connection in self.opened())
+
+    def close(self, info: ConnectionInfo, reason: str) -> None:
+        for connection in self.opened():
+            if connection.number == info.number:
+                connection.close(ConnectionForced(reason))
+                return
+
+    def connection_info(self, connection: Connection) -> ConnectionInfo:
+        assert connection.user is not None and connection.vhost is not None
+        peer, _, local = connection.name.partition(" -> ")
+        peer_host, _, peer_port = peer.rpartition(":")
+        host, _, port = local.rpartition(":")
+        return ConnectionInfo(
+            number=connection.number,
+            name=connection.name,
+            user=connection.user.name,
+            vhost=connection.vhost.name,
+            state=STATES[connection.state],
+            peer_host=peer_host,
+            peer_port=int(peer_port),
+            host=host,
+            port=int(port),
+            channel_count=len(connection.channels),
+            channel_max=connection.channel_max,
+            frame_max=connection.frame_max,
+            heartbeat_s=connection.heartbeat_s,
+            mechanism=str(connection.mechanism),
+            connected_at=time.time() - (self.clock() - connection.connected_at),
+            received_bytes=connection.received_bytes,
+            sent_bytes=connection.sent_bytes,
+            client_properties=connection.client_properties,
+        )
+
+    def channel_info(self, channel: Channel) -> ChannelInfo:
+        return ChannelInfo(
+            connection=self.connection_info(channel.connection),
+            number=channel.number,
+            consumer_count=len(channel.consumers),
+            unacked_count=len(channel.unacked),
+            prefetch_count=channel.prefetch_count,
+            shared_prefetch_count=channel.shared_prefetch_count,
+            confirming=bool(channel.confirming),
+            transactional=channel.transaction is not None,
+            flow_active=bool(channel.flow_active),
+        )

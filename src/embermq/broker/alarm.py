@@ -1,0 +1,38 @@
+"""Alarms: while one is raised, publishers wait and consumers go on.
+
+Each has a name ("memory", "disk") and a reason for people; what stops publishers is the business of higher
+rooms, which ask `turn.alarmed` and listen for changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from embermq.broker.turn import Turn
+
+log = logging.getLogger("embermq.alarm")
+
+
+class Alarms:
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.raised: dict[str, str] = {}
+        self.on_change: Callable[[], None] = lambda: None
+
+    @property
+    def reason(self) -> str:
+        """In RabbitMQ's words: "low on memory", "low on disk", "low on memory & disk"."""
+        return f"low on {' & '.join(sorted(self.raised, reverse=True))}" if self.raised else ""
+
+    def set(self, name: str, active: bool, detail: str = "") -> None:
+        if active == (name in self.raised):
+            return
+        if active:
+            self.raised[name] = detail
+            log.warning("%s alarm: %s; publishers are held until it clears", name, detail)
+        else:
+            del self.raised[name]
+            log.warning("%s alarm cleared", name)
+        self.turn.alarmed = bool(self.raised)
+        self.on_change()

@@ -1,0 +1,66 @@
+"""Messages that come by another way than an AMQP channel: made from values, routed like any other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from embermq.broker.access import User
+from embermq.broker.arguments import TTL_MS_MAX
+from embermq.broker.exchange import Exchange
+from embermq.broker.message import Message
+from embermq.errors import PreconditionFailed
+from embermq.wire.primitive import encode_shortstr
+from embermq.wire.properties import Properties
+
+CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
+PERSISTENT = 2
+OCTET_MAX = 255
+TIMESTAMP_MAX = 2**63 - 1
+PROPERTY_NAMES: tuple[str, ...] = Properties.__slots__
+NUMBERS = {"delivery_mode": OCTET_MAX, "priority": OCTET_MAX, "timestamp": TIMESTAMP_MAX}
+
+
+def compose(
+    exchange: str, routing_key: str, values: Mapping[str, object], body: bytes, user: User
+) -> Message:
+    """A message out of its parts. Properties that nobody knows are passed over, as RabbitMQ's API does."""
+    properties = Properties()
+    for name in PROPERTY_NAMES:
+        value = values.get(name)
+        if value is not None:
+            setattr(properties, name, checked(name, value))
+    if properties.user_id not in (None, user.name):
+        raise PreconditionFailed(
+            f"user_id property set to '{properties.user_id}' but authenticated user was '{user.name}'"
+        )
+    try:
+        header = CLASS_AND_WEIGHT + len(body).to_bytes(8, "big") + properties.encode()
+        names = encode_shortstr(exchange) + encode_shortstr(routing_key)
+    except (ValueError, TypeError) as error:
+        raise PreconditionFailed(f"invalid message: {error}") from None
+    persistent = properties.delivery_mode == PERSISTENT
+    return Message(names, header + body, len(header), persistent, properties.priority or 0, 0)
+
+
+def checked(name: str, value: object) -> object:
+    if name == "headers":
+        if isinstance(value, dict):
+            return value
+    elif name in NUMBERS:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= NUMBERS[name]:
+            if name != "delivery_mode" or value in (1, PERSISTENT):
+                return value
+    elif isinstance(value, str):
+        if name != "expiration" or re.fullmatch("[0-9]{1,12}", value) and int(value) <= TTL_MS_MAX:
+            return value
+    raise PreconditionFailed(f"invalid message: property {name} cannot be {value!r}")
+
+
+def publish(exchange: Exchange, message: Message) -> int:
+    """Put it into the queues that it is for; how many."""
+    exchange.vhost.turn.refresh()
+    queues, _ = exchange.resolve(message.routing_key, message.properties.headers or {})
+    for queue in queues:
+        queue.append(message)
+    return len(queues)

@@ -1,0 +1,45 @@
+"""What may be told about the broker's clients: their connections and channels, as they are at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ConnectionInfo:
+    number: int
+    name: str  # "127.0.0.1:50000 -> 127.0.0.1:5672"
+    user: str
+    vhost: str
+    state: str
+    peer_host: str
+    peer_port: int
+    host: str
+    port: int
+    channel_count: int
+    channel_max: int
+    frame_max: int
+    heartbeat_s: int
+    mechanism: str
+    connected_at: float  # seconds since 1970
+    received_bytes: int
+    sent_bytes: int
+    client_properties: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class ChannelInfo:
+    connection: ConnectionInfo
+    number: int
+    consumer_count: int
+    unacked_count: int
+    prefetch_count: int
+    shared_prefetch_count: int
+    confirming: bool
+    transactional: bool
+    flow_active: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.connection.name} ({self.number})"

@@ -1,0 +1,142 @@
+"""The way of a request: find the route, know the user, handle it, wait until what it did is safe."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import NamedTuple
+
+from embermq.errors import AccessRefused, AMQPError, NotFound
+from embermq.http.context import Context
+from embermq.http.login import Doorkeeper, require_tag
+from embermq.http.request import Handler, Refusal, Request, Response, bad_request, not_authorised, not_found
+
+OPEN_TO_ALL = ""  # a route without login
+METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
+
+
+class Access(NamedTuple):
+    handler: Handler
+    level: str
+
+
+class Node:
+    """One step of a path: named steps below it, or one that stands for any name."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, Node] = {}
+        self.any: Node | None = None
+        self.name = ""  # of what stands there, for `any`
+        self.methods: dict[str, Access] = {}
+
+
+class Routes:
+    def __init__(self) -> None:
+        self.root = Node()
+        self.paths: list[tuple[str, str, str]] = []  # method, path, level: what a test goes through
+
+    def add(self, method: str, path: str, handler: Handler, level: str) -> None:
+        node = self.root
+        for step in path.strip("/").split("/"):
+            if step.startswith("{"):
+                if node.any is None:
+                    node.any = Node()
+                    node.any.name = step.strip("{}")
+                node = node.any
+            else:
+                node = node.steps.setdefault(step, Node())
+        assert method not in node.methods, f"{method} {path} twice"
+        node.methods[method] = Access(handler, level)
+        self.paths.append((method, path, level))
+
+    def find(self, segments: list[str]) -> tuple[Node, dict[str, str]]:
+        node, names = self.root, {}
+        for segment in segments:
+            step = node.steps.get(segment)
+            if step is None:
+                step = node.any
+                if step is None:
+                    raise not_found()
+                names[step.name] = segment
+            node = step
+        if not node.methods:
+            raise not_found()
+        return node, names
+
+
+class Api:
+    def __init__(self, context: Context, routes: Routes) -> None:
+        self.context = context
+        self.routes = routes
+        self.doorkeeper = Doorkeeper(context.broker)
+
+    async def answer(
+        self, method: str, target: str, headers: dict[str, str], body: bytes, peer_address: str
+    ) -> Response:
+        try:
+            request = Request.parse(self.context, method, target, headers, body, peer_address)
+            response = await self.handle(request)
+        except Refusal as refusal:
+            response = refusal.response
+        except AMQPError as error:
+            response = refusal_of(error).response
+        await self.until_safe(response, changes=method not in ("GET", "HEAD", "OPTIONS"))
+        return response
+
+    async def handle(self, request: Request) -> Response:
+        node, request.names = self.routes.find(request.segments)
+        allowed = sorted({*node.methods, *(["HEAD"] if "GET" in node.methods else []), "OPTIONS"})
+        if request.method == "OPTIONS":
+            return Response(200, headers=(("allow", ", ".join(allowed)),))
+        access = node.methods.get("GET" if request.method == "HEAD" else request.method)
+        if access is None:
+            return Response(405, headers=(("allow", ", ".join(allowed)),))
+        require_same_site(request)
+        if access.level != OPEN_TO_ALL:
+            request.login = await self.doorkeeper.admit(request)
+            require_tag(request.login, access.level)
+        result = access.handler(request)
+        response: Response = await result if inspect.isawaitable(result) else result
+        return response
+
+    async def until_safe(self, response: Response, changes: bool) -> None:
+        """Changes of durable things, and messages published, are on disk before anybody is told of them."""
+        broker = self.context.broker
+        loop = asyncio.get_running_loop()
+        safe = loop.create_future()
+
+        def done() -> None:
+            if not safe.done():
+                safe.set_result(None)
+
+        if response.after_messages:
+            storage = broker.storage
+            broker.turn.after_write(done if storage is None else lambda: storage.when_safe(done))
+            await safe
+        elif changes:
+            # Without asking whether anything changed: an AMQP client's flush may be carrying it just now.
+            broker.catalog.when_safe(done)
+            await safe
+
+    def close(self) -> None:
+        self.doorkeeper.close()
+
+
+def require_same_site(request: Request) -> None:
+    """A browser that knows the password must not change anything because some other page tells it to."""
+    if request.method in ("GET", "HEAD"):
+        return
+    origin, host = request.headers.get("origin"), request.headers.get("host", "")
+    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") or (
+        origin is not None and origin.partition("://")[2].lower() != host.lower()
+    ):
+        raise Refusal(403, "forbidden", "a page of another site asked for this")
+
+
+def refusal_of(error: AMQPError) -> Refusal:
+    """What AMQP would close a channel for, as RabbitMQ's API says it."""
+    if isinstance(error, AccessRefused):
+        return not_authorised("Access refused.")
+    if isinstance(error, NotFound):
+        return Refusal(404, "not_found", error.detail)
+    return bad_request(error.detail)

@@ -1,0 +1,114 @@
+"""Bindings between exchanges and queues, or exchanges and exchanges."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.queue import Queue
+from embermq.broker.vhost import VirtualHost, require_access
+from embermq.errors import AccessRefused
+from embermq.http.exchanges import DEFAULT_NAMES, exchange_named, vhost_of
+from embermq.http.listing import listing, single
+from embermq.http.overview import visible_vhosts
+from embermq.http.queues import NOBODY, default_binding, queue_named
+from embermq.http.request import Request, Response, not_found, table, text
+from embermq.http.thing_name import clean
+from embermq.http.views import View, binding_view, properties_key
+
+KINDS = {"q": "queue", "e": "exchange"}
+
+
+def views_in(vhost: VirtualHost) -> list[View]:
+    views = [default_binding(queue) for queue in vhost.queues.values()]
+    for exchange in vhost.exchanges.values():
+        views.extend(binding_view(binding) for binding in exchange.bindings.values())
+    return views
+
+
+async def all_bindings(request: Request) -> Response:
+    views = [view for vhost in visible_vhosts(request) for view in views_in(vhost)]
+    return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
+
+
+async def bindings_in(request: Request) -> Response:
+    views = views_in(vhost_of(request, to_see=True))
+    return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
+
+
+def ends(request: Request) -> tuple[VirtualHost, Exchange, Queue | Exchange]:
+    vhost = vhost_of(request)
+    source = exchange_named(vhost, request.names["source"])
+    kind, name = KINDS.get(request.names["kind"]), request.names["destination"]
+    if kind is None:
+        raise not_found()
+    destination = queue_named(vhost, name) if kind == "queue" else exchange_named(vhost, name)
+    return vhost, source, destination
+
+
+def between(source: Exchange, destination: Queue | Exchange) -> list[Binding]:
+    return [binding for binding in source.bindings.values() if binding.destination is destination]
+
+
+async def bindings_between(request: Request) -> Response:
+    _, source, destination = ends(request)
+    views = [binding_view(binding) for binding in between(source, destination)]
+    if not source.name and isinstance(destination, Queue):
+        views = [default_binding(destination)]
+    return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
+
+
+def find(request: Request, source: Exchange, destination: Queue | Exchange) -> Binding:
+    for binding in between(source, destination):
+        if properties_key(binding.routing_key, binding.arguments) == request.names["key"]:
+            return binding
+    raise not_found()
+
+
+def one_binding(request: Request) -> Response:
+    _, source, destination = ends(request)
+    if not source.name and isinstance(destination, Queue) and request.names["key"] == destination.name:
+        return single(request, default_binding(destination))
+    return single(request, binding_view(find(request, source, destination)))
+
+
+def require_rights(request: Request, vhost: VirtualHost, source: str, kind: str, destination: str) -> None:
+    if source in DEFAULT_NAMES or (kind == "exchange" and destination in DEFAULT_NAMES):
+        raise AccessRefused("operation not permitted on the default exchange")
+    request.user.require("write", vhost.name, kind, destination)
+    request.user.require("read", vhost.name, "exchange", source)
+
+
+def post_binding(request: Request) -> Response:
+    vhost, body = vhost_of(request), request.json()
+    source_name, destination_name = request.names["source"], request.names["destination"]
+    kind = KINDS.get(request.names["kind"])
+    if kind is None:
+        raise not_found()
+    require_rights(request, vhost, source_name, kind, destination_name)
+    source = vhost.exchange(source_name)
+    destination: Queue | Exchange
+    if kind == "queue":
+        destination = vhost.queue(destination_name)
+        require_access(destination, NOBODY)
+    else:
+        destination = vhost.exchange(destination_name)
+    routing_key, arguments = clean(text(body, "routing_key")), table(body, "arguments")
+    vhost.bind(source, destination, routing_key, arguments)
+    path = [vhost.name, "e", source_name, request.names["kind"], destination_name]
+    steps = [
+        *(quote(step, safe="") for step in path),
+        quote(properties_key(routing_key, arguments), safe="~"),
+    ]
+    return Response(201, headers=(("location", "../../../../" + "/".join(steps)),))
+
+
+def delete_binding(request: Request) -> Response:
+    vhost, source, destination = ends(request)
+    kind = KINDS[request.names["kind"]]
+    require_rights(request, vhost, source.name, kind, destination.name)
+    binding = find(request, source, destination)
+    if isinstance(destination, Queue):
+        require_access(destination, NOBODY)
+    vhost.unbind(source, destination, binding.routing_key, binding.arguments)
+    return Response(204)

@@ -1,0 +1,125 @@
+"""Connections, channels and consumers: seen, and connections closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from embermq.broker.queue import Consumer
+from embermq.broker.session import ChannelInfo, ConnectionInfo
+from embermq.broker.vhost import VirtualHost
+from embermq.http.exchanges import vhost_of
+from embermq.http.listing import listing, single
+from embermq.http.login import ADMINISTRATOR, sees_everything
+from embermq.http.overview import visible_vhosts
+from embermq.http.request import Request, Response, not_authorised, not_found
+from embermq.http.views import channel_view, connection_view, consumer_view
+
+REASON_BYTES_MAX = 200
+
+
+def own(request: Request, infos: Iterable[ConnectionInfo]) -> list[ConnectionInfo]:
+    """Those that the user may see: all, or the user's own."""
+    return [info for info in infos if sees_everything(request.user) or info.user == request.user.name]
+
+
+async def all_connections(request: Request) -> Response:
+    infos = own(request, request.context.sessions.connections())
+    return await listing(request, infos, lambda info: connection_view(request.context, info))
+
+
+async def connections_in(request: Request) -> Response:
+    vhost = vhost_of(request, to_see=True).name
+    infos = [info for info in own(request, request.context.sessions.connections()) if info.vhost == vhost]
+    return await listing(request, infos, lambda info: connection_view(request.context, info))
+
+
+async def connections_of_user(request: Request) -> Response:
+    infos = own(request, request.context.sessions.connections())
+    name = request.names["user"]
+    return await listing(
+        request, [i for i in infos if i.user == name], lambda info: connection_view(request.context, info)
+    )
+
+
+def connection_named(request: Request) -> ConnectionInfo:
+    info = request.context.sessions.connection(request.names["name"])
+    if info is None:
+        raise not_found()
+    if not own(request, [info]):
+        raise not_authorised("User not authorised to access object")
+    return info
+
+
+def one_connection(request: Request) -> Response:
+    return single(request, connection_view(request.context, connection_named(request)))
+
+
+def close_connection(request: Request) -> Response:
+    info = connection_named(request)
+    if ADMINISTRATOR not in request.user.tags and info.user != request.user.name:
+        raise not_authorised("User not authorised to access object")
+    reason = request.headers.get("x-reason", "") or "Closed via management plugin"
+    request.context.sessions.close(info, reason[:REASON_BYTES_MAX])
+    return Response(204)
+
+
+def close_connections_of_user(request: Request) -> Response:
+    for info in list(request.context.sessions.connections()):
+        if info.user == request.names["user"]:
+            reason = request.headers.get("x-reason", "") or "Closed via management plugin"
+            request.context.sessions.close(info, reason[:REASON_BYTES_MAX])
+    return Response(204)
+
+
+def own_channels(request: Request) -> list[ChannelInfo]:
+    channels = request.context.sessions.channels()
+    name = request.user.name
+    return [c for c in channels if sees_everything(request.user) or c.connection.user == name]
+
+
+async def all_channels(request: Request) -> Response:
+    return await listing(request, own_channels(request), lambda info: channel_view(request.context, info))
+
+
+async def channels_in(request: Request) -> Response:
+    vhost = vhost_of(request, to_see=True).name
+    channels = [info for info in own_channels(request) if info.connection.vhost == vhost]
+    return await listing(request, channels, lambda info: channel_view(request.context, info))
+
+
+async def channels_of_connection(request: Request) -> Response:
+    number = connection_named(request).number
+    channels = [info for info in own_channels(request) if info.connection.number == number]
+    return await listing(request, channels, lambda info: channel_view(request.context, info))
+
+
+def one_channel(request: Request) -> Response:
+    for info in own_channels(request):
+        if info.name == request.names["name"]:
+            details = [
+                consumer_view(request.context, consumer)
+                for consumer in consumers(visible_vhosts(request))
+                if (found := request.context.sessions.channel_of(consumer)) and found[0].name == info.name
+            ]
+            return single(request, channel_view(request.context, info) | {"consumer_details": details})
+    raise not_found()
+
+
+def consumers(vhosts: Iterable[VirtualHost]) -> Iterator[Consumer]:
+    for vhost in vhosts:
+        for queue in vhost.queues.values():
+            yield from queue.consumers
+
+
+async def all_consumers(request: Request) -> Response:
+    found = consumers(visible_vhosts(request))
+    return await listing(
+        request, found, lambda consumer: consumer_view(request.context, consumer), lambda c: c.tag
+    )
+
+
+async def consumers_in(request: Request) -> Response:
+    found = consumers([vhost_of(request, to_see=True)])
+    return await listing(
+        request, found, lambda consumer: consumer_view(request.context, consumer), lambda c: c.tag
+    )

@@ -1,0 +1,79 @@
+"""What the handlers know: the broker, the sessions of its clients, and a little about the process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from embermq import __version__
+from embermq.broker.broker import Broker
+from embermq.broker.queue import Consumer
+from embermq.broker.session import ChannelInfo, ConnectionInfo
+
+__all__ = ["Context", "Listener", "Sessions"]
+
+# What RabbitMQ's clients of the API look at to know which fields to expect.
+RABBITMQ_VERSION = "3.10.8"
+
+
+class Sessions(Protocol):
+    """Who is connected; provided by the room that owns the connections. One may look, and close."""
+
+    def connections(self) -> Iterable[ConnectionInfo]: ...
+
+    def connection(self, name: str) -> ConnectionInfo | None: ...
+
+    def channels(self) -> Iterable[ChannelInfo]: ...
+
+    def channel_of(self, consumer: Consumer) -> tuple[ChannelInfo, int] | None:
+        """The channel that a consumer lives on, and the consumer's prefetch count."""
+        ...
+
+    def connection_count(self) -> int: ...
+
+    def channel_count(self) -> int: ...
+
+    def close(self, connection: ConnectionInfo, reason: str) -> None:
+        """Say goodbye with CONNECTION_FORCED; the reason is in the text."""
+        ...
+
+
+@dataclass(frozen=True)
+class Listener:
+    protocol: str
+    host: str
+    port: int
+
+
+@dataclass
+class Context:
+    broker: Broker
+    sessions: Sessions
+    listeners: list[Listener] = field(default_factory=list)
+    started_at: float = field(default_factory=time.time)
+    version: str = __version__
+    node: str = field(default_factory=lambda: f"embermq@{socket.gethostname().partition('.')[0]}")
+
+    @property
+    def uptime_ms(self) -> int:
+        return int((time.time() - self.started_at) * 1000)
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is really there; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+def open_files() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 0

@@ -1,0 +1,221 @@
+"""Definitions: everything durable but the messages, out as one document and in again.
+
+The document is RabbitMQ's, in both directions. What EmberMQ does not have (policies, parameters) is neither
+written nor, when read, silently believed: it is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.queue import Queue
+from embermq.broker.vhost import PREDECLARED, VirtualHost
+from embermq.errors import AMQPError
+from embermq.http.context import RABBITMQ_VERSION
+from embermq.http.exchanges import vhost_of
+from embermq.http.listing import Pace
+from embermq.http.queues import NOBODY
+from embermq.http.request import (
+    Refusal,
+    Request,
+    Response,
+    bad_request,
+    boolean,
+    encode,
+    table,
+    text,
+)
+from embermq.http.thing_name import clean
+from embermq.http.users import permission_from, store_user, user_from
+from embermq.http.vhosts import store_vhost
+from embermq.http.views import (
+    View,
+    binding_definition,
+    exchange_definition,
+    permission_view,
+    queue_definition,
+    user_view,
+)
+
+log = logging.getLogger("embermq.http")
+
+NOT_YET = ("policies", "parameters", "topic_permissions", "operator_policies")
+BUILT_IN = {"", "amq.rabbitmq.trace", *PREDECLARED}
+
+
+async def export_all(request: Request) -> Response:
+    broker = request.context.broker
+    users = list(broker.users.values())
+    vhosts = list(broker.vhosts.values())
+    document: View = {
+        "rabbit_version": RABBITMQ_VERSION,
+        "rabbitmq_version": RABBITMQ_VERSION,
+        "product_name": "EmberMQ",
+        "product_version": request.context.version,
+        "users": [user_view(user) for user in users],
+        "vhosts": [vhost_definition(vhost) for vhost in vhosts],
+        "permissions": [permission_view(user, v, p) for user in users for v, p in user.permissions.items()],
+        "topic_permissions": [],
+        "parameters": [],
+        "global_parameters": [],
+        "policies": [],
+    }
+    return await finished(document, vhosts, with_vhost=True)
+
+
+async def export_vhost(request: Request) -> Response:
+    vhost = vhost_of(request)
+    document: View = {"rabbit_version": RABBITMQ_VERSION, "parameters": [], "policies": []}
+    return await finished(document, [vhost], with_vhost=False)
+
+
+def vhost_definition(vhost: VirtualHost) -> View:
+    tags = list(vhost.tags)
+    metadata = {"description": vhost.description, "tags": tags}
+    return {"name": vhost.name, "description": vhost.description, "tags": tags, "metadata": metadata}
+
+
+async def finished(document: View, vhosts: list[VirtualHost], with_vhost: bool) -> Response:
+    """The document with queues, exchanges and bindings, which may be many: in steps."""
+    pace = Pace()
+    parts = [encode(document)[:-1]]
+    for key, definitions in (
+        ("queues", [d for vhost in vhosts for d in queues_of(vhost)]),
+        ("exchanges", [d for vhost in vhosts for d in exchanges_of(vhost)]),
+        ("bindings", [d for vhost in vhosts for d in bindings_of(vhost)]),
+    ):
+        shown = []
+        for thing, definition in definitions:
+            view = definition(thing)
+            if not with_vhost:
+                del view["vhost"]
+            shown.append(encode(view))
+            await pace.breathe()
+        parts.append(b',"' + key.encode() + b'":[' + b",".join(shown) + b"]")
+    parts.append(b"}")
+    return Response(200, b"".join(parts))
+
+
+def queues_of(vhost: VirtualHost) -> Iterable[tuple[Any, Any]]:
+    return [(queue, queue_definition) for queue in vhost.queues.values() if not queue.exclusive]
+
+
+def exchanges_of(vhost: VirtualHost) -> Iterable[tuple[Any, Any]]:
+    return [(e, exchange_definition) for name, e in vhost.exchanges.items() if name not in BUILT_IN]
+
+
+def bindings_of(vhost: VirtualHost) -> Iterable[tuple[Any, Any]]:
+    return [
+        (binding, binding_definition)
+        for exchange in vhost.exchanges.values()
+        for binding in exchange.bindings.values()
+        if not is_temporary(binding)
+    ]
+
+
+def is_temporary(binding: Binding) -> bool:
+    return isinstance(binding.destination, Queue) and binding.destination.exclusive
+
+
+# -- in
+
+
+async def import_all(request: Request) -> Response:
+    broker, document = request.context.broker, document_of(request)
+    pace = Pace()
+    for body in things(document, "users"):
+        store_user(broker, user_from(clean(text(body, "name")), {"tags": "", **body}))
+        await pace.breathe()
+    for body in things(document, "vhosts"):
+        store_vhost(broker, clean(text(body, "name")), body)
+        await pace.breathe()
+    for body in things(document, "permissions"):
+        user, vhost = broker.users.get(text(body, "user")), text(body, "vhost")
+        if user is None or vhost not in broker.vhosts:
+            raise bad_request("vhost_or_user_not_found")
+        broker.grant(user, vhost, permission_from(body))
+        await pace.breathe()
+    await import_topology(request, document, pace, None)
+    return Response(204)
+
+
+async def import_vhost(request: Request) -> Response:
+    await import_topology(request, document_of(request), Pace(), vhost_of(request))
+    return Response(204)
+
+
+def document_of(request: Request) -> dict[str, Any]:
+    try:
+        document = request.json()
+    except Refusal:
+        raise bad_request("failed_to_parse_json") from None
+    for key in NOT_YET:
+        if document.get(key):
+            log.warning("definitions: %d %s are passed over", len(document[key]), key)
+    return document
+
+
+def things(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    found = document.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(body, dict) for body in found):
+        raise bad_request(f"{key} must be a list of objects")
+    return found
+
+
+async def import_topology(
+    request: Request, document: dict[str, Any], pace: Pace, only: VirtualHost | None
+) -> None:
+    vhosts = request.context.broker.vhosts
+    for key, put in (("queues", put_queue), ("exchanges", put_exchange), ("bindings", put_binding)):
+        for body in things(document, key):
+            vhost = only or vhosts.get(text(body, "vhost"))
+            if vhost is None:
+                raise bad_request(["no_such_vhost", body.get("vhost", "undefined")])
+            try:
+                put(vhost, body)
+            except AMQPError as error:
+                raise bad_request(error.detail) from None
+            await pace.breathe()
+
+
+def put_queue(vhost: VirtualHost, body: dict[str, Any]) -> None:
+    name = clean(text(body, "name"))
+    if not name:
+        raise bad_request("a queue needs a name")
+    if name in vhost.queues:
+        return  # as RabbitMQ: what is there stays as it is
+    vhost.declare_queue(
+        name,
+        owner=NOBODY,
+        durable=boolean(body, "durable"),
+        exclusive=False,
+        auto_delete=boolean(body, "auto_delete"),
+        arguments=table(body, "arguments"),
+    )
+
+
+def put_exchange(vhost: VirtualHost, body: dict[str, Any]) -> None:
+    name = clean(text(body, "name"))
+    if name in vhost.exchanges:
+        return
+    vhost.declare_exchange(
+        name,
+        text(body, "type"),
+        durable=boolean(body, "durable"),
+        auto_delete=boolean(body, "auto_delete"),
+        internal=boolean(body, "internal"),
+        arguments=table(body, "arguments"),
+    )
+
+
+def put_binding(vhost: VirtualHost, body: dict[str, Any]) -> None:
+    source = vhost.exchange(text(body, "source"))
+    if not source.name:
+        return  # every queue is bound to the default exchange anyway
+    name = text(body, "destination")
+    destination: Queue | Exchange
+    destination = vhost.queue(name) if body.get("destination_type") == "queue" else vhost.exchange(name)
+    vhost.bind(source, destination, clean(text(body, "routing_key")), table(body, "arguments"))

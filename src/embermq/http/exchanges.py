@@ -1,0 +1,94 @@
+"""Exchanges: seen, declared, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.vhost import DEFAULT_EXCHANGE, VirtualHost
+from embermq.errors import AccessRefused
+from embermq.http.listing import listing, single
+from embermq.http.login import require_vhost
+from embermq.http.overview import visible_vhosts
+from embermq.http.request import Request, Response, boolean, not_found, table, text
+from embermq.http.thing_name import clean
+from embermq.http.views import binding_view, exchange_view
+
+DEFAULT_NAMES = ("", "amq.default")  # how paths name the default exchange
+
+
+def vhost_of(request: Request, *, to_see: bool = False) -> VirtualHost:
+    """The virtual host in the path, which must be there and open to the user."""
+    name = request.names["vhost"]
+    require_vhost(request, name, to_see=to_see)
+    return request.context.broker.vhosts[name]
+
+
+def exchange_named(vhost: VirtualHost, name: str) -> Exchange:
+    exchange = vhost.exchanges.get(DEFAULT_EXCHANGE if name in DEFAULT_NAMES else name)
+    if exchange is None:
+        raise not_found()
+    return exchange
+
+
+async def all_exchanges(request: Request) -> Response:
+    vhosts = visible_vhosts(request)
+    return await listing(request, [e for vhost in vhosts for e in vhost.exchanges.values()], exchange_view)
+
+
+async def exchanges_in(request: Request) -> Response:
+    return await listing(request, vhost_of(request, to_see=True).exchanges.values(), exchange_view)
+
+
+def one_exchange(request: Request) -> Response:
+    return single(request, exchange_view(exchange_named(vhost_of(request), request.names["name"])))
+
+
+def put_exchange(request: Request) -> Response:
+    vhost, name, body = vhost_of(request), clean(request.names["name"]), request.json()
+    if name in DEFAULT_NAMES:
+        raise AccessRefused("operation not permitted on the default exchange")
+    arguments = table(body, "arguments")
+    require = request.user.require
+    require("configure", vhost.name, "exchange", name)
+    alternate = arguments.get("alternate-exchange")
+    if isinstance(alternate, str):
+        require("read", vhost.name, "exchange", name)
+        require("write", vhost.name, "exchange", alternate)
+    existed = name in vhost.exchanges
+    vhost.declare_exchange(
+        name,
+        text(body, "type", "direct"),
+        durable=boolean(body, "durable"),
+        auto_delete=boolean(body, "auto_delete"),
+        internal=boolean(body, "internal"),
+        arguments=arguments,
+    )
+    return Response(204 if existed else 201)
+
+
+def delete_exchange(request: Request) -> Response:
+    vhost = vhost_of(request)
+    exchange = exchange_named(vhost, request.names["name"])
+    request.user.require("configure", vhost.name, "exchange", exchange.name)
+    if exchange.name == DEFAULT_EXCHANGE:
+        raise AccessRefused("operation not permitted on the default exchange")
+    vhost.delete_exchange_named(exchange.name, request.flag("if-unused"))
+    return Response(204)
+
+
+def bindings_to(vhost: VirtualHost, exchange: Exchange) -> Iterator[Binding]:
+    """Those that lead into an exchange."""
+    for source in exchange.sources:
+        yield from (binding for binding in source.bindings.values() if binding.destination is exchange)
+
+
+async def bindings_from_exchange(request: Request) -> Response:
+    exchange = exchange_named(vhost_of(request), request.names["name"])
+    return await listing(request, exchange.bindings.values(), binding_view, lambda b: b.routing_key)
+
+
+async def bindings_to_exchange(request: Request) -> Response:
+    vhost = vhost_of(request)
+    exchange = exchange_named(vhost, request.names["name"])
+    return await listing(request, bindings_to(vhost, exchange), binding_view, lambda b: b.routing_key)

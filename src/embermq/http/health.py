@@ -1,0 +1,60 @@
+"""Health checks: 200 with {"status": "ok"}, or 503 with what is wrong."""
+
+from __future__ import annotations
+
+from embermq.http.exchanges import vhost_of
+from embermq.http.request import Request, Response, bad_request
+
+PROTOCOLS = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqp0-9-1": "amqp"}
+PORT_DIGITS_MAX = 5
+
+
+def ok(**more: object) -> Response:
+    return Response.of({"status": "ok", **more})
+
+
+def failed(**what: object) -> Response:
+    return Response.of({"status": "failed", **what}, 503)
+
+
+def alarms(request: Request) -> Response:
+    raised = [
+        {"node": request.context.node, "resource": name, "reason": detail}
+        for name, detail in request.context.broker.alarms.raised.items()
+    ]
+    if raised:
+        return failed(reason="There are alarms in effect in the cluster", alarms=raised)
+    return ok()
+
+
+def port_listener(request: Request) -> Response:
+    asked = request.names["port"]
+    if not asked.isascii() or not asked.isdigit() or len(asked) > PORT_DIGITS_MAX:
+        raise bad_request("Invalid port")
+    ports = [listener.port for listener in request.context.listeners]
+    if int(asked) in ports:
+        return ok(port=int(asked))
+    return failed(reason="No active listener", missing=int(asked), ports=ports)
+
+
+def protocol_listener(request: Request) -> Response:
+    asked = request.names["protocol"]
+    protocol = PROTOCOLS.get(asked.lower(), asked.lower())
+    protocols = sorted({listener.protocol for listener in request.context.listeners})
+    if protocol in protocols:
+        return ok(protocol=protocol)
+    return failed(reason="No active listener", missing=asked, protocols=protocols)
+
+
+def always_ok(request: Request) -> Response:
+    return ok()
+
+
+def single_node(request: Request) -> Response:
+    return ok(reason="single node cluster")
+
+
+def aliveness(request: Request) -> Response:
+    """RabbitMQ sends a message to itself; here the loop that answers is the one that carries messages."""
+    vhost_of(request)
+    return alarms(request)

@@ -1,0 +1,159 @@
+"""Lists: filtered by name, sorted, cut into pages, with the columns asked for.
+
+A list may be long, so it is made in steps between which the loop does other work; a page needs the views of
+its own items only, unless the order depends on what the views show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from embermq.http.name_filter import name_filter
+from embermq.http.request import Refusal, Request, Response, bad_request, encode
+
+Item = TypeVar("Item")
+View = dict[str, Any]
+
+PAGE_SIZE = 100
+PAGE_SIZE_MAX = 500
+STEP_S = 0.002  # of work on a list before others have their turn
+DIGITS = re.compile(r"[0-9]{1,9}")
+
+
+class Pace:
+    """Gives the loop a turn whenever a step's time has been used."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+
+    async def breathe(self) -> None:
+        if time.perf_counter() - self.began > STEP_S:
+            await asyncio.sleep(0)
+            self.began = time.perf_counter()
+
+
+async def listing(
+    request: Request,
+    items: Iterable[Item],
+    view: Callable[[Item], View],
+    name_of: Callable[[Item], str] = lambda item: str(getattr(item, "name", "")),
+) -> Response:
+    pace = Pace()
+    everything = list(items)
+    page, page_size = page_asked(request)
+    chosen = everything
+    if request.query.get("name"):
+        matches = name_filter(request.query["name"], request.flag("use_regex"))
+        chosen = []
+        for item in everything:
+            if matches(name_of(item)):
+                chosen.append(item)
+            await pace.breathe()
+    sort = request.query.get("sort", "")
+    if not sort and page:
+        return await one_page(request, pace, chosen, len(everything), view, page, page_size)
+    views: list[View] = []
+    for item in chosen:
+        views.append(view(item))
+        await pace.breathe()
+    if sort:
+        views.sort(key=lambda shown: sort_key(shown, sort), reverse=request.flag("sort_reverse"))
+    if page:
+        return await one_page(request, pace, views, len(everything), lambda shown: shown, page, page_size)
+    return Response(200, await encode_all(request, pace, views))
+
+
+async def one_page(
+    request: Request,
+    pace: Pace,
+    chosen: list[Item],
+    total_count: int,
+    view: Callable[[Item], View],
+    page: int,
+    page_size: int,
+) -> Response:
+    count = len(chosen)
+    page_count = max(1, -(-count // page_size))
+    if page > page_count:
+        text = f"Page out of range, page: {page} page size: {page_size}, len: {count}"
+        raise Refusal(400, "page_out_of_range", text)
+    shown = [view(item) for item in chosen[(page - 1) * page_size : page * page_size]]
+    summary = {
+        "filtered_count": count,
+        "item_count": len(shown),
+        "page": page,
+        "page_count": page_count,
+        "page_size": page_size,
+        "total_count": total_count,
+    }
+    items = await encode_all(request, pace, shown)
+    return Response(200, encode(summary)[:-1] + b',"items":' + items + b"}")
+
+
+async def encode_all(request: Request, pace: Pace, views: list[View]) -> bytes:
+    columns = columns_asked(request)
+    parts: list[bytes] = []
+    for shown in views:
+        parts.append(encode(with_columns(shown, columns) if columns else shown))
+        await pace.breathe()
+    return b"[" + b",".join(parts) + b"]"
+
+
+def single(request: Request, view: View) -> Response:
+    columns = columns_asked(request)
+    return Response.of(with_columns(view, columns) if columns else view)
+
+
+def page_asked(request: Request) -> tuple[int, int]:
+    """Page number (0: all in one) and size."""
+    if "page" not in request.query:
+        return 0, PAGE_SIZE
+    page, size = request.query["page"], request.query.get("page_size", str(PAGE_SIZE))
+    if not DIGITS.fullmatch(page) or not DIGITS.fullmatch(size):
+        raise bad_request("Pagination parameters are invalid")
+    if int(page) < 1 or not 1 <= int(size) <= PAGE_SIZE_MAX:
+        text = f"Invalid pagination parameters: page number {int(page)}, page size {int(size)}"
+        raise Refusal(400, "invalid_pagination_parameters", text)
+    return int(page), int(size)
+
+
+def columns_asked(request: Request) -> list[list[str]]:
+    names = request.query.get("columns", "")
+    return [name.split(".") for name in names.split(",") if name]
+
+
+def with_columns(view: View, columns: list[list[str]]) -> View:
+    """`message_stats.publish` picks a value inside another."""
+    result: View = {}
+    for path in columns:
+        value: Any = view
+        for step in path:
+            value = value.get(step) if isinstance(value, dict) else None
+            if value is None:
+                break
+        if value is None and not (len(path) == 1 and path[0] in view):
+            continue
+        into = result
+        for step in path[:-1]:
+            into = into.setdefault(step, {})
+            if not isinstance(into, dict):
+                break
+        else:
+            into[path[-1]] = value
+    return result
+
+
+def sort_key(view: View, name: str) -> tuple[int, float, str]:
+    """Numbers before text, what is missing first; so that anything can be compared with anything."""
+    value: Any = view
+    for step in name.split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    if value is None:
+        return (0, 0.0, "")
+    if isinstance(value, int | float):
+        return (1, float(value), "")
+    return (2, 0.0, str(value))

@@ -1,0 +1,105 @@
+"""Who asks, and whether the tags of that user open the route.
+
+Users are those of AMQP, with RabbitMQ's tags:
+
+    management     sees and changes what it has AMQP permissions for
+    policymaker    management, and policies and parameters
+    monitoring     management, and sees all connections, channels and nodes
+    administrator  everything
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from concurrent.futures import ThreadPoolExecutor
+
+from embermq.broker.access import User
+from embermq.broker.broker import Broker
+from embermq.http.request import Refusal, Request, not_authorised, not_found
+
+ADMINISTRATOR, MONITORING, POLICYMAKER, MANAGEMENT = (
+    "administrator",
+    "monitoring",
+    "policymaker",
+    "management",
+)
+ALLOWED_TAGS: dict[str, frozenset[str]] = {
+    ADMINISTRATOR: frozenset({ADMINISTRATOR}),
+    MONITORING: frozenset({ADMINISTRATOR, MONITORING}),
+    POLICYMAKER: frozenset({ADMINISTRATOR, POLICYMAKER}),
+    MANAGEMENT: frozenset({ADMINISTRATOR, MONITORING, POLICYMAKER, MANAGEMENT}),
+}
+REASONS = {
+    ADMINISTRATOR: "Not administrator user",
+    MONITORING: "Not monitor user",
+    POLICYMAKER: "Not policy maker user",
+    MANAGEMENT: "Not management user",
+}
+CHALLENGE = (("www-authenticate", 'Basic realm="EmberMQ Management"'),)
+LOGIN_FAILED = "Login failed"
+
+
+class Doorkeeper:
+    """Checks passwords. A slow hash is computed in a thread of its own, one at a time: guessing is slow, and
+    the message path does not wait for it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.hasher = ThreadPoolExecutor(1, thread_name_prefix="embermq-password")
+
+    async def admit(self, request: Request) -> User:
+        name, password = credentials(request.headers.get("authorization", ""))
+        user = self.broker.users.get(name)
+        if user is not None and user.recognises(password):
+            found = self.broker.authenticate(name, password, request.peer_address)
+        else:
+            loop = asyncio.get_running_loop()
+            check = self.broker.authenticate
+            found = await loop.run_in_executor(self.hasher, check, name, password, request.peer_address)
+        if found is None:
+            raise refused(LOGIN_FAILED)
+        return found
+
+    def close(self) -> None:
+        self.hasher.shutdown(wait=False, cancel_futures=True)
+
+
+def refused(reason: str) -> Refusal:
+    return Refusal(401, "not_authorized", reason, CHALLENGE)
+
+
+def credentials(authorization: str) -> tuple[str, bytes]:
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        raise refused(LOGIN_FAILED)
+    try:
+        decoded = base64.b64decode(encoded.strip(), validate=True)
+    except (binascii.Error, ValueError):
+        raise refused(LOGIN_FAILED) from None
+    name, _, password = decoded.partition(b":")
+    return name.decode("utf-8", "surrogateescape"), password
+
+
+def require_tag(user: User, level: str) -> None:
+    if not user.tags & ALLOWED_TAGS[MANAGEMENT]:
+        raise not_authorised(REASONS[MANAGEMENT])
+    if not user.tags & ALLOWED_TAGS[level]:
+        raise not_authorised(REASONS[level])
+
+
+def sees_everything(user: User) -> bool:
+    return bool(user.tags & ALLOWED_TAGS[MONITORING])
+
+
+def may_enter(user: User, vhost: str) -> bool:
+    return vhost in user.permissions
+
+
+def require_vhost(request: Request, vhost: str, *, to_see: bool = False) -> None:
+    """The virtual host must be there, and the user must have permissions in it (or be one who sees all)."""
+    if vhost not in request.context.broker.vhosts:
+        raise Refusal(404, "not_found", "vhost_not_found") if not to_see else not_found()
+    if not may_enter(request.user, vhost) and not (to_see and sees_everything(request.user)):
+        raise not_authorised("User not authorised to access virtual host")

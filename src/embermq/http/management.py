@@ -1,0 +1,31 @@
+"""Management as a whole: the API behind a listener, started and stopped by the composition root."""
+
+from __future__ import annotations
+
+import asyncio
+
+from embermq.broker.broker import Broker
+from embermq.http.api import Api
+from embermq.http.context import Context, Listener, Sessions
+from embermq.http.routes import all_routes
+from embermq.http.server import HTTPServer
+
+
+class Management:
+    def __init__(self, broker: Broker, sessions: Sessions, loop: asyncio.AbstractEventLoop) -> None:
+        self.context = Context(broker, sessions)
+        self.api = Api(self.context, all_routes())
+        self.server = HTTPServer(self.api.answer, loop)
+
+    def announce(self, protocol: str, host: str, port: int) -> None:
+        """A listener that the overview and the health checks speak of."""
+        self.context.listeners.append(Listener(protocol, host, port))
+
+    async def listen(self, host: str, port: int) -> int:
+        actual = await self.server.listen(host, port)
+        self.announce("http", host, actual)
+        return actual
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        self.api.close()

@@ -1,0 +1,129 @@
+"""Messages by HTTP: publish one, look at some. For trying things out; AMQP is the way for more."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from embermq.broker.level import Entry
+from embermq.broker.publishing import PROPERTY_NAMES, compose, publish
+from embermq.broker.vhost import require_access
+from embermq.errors import AccessRefused, AMQPError
+from embermq.http.exchanges import DEFAULT_NAMES, vhost_of
+from embermq.http.queues import NOBODY
+from embermq.http.request import (
+    Refusal,
+    Request,
+    Response,
+    bad_request,
+    integer,
+    require_keys,
+    table,
+    text,
+)
+from embermq.http.views import View, decoded, plain
+
+GET_COUNT_MAX = 10_000
+GET_BYTES_MAX = 16 * 1024 * 1024  # of bodies in one answer
+# ackmode -> (acknowledge?, reject?, requeue?) boils down to: do the messages go back?
+REQUEUES = {
+    "ack_requeue_true": True,
+    "ack_requeue_false": False,
+    "reject_requeue_true": True,
+    "reject_requeue_false": False,
+}
+
+
+def publish_message(request: Request) -> Response:
+    vhost, body = vhost_of(request), request.json()
+    require_keys(body, "routing_key", "properties", "payload", "payload_encoding")
+    name = "" if request.names["name"] in DEFAULT_NAMES else request.names["name"]
+    payload = payload_of(text(body, "payload"), text(body, "payload_encoding"))
+    try:
+        exchange = vhost.exchange(name)
+        if exchange.internal:
+            raise AccessRefused(f"cannot publish to internal exchange '{name}' in vhost '{vhost.name}'")
+        request.user.require("write", vhost.name, "exchange", name)
+        properties = table(body, "properties")
+        message = compose(name, text(body, "routing_key"), properties, payload, request.user)
+    except AMQPError as error:  # RabbitMQ publishes over AMQP here and repeats what that says
+        raise bad_request(str(error)) from None
+    count = publish(exchange, message)
+    return Response(200, b'{"routed":true}' if count else b'{"routed":false}', after_messages=True)
+
+
+def payload_of(payload: str, encoding: str) -> bytes:
+    if encoding == "string":
+        try:
+            return payload.encode("utf-8")
+        except UnicodeEncodeError:
+            raise bad_request("payload is not valid Unicode") from None
+    if encoding != "base64":
+        raise bad_request(["unsupported_encoding", encoding])
+    try:
+        return base64.b64decode(payload, validate=True)
+    except (binascii.Error, ValueError):
+        raise bad_request(["not_base64", payload[:100]]) from None
+
+
+def get_messages(request: Request) -> Response:
+    """Take messages out, show them, and put them back or not, as `ackmode` says."""
+    vhost, body = vhost_of(request), request.json()
+    if "requeue" in body and "ackmode" not in body:  # as before RabbitMQ 3.7
+        body["ackmode"] = "ack_requeue_true" if body["requeue"] in (True, "true") else "ack_requeue_false"
+    require_keys(body, "ackmode", "count", "encoding")
+    ackmode, encoding = text(body, "ackmode"), text(body, "encoding")
+    if ackmode not in REQUEUES:
+        raise bad_request(["unknown_ackmode", ackmode])
+    if encoding not in ("auto", "base64"):
+        raise bad_request(["unsupported_encoding", encoding])
+    truncate = integer(body, "truncate", 0, 2**31) if "truncate" in body else None
+    count = integer(body, "count", 0, GET_COUNT_MAX)
+    name = request.names["name"]
+    request.user.require("read", vhost.name, "queue", name)
+    queue = vhost.queues.get(name)
+    if queue is None:
+        raise Refusal(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost.name}'")
+    require_access(queue, NOBODY)
+    taken: list[Entry] = []
+    shown: list[View] = []
+    left = GET_BYTES_MAX
+    while len(taken) < count and left > 0:
+        entry = queue.get()
+        if entry is None:
+            break
+        taken.append(entry)
+        left -= entry.message.size
+        shown.append(message_view(entry, queue.ready_count, encoding, truncate))
+    if REQUEUES[ackmode]:
+        queue.requeue(taken)
+    else:
+        for entry in taken:
+            queue.settle(entry)
+    return Response.of(shown)
+
+
+def message_view(entry: Entry, message_count: int, encoding: str, truncate: int | None) -> View:
+    message = entry.message
+    body = message.body
+    shown = body if truncate is None else body[:truncate]
+    if encoding == "auto":
+        payload, used = decoded(shown)
+    else:
+        payload, used = base64.b64encode(shown).decode("ascii"), "base64"
+    return {
+        "payload_bytes": len(body),
+        "redelivered": bool(entry.redelivered),
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "message_count": message_count,
+        "properties": properties_view(message.properties),
+        "payload": payload,
+        "payload_encoding": used,
+    }
+
+
+def properties_view(properties: Any) -> View:
+    values = {name: getattr(properties, name) for name in PROPERTY_NAMES}
+    return {name: plain(value) for name, value in values.items() if value is not None}

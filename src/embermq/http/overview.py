@@ -1,0 +1,146 @@
+"""The broker as a whole: overview, the node, who one is."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+from embermq.broker.vhost import VirtualHost
+from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
+from embermq.http.listing import listing, single
+from embermq.http.login import may_enter, sees_everything
+from embermq.http.request import Request, Response, not_found
+from embermq.http.views import View, message_totals
+
+EXCHANGE_TYPES = [
+    {"name": name, "description": f"AMQP {name} exchange, as per the AMQP specification", "enabled": True}
+    for name in ("direct", "fanout", "headers", "topic")
+]
+
+
+def visible_vhosts(request: Request) -> list[VirtualHost]:
+    vhosts = request.context.broker.vhosts.values()
+    return [vhost for vhost in vhosts if sees_everything(request.user) or may_enter(request.user, vhost.name)]
+
+
+def overview(request: Request) -> Response:
+    context = request.context
+    vhosts = visible_vhosts(request)
+    queues = [queue for vhost in vhosts for queue in vhost.queues.values()]
+    view: View = {
+        "management_version": RABBITMQ_VERSION,
+        "rabbitmq_version": RABBITMQ_VERSION,
+        "product_name": "EmberMQ",
+        "product_version": context.version,
+        "rates_mode": "none",
+        "exchange_types": EXCHANGE_TYPES,
+        "cluster_name": context.node,
+        "node": context.node,
+        "erlang_version": "none",
+        "erlang_full_version": f"none (Python {platform.python_version()})",
+        "disable_stats": False,
+        "enable_queue_totals": True,
+        "statistics_db_event_queue": 0,
+        "message_stats": message_stats(queues),
+        "queue_totals": message_totals(queues),
+        "object_totals": object_totals(context, vhosts),
+        "churn_rates": {},
+    }
+    if sees_everything(request.user):
+        view["listeners"] = listeners(context)
+        view["contexts"] = []
+    return single(request, view)
+
+
+def message_stats(queues: list[Any]) -> View:
+    totals = {"publish": 0, "deliver_get": 0, "ack": 0, "redeliver": 0}
+    for queue in queues:
+        totals["publish"] += queue.published_count
+        totals["deliver_get"] += queue.delivered_count
+        totals["ack"] += queue.acked_count
+        totals["redeliver"] += queue.redelivered_count
+    return totals
+
+
+def object_totals(context: Context, vhosts: list[VirtualHost]) -> View:
+    return {
+        "connections": context.sessions.connection_count(),
+        "channels": context.sessions.channel_count(),
+        "exchanges": sum(len(vhost.exchanges) for vhost in vhosts),
+        "queues": sum(len(vhost.queues) for vhost in vhosts),
+        "consumers": sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values()),
+    }
+
+
+def listeners(context: Context) -> list[View]:
+    return [
+        {
+            "node": context.node,
+            "protocol": listener.protocol,
+            "ip_address": listener.host,
+            "port": listener.port,
+            "socket_opts": {},
+        }
+        for listener in context.listeners
+    ]
+
+
+def node_view(context: Context) -> View:
+    broker = context.broker
+    view: View = {
+        "name": context.node,
+        "type": "disc",
+        "running": True,
+        "os_pid": str(os.getpid()),
+        "uptime": context.uptime_ms,
+        "processors": os.cpu_count() or 1,
+        "mem_used": resident_bytes(),
+        "mem_alarm": any("memory" in name for name in broker.alarms.raised),
+        "disk_free_alarm": any("disk" in name for name in broker.alarms.raised),
+        "fd_used": open_files(),
+        "sockets_used": context.sessions.connection_count(),
+        "partitions": [],
+        "rates_mode": "none",
+        "exchange_types": EXCHANGE_TYPES,
+        "auth_mechanisms": [
+            {"name": name, "description": f"SASL {name}", "enabled": True} for name in ("PLAIN", "AMQPLAIN")
+        ],
+        "applications": [{"name": "embermq", "description": "EmberMQ", "version": context.version}],
+        "enabled_plugins": [],
+        "log_files": [],
+        "config_files": [],
+        "cluster_links": [],
+    }
+    if broker.storage is not None:
+        path = broker.storage.data.layout.directory
+        view["db_dir"] = path
+        view["disk_free"] = broker.storage.data.free_bytes()
+    return view
+
+
+async def nodes(request: Request) -> Response:
+    return await listing(request, [request.context], node_view)
+
+
+def node(request: Request) -> Response:
+    if request.names["node"] != request.context.node:
+        raise not_found()
+    return single(request, node_view(request.context))
+
+
+def whoami(request: Request) -> Response:
+    return Response.of({"name": request.user.name, "tags": sorted(request.user.tags)})
+
+
+def cluster_name(request: Request) -> Response:
+    return Response.of({"name": request.context.node})
+
+
+def auth(request: Request) -> Response:
+    return Response.of({"oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
+
+
+def nothing_there(request: Request) -> Response:
+    """A list of things that EmberMQ does not have (yet): empty, so that tools that ask go on."""
+    return Response.of([])

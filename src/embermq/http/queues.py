@@ -1,0 +1,114 @@
+"""Queues: seen, declared, purged, deleted."""
+
+from __future__ import annotations
+
+from embermq.broker.queue import Queue, describe
+from embermq.broker.vhost import VirtualHost, require_access
+from embermq.errors import PreconditionFailed
+from embermq.http.exchanges import vhost_of
+from embermq.http.listing import listing, single
+from embermq.http.overview import visible_vhosts
+from embermq.http.request import Request, Response, bad_request, boolean, not_found, table
+from embermq.http.thing_name import clean
+from embermq.http.views import View, binding_view, consumer_view, queue_view
+
+NOBODY = object()  # no connection owns what HTTP declares, and none of its exclusive queues are HTTP's
+
+
+def queue_named(vhost: VirtualHost, name: str) -> Queue:
+    queue = vhost.queues.get(name)
+    if queue is None:
+        raise not_found()
+    return queue
+
+
+async def all_queues(request: Request) -> Response:
+    vhosts = visible_vhosts(request)
+    queues = [queue for vhost in vhosts for queue in vhost.queues.values()]
+    return await listing(request, queues, lambda queue: queue_view(request.context, queue))
+
+
+async def queues_in(request: Request) -> Response:
+    queues = vhost_of(request, to_see=True).queues.values()
+    return await listing(request, queues, lambda queue: queue_view(request.context, queue))
+
+
+def one_queue(request: Request) -> Response:
+    queue = queue_named(vhost_of(request), request.names["name"])
+    consumers = [consumer_view(request.context, consumer) for consumer in queue.consumers]
+    view: View = {**queue_view(request.context, queue), "consumer_details": consumers}
+    return single(request, view | {"incoming": [], "deliveries": []})
+
+
+def put_queue(request: Request) -> Response:
+    vhost, name, body = vhost_of(request), clean(request.names["name"]), request.json()
+    arguments = table(body, "arguments")
+    require = request.user.require
+    require("configure", vhost.name, "queue", name)
+    dead_letters = arguments.get("x-dead-letter-exchange")
+    if isinstance(dead_letters, str):
+        require("read", vhost.name, "queue", name)
+        require("write", vhost.name, "exchange", dead_letters)
+    existed = name in vhost.queues
+    if not name:
+        raise bad_request("a queue needs a name")
+    vhost.declare_queue(
+        name,
+        owner=NOBODY,
+        durable=boolean(body, "durable"),
+        exclusive=False,
+        auto_delete=boolean(body, "auto_delete"),
+        arguments=arguments,
+    )
+    return Response(204 if existed else 201)
+
+
+def delete_queue(request: Request) -> Response:
+    vhost = vhost_of(request)
+    queue = queue_named(vhost, request.names["name"])
+    request.user.require("configure", vhost.name, "queue", queue.name)
+    require_access(queue, NOBODY)
+    if request.flag("if-unused") and queue.consumers:
+        raise PreconditionFailed(f"{describe(queue)} in use")
+    if request.flag("if-empty") and queue.ready_count:
+        raise PreconditionFailed(f"{describe(queue)} not empty")
+    vhost.delete_queue(queue)
+    return Response(204)
+
+
+def purge_queue(request: Request) -> Response:
+    vhost = vhost_of(request)
+    queue = queue_named(vhost, request.names["name"])
+    request.user.require("read", vhost.name, "queue", queue.name)
+    require_access(queue, NOBODY)
+    queue.purge()
+    return Response(204, after_messages=True)
+
+
+def act_on_queue(request: Request) -> Response:
+    """RabbitMQ's actions are about mirrors, of which there are none: nothing is left to be done."""
+    queue_named(vhost_of(request), request.names["name"])
+    action = request.json().get("action")
+    if action not in ("sync", "cancel_sync"):
+        raise bad_request(["unknown", action])
+    return Response(204)
+
+
+async def bindings_of_queue(request: Request) -> Response:
+    vhost = vhost_of(request)
+    queue = queue_named(vhost, request.names["name"])
+    views = [default_binding(queue), *(binding_view(b) for b in vhost.queue_bindings.get(queue, ()))]
+    return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
+
+
+def default_binding(queue: Queue) -> View:
+    """Every queue is bound to the default exchange by its name; no such binding is kept anywhere."""
+    return {
+        "source": "",
+        "vhost": queue.vhost.name,
+        "destination": queue.name,
+        "destination_type": "queue",
+        "routing_key": queue.name,
+        "arguments": {},
+        "properties_key": queue.name,
+    }

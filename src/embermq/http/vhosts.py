@@ -1,0 +1,71 @@
+"""Virtual hosts: seen, made, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embermq.broker.access import Permission
+from embermq.broker.broker import Broker
+from embermq.broker.vhost import VirtualHost
+from embermq.http.listing import listing, single
+from embermq.http.overview import visible_vhosts
+from embermq.http.request import Request, Response, bad_request, not_found, text
+from embermq.http.thing_name import clean
+from embermq.http.users import tags_of
+from embermq.http.views import vhost_view
+
+
+def vhost_named(request: Request) -> VirtualHost:
+    vhost = request.context.broker.vhosts.get(request.names["vhost"])
+    if vhost is None:
+        raise not_found()
+    return vhost
+
+
+async def all_vhosts(request: Request) -> Response:
+    return await listing(request, visible_vhosts(request), lambda vhost: vhost_view(request.context, vhost))
+
+
+def one_vhost(request: Request) -> Response:
+    return single(request, vhost_view(request.context, vhost_named(request)))
+
+
+def put_vhost(request: Request) -> Response:
+    broker = request.context.broker
+    name = clean(request.names["vhost"])
+    existed = name in broker.vhosts
+    vhost = store_vhost(broker, name, request.json())
+    if not existed:
+        # As RabbitMQ does: who makes a virtual host may use it.
+        broker.grant(request.user, vhost.name, Permission())
+    return Response(204 if existed else 201)
+
+
+def store_vhost(broker: Broker, name: str, body: dict[str, Any]) -> VirtualHost:
+    if not name:
+        raise bad_request("a virtual host needs a name")
+    metadata = body.get("metadata")
+    told = {**(metadata if isinstance(metadata, dict) else {}), **body}
+    description, tags = text(told, "description"), tuple(sorted(tags_of(told.get("tags", []))))
+    vhost = broker.add_vhost(name)
+    if (description, tags) != (vhost.description, vhost.tags) and {"description", "tags"} & told.keys():
+        broker.describe_vhost(vhost, description, tags)
+    return vhost
+
+
+def delete_vhost(request: Request) -> Response:
+    vhost = vhost_named(request)
+    sessions = request.context.sessions
+    for info in list(sessions.connections()):
+        if info.vhost == vhost.name:
+            sessions.close(info, f"vhost '{vhost.name}' is deleted")
+    request.context.broker.delete_vhost(vhost)
+    return Response(204)
+
+
+def start_vhost(request: Request) -> Response:
+    """They always run."""
+    vhost_named(request)
+    if request.names["node"] != request.context.node:
+        raise bad_request(f"Request to node {request.names['node']} failed with nodedown")
+    return Response(204)

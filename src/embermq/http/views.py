@@ -1,0 +1,243 @@
+"""The domain's things as RabbitMQ's API shows them: one function each, a dict for JSON.
+
+What we do not count is left out rather than shown as zero.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+from embermq.broker.access import Permission, User
+from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.queue import Consumer, Queue
+from embermq.broker.session import ChannelInfo, ConnectionInfo
+from embermq.broker.vhost import VirtualHost
+from embermq.http.context import Context
+
+View = dict[str, Any]
+
+
+def plain(value: Any) -> Any:
+    """A field value as JSON can have it."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, bytes):
+        return decoded(value)[0]
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """Bytes as text with the name of the encoding: "string" where they are UTF-8, otherwise "base64"."""
+    try:
+        return data.decode("utf-8"), "string"
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode("ascii"), "base64"
+
+
+def queue_definition(queue: Queue) -> View:
+    return {
+        "name": queue.name,
+        "vhost": queue.vhost.name,
+        "durable": bool(queue.durable),
+        "auto_delete": bool(queue.auto_delete),
+        "arguments": plain(queue.arguments),
+    }
+
+
+def queue_view(context: Context, queue: Queue) -> View:
+    low, high = queue.low, queue.high
+    exclusive_tag = next((consumer.tag for consumer in queue.consumers if consumer.exclusive), None)
+    view = queue_definition(queue)
+    view |= {
+        "exclusive": queue.exclusive,
+        "node": context.node,
+        "type": queue.arguments.get("x-queue-type", "classic"),
+        "state": "running",
+        "consumers": len(queue.consumers),
+        "exclusive_consumer_tag": exclusive_tag,
+        "policy": None,
+        "operator_policy": None,
+        "effective_policy_definition": {},
+        "messages": queue.ready_count + queue.unacked_count,
+        "messages_ready": queue.ready_count,
+        "messages_unacknowledged": queue.unacked_count,
+        "messages_paged_out": low.paged_count + high.paged_count,
+        "message_bytes_ready": queue.ready_bytes,
+        "message_bytes_ram": low.ring_bytes + high.ring_bytes,
+        "message_stats": {
+            "publish": queue.published_count,
+            "deliver_get": queue.delivered_count,
+            "ack": queue.acked_count,
+            "redeliver": queue.redelivered_count,
+        },
+    }
+    if queue.owner is not None:
+        view["owner_pid_details"] = {"name": str(getattr(queue.owner, "name", ""))}
+    return view
+
+
+def exchange_definition(exchange: Exchange) -> View:
+    return {
+        "name": exchange.name,
+        "vhost": exchange.vhost.name,
+        "type": exchange.type,
+        "durable": bool(exchange.durable),
+        "auto_delete": bool(exchange.auto_delete),
+        "internal": bool(exchange.internal),
+        "arguments": plain(exchange.arguments),
+    }
+
+
+def exchange_view(exchange: Exchange) -> View:
+    return {**exchange_definition(exchange), "policy": None}
+
+
+def properties_key(routing_key: str, arguments: dict[str, object]) -> str:
+    """What names a binding among those with the same ends: its key, and a digest of its arguments."""
+    key = quote(routing_key, safe="", errors="surrogateescape").replace("~", "%7E") or "~"
+    if not arguments:
+        return key
+    canonical = repr(sorted((name, repr(value)) for name, value in arguments.items()))
+    digest = hashlib.sha256(canonical.encode("utf-8", "surrogateescape")).digest()
+    return f"{key.removesuffix('~')}~{base64.urlsafe_b64encode(digest[:6]).decode()}"
+
+
+def binding_definition(binding: Binding) -> View:
+    return {
+        "source": binding.source.name,
+        "vhost": binding.source.vhost.name,
+        "destination": binding.destination.name,
+        "destination_type": binding.destination_kind,
+        "routing_key": binding.routing_key,
+        "arguments": plain(binding.arguments),
+    }
+
+
+def binding_view(binding: Binding) -> View:
+    key = properties_key(binding.routing_key, binding.arguments)
+    return {**binding_definition(binding), "properties_key": key}
+
+
+def vhost_view(context: Context, vhost: VirtualHost) -> View:
+    description, tags = vhost.description, list(vhost.tags)
+    return {
+        "name": vhost.name,
+        "description": description,
+        "tags": tags,
+        "metadata": {"description": description, "tags": tags},
+        "default_queue_type": "classic",
+        "tracing": False,
+        "cluster_state": {context.node: "running"},
+        **message_totals(vhost.queues.values()),
+    }
+
+
+def message_totals(queues: Any) -> View:
+    ready = unacked = 0
+    for queue in queues:
+        ready += queue.ready_count
+        unacked += queue.unacked_count
+    return {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
+
+
+def user_view(user: User) -> View:
+    return {
+        "name": user.name,
+        "password_hash": base64.b64encode(user.salt + user.password_hash).decode("ascii"),
+        "hashing_algorithm": user.algorithm,
+        "tags": sorted(user.tags),
+        "limits": {},
+    }
+
+
+def permission_view(user: User, vhost: str, permission: Permission) -> View:
+    return {"user": user.name, "vhost": vhost, **permission.patterns}
+
+
+def connection_view(context: Context, info: ConnectionInfo) -> View:
+    return {
+        "name": info.name,
+        "node": context.node,
+        "user": info.user,
+        "user_who_performed_action": info.user,
+        "vhost": info.vhost,
+        "state": info.state,
+        "type": "network",
+        "protocol": "AMQP 0-9-1",
+        "auth_mechanism": info.mechanism,
+        "ssl": False,
+        "host": info.host,
+        "port": info.port,
+        "peer_host": info.peer_host,
+        "peer_port": info.peer_port,
+        "channels": info.channel_count,
+        "channel_max": info.channel_max,
+        "frame_max": info.frame_max,
+        "timeout": info.heartbeat_s,
+        "connected_at": int(info.connected_at * 1000),
+        "recv_oct": info.received_bytes,
+        "send_oct": info.sent_bytes,
+        "client_properties": plain(dict(info.client_properties)),
+    }
+
+
+def channel_view(context: Context, info: ChannelInfo) -> View:
+    connection = info.connection
+    return {
+        "name": info.name,
+        "node": context.node,
+        "number": info.number,
+        "user": connection.user,
+        "user_who_performed_action": connection.user,
+        "vhost": connection.vhost,
+        "state": "running" if info.flow_active else "flow",
+        "confirm": info.confirming,
+        "transactional": info.transactional,
+        "consumer_count": info.consumer_count,
+        "messages_unacknowledged": info.unacked_count,
+        "prefetch_count": info.prefetch_count,
+        "global_prefetch_count": info.shared_prefetch_count,
+        "connection_details": connection_details(connection),
+    }
+
+
+def connection_details(info: ConnectionInfo) -> View:
+    return {"name": info.name, "peer_host": info.peer_host, "peer_port": info.peer_port}
+
+
+def consumer_view(context: Context, consumer: Consumer) -> View:
+    view: View = {
+        "consumer_tag": consumer.tag,
+        "queue": {"name": consumer.queue.name, "vhost": consumer.queue.vhost.name},
+        "ack_required": not consumer.no_ack,
+        "exclusive": bool(consumer.exclusive),
+        "active": bool(consumer.is_active),
+        "activity_status": "up" if consumer.is_active else "waiting",
+        "arguments": plain(consumer.arguments),
+        "prefetch_count": 0,
+        "channel_details": {},
+    }
+    found = context.sessions.channel_of(consumer)
+    if found is not None:
+        channel, view["prefetch_count"] = found
+        view["channel_details"] = {
+            "name": channel.name,
+            "number": channel.number,
+            "node": context.node,
+            "user": channel.connection.user,
+            "connection_name": channel.connection.name,
+            "peer_host": channel.connection.peer_host,
+            "peer_port": channel.connection.peer_port,
+        }
+    return view

@@ -1,0 +1,81 @@
+"""What the machine has left: memory of this process against a share of what there is, free disk space.
+
+The limits of a control group (a container) count where they are lower than the machine's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+CGROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),  # version 2
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # version 1
+)
+# Free space below which publishers wait, unless configured: a hundredth of the disk, 200 MiB at most.
+DISK_PART = 100
+DISK_FREE_BYTES_MAX = 200 * 1024 * 1024
+# An alarm clears only a little beyond the line, so that it does not flicker.
+CLEAR_FACTOR = 0.95
+
+SetAlarm = Callable[[str, bool, str], None]
+
+
+def memory_total_bytes(limits: tuple[Path, ...] = CGROUP_LIMITS) -> int:
+    total = os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES
+    for path in limits:
+        try:
+            text = path.read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            total = min(total, int(text))
+    return total
+
+
+def resident_bytes() -> int:
+    """Memory of this process."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * PAGE_BYTES
+
+
+def default_disk_free_limit(directory: str) -> int:
+    disk = os.statvfs(directory)
+    return min(disk.f_blocks * disk.f_frsize // DISK_PART, DISK_FREE_BYTES_MAX)
+
+
+def give_back_memory() -> None:
+    """Ask the C library to return what is free; where there is no such call, nothing happens."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+class ResourceWatch:
+    """Looks when told to, and raises or clears the alarms."""
+
+    def __init__(self, directory: str, memory_part: float, disk_free_limit: int, set_alarm: SetAlarm) -> None:
+        self.directory = directory
+        self.memory_limit = int(memory_total_bytes() * memory_part)
+        self.disk_free_limit = disk_free_limit or default_disk_free_limit(directory)
+        self.set_alarm = set_alarm
+        self.memory_low = False
+        self.disk_low = False
+
+    def look(self) -> None:
+        used = resident_bytes()
+        if used > self.memory_limit * CLEAR_FACTOR:
+            # Freed memory counts as ours until the allocator gives it back, and it waits to be asked.
+            give_back_memory()
+            used = resident_bytes()
+        self.memory_low = used > self.memory_limit * (CLEAR_FACTOR if self.memory_low else 1.0)
+        self.set_alarm(
+            "memory", self.memory_low, f"{used:,} bytes in use, the high watermark is {self.memory_limit:,}"
+        )
+        disk = os.statvfs(self.directory)
+        free = disk.f_bavail * disk.f_frsize
+        self.disk_low = free < self.disk_free_limit / (CLEAR_FACTOR if self.disk_low else 1.0)
+        self.set_alarm("disk", self.disk_low, f"{free:,} bytes free, the limit is {self.disk_free_limit:,}")
