@@ -9,7 +9,7 @@ from embermq.amqp.channel import Channel
 from embermq.amqp.connection import Connection
 from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.state import OPEN
-from embermq.broker.queue import Consumer
+from embermq.broker.consumer import Consumer
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 from embermq.errors import ConnectionForced
 

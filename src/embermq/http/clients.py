@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from embermq.broker.queue import Consumer
+from embermq.broker.consumer import Consumer
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
 from embermq.http.exchanges import vhost_of

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from embermq import __version__
 from embermq.broker.broker import Broker
-from embermq.broker.queue import Consumer
+from embermq.broker.consumer import Consumer
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 
 __all__ = ["Context", "Listener", "Sessions"]

@@ -50,7 +50,7 @@ async def totals(context: Context) -> list[Sample]:
         sums["acked"] += queue.acked_count
         sums["redelivered"] += queue.redelivered_count
         ready_bytes += queue.ready_bytes
-        paged += queue.low.paged_count + queue.high.paged_count
+        paged += sum(level.paged_count for level in queue.levels)
         consumers += len(queue.consumers)
         await pace.breathe()
     vhosts = context.broker.vhosts.values()

@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import quote
 
 from embermq.broker.access import Permission, User
+from embermq.broker.consumer import Consumer
 from embermq.broker.exchange import Binding, Exchange
-from embermq.broker.queue import Consumer, Queue
+from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
 from embermq.http.context import Context
@@ -56,7 +57,6 @@ def queue_definition(queue: Queue) -> View:
 
 
 def queue_view(context: Context, queue: Queue) -> View:
-    low, high = queue.low, queue.high
     exclusive_tag = next((consumer.tag for consumer in queue.consumers if consumer.exclusive), None)
     view = queue_definition(queue)
     view |= {
@@ -72,9 +72,9 @@ def queue_view(context: Context, queue: Queue) -> View:
         "messages": queue.ready_count + queue.unacked_count,
         "messages_ready": queue.ready_count,
         "messages_unacknowledged": queue.unacked_count,
-        "messages_paged_out": low.paged_count + high.paged_count,
+        "messages_paged_out": sum(level.paged_count for level in queue.levels),
         "message_bytes_ready": queue.ready_bytes,
-        "message_bytes_ram": low.ring_bytes + high.ring_bytes,
+        "message_bytes_ram": sum(level.ring_bytes for level in queue.levels),
         "message_stats": {
             "publish": queue.published_count,
             "deliver_get": queue.delivered_count,
