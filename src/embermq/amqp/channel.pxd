@@ -39,6 +39,8 @@ cdef class Channel:
     cdef int publish_bits
     cdef Peek peek
     cdef bytes header
+    cdef object wishes
+    cdef public object reply_queue
     cdef list parts
     cdef Py_ssize_t body_size
     cdef Py_ssize_t body_received

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from embermq.amqp.closing import octets
 from embermq.amqp.link import Link
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
+from embermq.amqp.special import Wishes, granted, wishes_in
 from embermq.broker.access import User
 from embermq.broker.exchange import Exchange, Route
 from embermq.broker.level import Entry
@@ -77,6 +78,7 @@ class Channel:
         "prefetch_size",
         "publish_bits",
         "published",
+        "reply_queue",
         "route",
         "routes",
         "safe",
@@ -90,6 +92,7 @@ class Channel:
         "unsafe",
         "user",
         "vhost",
+        "wishes",
     )
 
     def __init__(
@@ -115,6 +118,8 @@ class Channel:
         self.parts: list[bytes] = []
         self.body_size = 0
         self.body_received = 0
+        self.wishes: Wishes | None = None  # of the message that is coming in
+        self.reply_queue: Queue | None = None  # for direct replies
 
         self.confirming = False
         self.confirm_pending = False
@@ -226,6 +231,8 @@ class Channel:
             )
         if peek.user_id_at != NOT_THERE or peek.expiration_at != NOT_THERE:
             check_rare_properties(buf, peek, self.user)
+        if peek.headers_at != NOT_THERE or peek.reply_to_at != NOT_THERE:
+            self.wishes = wishes_in(buf, peek, self.reply_queue)
         return 0
 
     def on_body(self, buf: bytearray, pos: int, stop: int) -> int:
@@ -258,6 +265,9 @@ class Channel:
         )
         if self.peek.expiration_at != NOT_THERE:
             message.ttl_ms = expiration_ms(content, header_size)
+        if self.wishes is not None:
+            message, route = granted(message, route, self.wishes)
+            self.wishes = None
         if self.transaction is not None:
             self.transaction.publishes.append((message, route, self.publish_bits))
             return 0
@@ -297,6 +307,9 @@ class Channel:
         if route.by_headers:
             headers = message.properties.headers or {}
         queues, _ = route.exchange.resolve(message.routing_key, headers)
+        for routing_key in route.keys:
+            more, _ = route.exchange.resolve(routing_key, headers)
+            queues = tuple(dict.fromkeys(queues + more))
         return queues
 
     def return_message(self, message: Message, why: NoRoute | NoConsumers) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.on_queue import queue_name
+from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
 from embermq.broker.arguments import type_name
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue, describe
@@ -27,6 +28,9 @@ def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
 
 def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     name = queue_name(channel, method.queue)
+    if name == REPLY_TO:
+        consume_replies(channel, method)
+        return
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
     tag = method.consumer_tag or generated_name("amq.ctag-")
@@ -52,6 +56,25 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     queue.add_consumer(consumer)
 
 
+def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
+    """basic.consume on amq.rabbitmq.reply-to."""
+    if not method.no_ack:
+        raise PreconditionFailed("reply consumer cannot acknowledge")
+    if channel.reply_queue is not None:
+        raise PreconditionFailed("reply consumer already set")
+    tag = method.consumer_tag or generated_name("amq.ctag-")
+    if tag in channel.consumers:
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    queue: Queue = channel.vhost.add_reply_queue(REPLY_TO_PREFIX, channel.connection)
+    channel.connection.exclusive_queues.add(queue)
+    channel.reply_queue = queue
+    consumer = ChannelConsumer(channel, queue, tag, True, False, 0, method.arguments)
+    channel.consumers[tag] = consumer
+    if not method.no_wait:
+        channel.send(methods.BasicConsumeOk(tag))
+    queue.add_consumer(consumer)
+
+
 def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
     priority = arguments.get("x-priority", 0)
     if isinstance(priority, bool) or not isinstance(priority, int):
@@ -70,6 +93,8 @@ def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:
     consumer = channel.consumers.pop(method.consumer_tag, None)
     if consumer is not None:
         consumer.queue.remove_consumer(consumer)
+        if consumer.queue is channel.reply_queue:
+            channel.reply_queue = None
     if not method.no_wait:
         channel.send(methods.BasicCancelOk(method.consumer_tag))
 

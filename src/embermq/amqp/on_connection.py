@@ -28,6 +28,7 @@ CAPABILITIES: dict[str, object] = {
     "authentication_failure_close": True,
     "per_consumer_qos": True,
     "consumer_priorities": True,
+    "direct_reply_to": True,
 }
 SERVER_PROPERTIES: dict[str, object] = {
     "product": "EmberMQ",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.on_exchange import clean, refuse_default
+from embermq.amqp.special import REPLY_TO_PREFIX
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import require_access
 from embermq.errors import NotFound, PreconditionFailed
@@ -23,7 +24,9 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     vhost, connection = channel.vhost, channel.connection
     name = clean(method.queue)
     if method.passive:
-        queue: Queue = vhost.queue_for(name, connection)
+        # Whoever answers may ask whether somebody still waits for a direct reply.
+        replies = name.startswith(REPLY_TO_PREFIX)
+        queue: Queue = vhost.queue(name) if replies else vhost.queue_for(name, connection)
     else:
         if name:
             channel.user.require("configure", vhost.name, "queue", name)

@@ -11,6 +11,7 @@ cdef class Exchange:
     cdef public object matcher
     cdef public dict routes
     cdef public dict sources
+    cdef public object alternate
 
 cdef class Route:
     cdef readonly bytes names
@@ -18,3 +19,4 @@ cdef class Route:
     cdef readonly long version
     cdef readonly tuple queues
     cdef readonly bint by_headers
+    cdef readonly tuple keys

@@ -129,6 +129,7 @@ MATCHERS: dict[str, Callable[[], Matcher]] = {
 
 class Exchange:
     __slots__ = (
+        "alternate",
         "arguments",
         "auto_delete",
         "bindings",
@@ -166,6 +167,10 @@ class Exchange:
         self.routes: dict[str, Route] = {}
         self.sources: dict[Exchange, int] = {}  # exchanges bound to lead here, with the number of bindings
         self.version = 0
+        alternate = self.arguments.get("alternate-exchange")
+        self.alternate = alternate if isinstance(alternate, str) else None
+        if self.alternate is not None:
+            vhost.alternates.setdefault(self.alternate, {})[self] = None
 
     def add_binding(self, binding: Binding) -> bool:
         """True when it is new."""
@@ -200,7 +205,7 @@ class Exchange:
         for exchange in stale:  # grows while we walk: everything upstream, each once
             exchange.version += 1
             exchange.routes.clear()
-            for source in exchange.sources:
+            for source in [*exchange.sources, *self.vhost.alternates.get(exchange.name, ())]:
                 if source not in known:
                     known.add(source)
                     stale.append(source)
@@ -217,16 +222,13 @@ class Exchange:
 
     def resolve(self, routing_key: str, headers: Mapping[str, object]) -> tuple[tuple[Queue, ...], bool]:
         """Follow the bindings from here: the queues, each once, and whether headers were asked about."""
-        if not self.name:  # the default exchange: every queue is bound by its name
-            queue = self.vhost.queues.get(routing_key)
-            return ((queue,) if queue is not None else (), False)
         queues: dict[Queue, None] = {}
         by_headers = False
         exchanges: list[Exchange] = [self]
         known = {self}
         for exchange in exchanges:  # grows while we walk; cycles end because each comes once
             by_headers = by_headers or exchange.type == "headers"
-            for destination in exchange.matcher.match(routing_key, headers):
+            for destination in exchange.destinations(routing_key, headers):
                 if isinstance(destination, Queue):
                     queues[destination] = None
                 elif destination not in known:
@@ -234,16 +236,33 @@ class Exchange:
                     exchanges.append(destination)
         return tuple(queues), by_headers
 
+    def destinations(self, routing_key: str, headers: Mapping[str, object]) -> list[Queue | Exchange]:
+        """Where a message goes from here; when nowhere, to the alternate exchange."""
+        if not self.name:  # the default exchange: every queue is bound by its name
+            queue = self.vhost.queues.get(routing_key)
+            return [] if queue is None else [queue]
+        found = list(self.matcher.match(routing_key, headers))
+        if not found and self.alternate is not None:
+            alternate = self.vhost.exchanges.get(self.alternate)
+            return [] if alternate is None else [alternate]
+        return found
+
     def __repr__(self) -> str:
         return f"<Exchange {self.name!r} {self.type}>"
 
 
 class Route:
-    __slots__ = ("by_headers", "exchange", "names", "queues", "version")
+    __slots__ = ("by_headers", "exchange", "keys", "names", "queues", "version")
 
     def __init__(
-        self, names: bytes, exchange: Exchange, queues: tuple[Queue, ...], by_headers: bool = False
+        self,
+        names: bytes,
+        exchange: Exchange,
+        queues: tuple[Queue, ...],
+        by_headers: bool = False,
+        keys: tuple[str, ...] = (),
     ) -> None:
+        self.keys = keys  # of CC and BCC; such a route is for one message
         self.names = names
         self.exchange = exchange
         self.version = exchange.version

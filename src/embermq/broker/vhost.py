@@ -48,6 +48,7 @@ class VirtualHost:
         self.catalog = catalog
         self.storage = storage
         self.dead_letters = DeadLetters(self)
+        self.alternates: dict[str, dict[Exchange, None]] = {}  # by the name they name, existing or not
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_bindings: dict[Queue, dict[Binding, None]] = {}
@@ -99,6 +100,7 @@ class VirtualHost:
         )
         args.check_exchange_arguments(describe_exchange(exchange), arguments)
         self.exchanges[name] = exchange
+        exchange.changed()  # somebody may have named it as an alternate before
         if durable:
             self.catalog.put("exchange", self.name, name, exchange_body(exchange))
         return exchange
@@ -120,6 +122,8 @@ class VirtualHost:
             self.exchanges.pop(going.name, None)
             if going.durable:
                 self.catalog.delete("exchange", self.name, going.name)
+            if going.alternate is not None:
+                self.alternates[going.alternate].pop(going, None)
             for binding in list(going.bindings.values()):
                 self.remove_binding(binding)
             for source in list(going.sources):
@@ -214,6 +218,17 @@ class VirtualHost:
         self.queues[name] = queue
         self.exchanges[DEFAULT_EXCHANGE].changed()
         return queue
+
+    def add_reply_queue(self, prefix: str, owner: object) -> Queue:
+        """A queue under a name that nobody can guess, which goes with its first consumer."""
+        return self.add_queue(
+            generated_name(prefix),
+            id=new_queue_id(),
+            owner=owner,
+            durable=False,
+            auto_delete=True,
+            arguments={},
+        )
 
     def delete_queue(self, queue: Queue) -> int:
         """Remove a queue with its messages, bindings and consumers; how many messages were ready."""

@@ -29,7 +29,7 @@ def skip_shortstr(buf: bytearray, pos: int, stop: int) -> int:
 class Peek:
     """The properties of the content header read last; reused for every message of a channel."""
 
-    __slots__ = ("delivery_mode", "expiration_at", "headers_at", "priority", "user_id_at")
+    __slots__ = ("delivery_mode", "expiration_at", "headers_at", "priority", "reply_to_at", "user_id_at")
 
     def __init__(self) -> None:
         self.delivery_mode = TRANSIENT
@@ -37,6 +37,7 @@ class Peek:
         self.headers_at = ABSENT
         self.expiration_at = ABSENT
         self.user_id_at = ABSENT
+        self.reply_to_at = ABSENT
 
     def read(self, buf: bytearray, pos: int, stop: int) -> int:
         """Walk the properties at `pos` (their flags) to `stop`; SyntaxFault where they do not add up."""
@@ -45,6 +46,7 @@ class Peek:
         self.headers_at = ABSENT
         self.expiration_at = ABSENT
         self.user_id_at = ABSENT
+        self.reply_to_at = ABSENT
         if pos + 2 > stop:
             raise SyntaxFault("a content header without property flags")
         flags = load_u16(buf, pos)
@@ -71,7 +73,8 @@ class Peek:
             pos += 1
         if flags & 0x0400:  # correlation-id
             pos = skip_shortstr(buf, pos, stop)
-        if flags & 0x0200:  # reply-to
+        if flags & 0x0200:
+            self.reply_to_at = pos
             pos = skip_shortstr(buf, pos, stop)
         if flags & 0x0100:
             self.expiration_at = pos

@@ -1,0 +1,89 @@
+"""Messages that ask for something special with their properties: copies (CC, BCC) and direct replies.
+
+CC and BCC are lists of further routing keys in the headers; BCC is taken off before anybody sees the message.
+
+Direct replies: a consumer on the name `amq.rabbitmq.reply-to` gets a queue of its own with a name that nobody
+can guess; that name takes the place of `amq.rabbitmq.reply-to` in the reply-to of everything that the channel
+publishes, and whoever answers publishes to it through the default exchange. The queue goes with its consumer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from embermq.amqp.publish_rules import BASIC_PUBLISH, shortstr_at
+from embermq.broker.exchange import Route
+from embermq.broker.message import Message
+from embermq.broker.rewriting import rewritten, typed_headers
+from embermq.errors import PreconditionFailed
+from embermq.wire.content import ABSENT, Peek
+from embermq.wire.kernel import load_u32
+from embermq.wire.table import decode_typed
+
+if TYPE_CHECKING:
+    from embermq.broker.queue import Queue
+
+REPLY_TO = "amq.rabbitmq.reply-to"
+REPLY_TO_PREFIX = REPLY_TO + "."
+# RabbitMQ's words for the types of field values.
+TYPE_NAMES = {
+    "b": "byte", "B": "unsignedbyte", "s": "short", "u": "unsignedshort", "I": "signedint",
+    "i": "unsignedint", "l": "long", "L": "long", "S": "longstr", "t": "bool", "V": "void", "f": "float", "d": "double",
+    "T": "timestamp", "F": "table", "A": "array", "x": "binary", "D": "decimal",
+}  # fmt: skip
+
+
+class Wishes(NamedTuple):
+    keys: tuple[str, ...]  # further routing keys
+    has_bcc: bool
+    reply_to: str | None  # what to write into the property instead
+
+
+def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None) -> Wishes | None:
+    """What the properties ask for; None, nearly always: nothing special."""
+    keys: list[str] = []
+    has_bcc = False
+    if peek.headers_at != ABSENT:
+        start = peek.headers_at
+        stop = start + 4 + load_u32(buf, start)
+        has_bcc = buf.find(b"\x03BCC", start, stop) >= 0
+        if has_bcc or buf.find(b"\x02CC", start, stop) >= 0:
+            fields, _ = decode_typed(buf, start, stop)
+            keys = copy_keys(fields)
+    reply_to = None
+    if peek.reply_to_at != ABSENT and shortstr_at(buf, peek.reply_to_at) == REPLY_TO:
+        if reply_queue is None:
+            raise PreconditionFailed("fast reply consumer does not exist", blame=BASIC_PUBLISH)
+        reply_to = reply_queue.name
+    if not keys and not has_bcc and reply_to is None:
+        return None
+    return Wishes(tuple(keys), has_bcc, reply_to)
+
+
+def copy_keys(fields: list[tuple[str, str, object]]) -> list[str]:
+    keys: list[str] = []
+    for name, letter, value in fields:
+        if name not in ("CC", "BCC"):
+            continue
+        if letter != "A" or not isinstance(value, list):
+            found = TYPE_NAMES.get(letter, letter)
+            raise PreconditionFailed(
+                f'invalid message: {{unacceptable_type_in_header,"{name}",{found}}}', blame=BASIC_PUBLISH
+            )
+        keys += [key for _, key in value if isinstance(key, str)]
+    return keys
+
+
+def granted(message: Message, route: Route, wishes: Wishes) -> tuple[Message, Route]:
+    """The message as it goes on, and the way it goes."""
+    if wishes.has_bcc or wishes.reply_to is not None:
+        properties = message.properties
+        headers = None if properties.headers is None else typed_headers(message)
+        if headers is not None:
+            headers = [field for field in headers if field[0] != "BCC"]
+        if wishes.reply_to is not None:
+            properties.reply_to = wishes.reply_to
+        message = rewritten(message, message.names, properties, headers)
+    if wishes.keys:
+        route = Route(route.names, route.exchange, (), True, (message.routing_key, *wishes.keys))
+    return message, route
