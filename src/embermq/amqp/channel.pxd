@@ -38,7 +38,7 @@ cdef class Channel:
     cdef int publish_bits
     cdef Peek peek
     cdef bytes header
-    cdef list parts
+    cdef bytearray gathered
     cdef Py_ssize_t body_size
     cdef Py_ssize_t body_received
     cdef public Py_ssize_t body_max
