@@ -83,6 +83,12 @@ test-compiled: test-needs  ## the tests against the compiled modules
 test-interpreted: test-needs  ## the tests against the same sources, interpreted
 	tools/run-tests.sh interpreted $(PY) $(T)
 
+.PHONY: soak
+CYCLES ?= 300
+soak: test-needs  ## kill brokers for a long time (CYCLES=300) and look what is left
+	@$(MAKE) install EMBERMQ_COMPILE=require
+	tools/run-tests.sh compiled $(PY) tests/crash --cycles $(CYCLES) -x -q $(T)
+
 .PHONY: lint
 lint: $(VENV)/.dev  ## ruff, mypy --strict, and whether generated code is up to date
 	$(PY) -m ruff check --quiet .

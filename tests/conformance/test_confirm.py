@@ -7,7 +7,6 @@ import pytest
 from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import await_confirms, drain, exchange, fill, numbered, round_trip, unknown_tag
 from tests.conformance.rules import rule
-from tests.conftest import target_name
 
 select = rule("004", "confirms", "confirm.select", "confirm.select is answered, and may be said again")
 tags = rule(
@@ -139,9 +138,6 @@ def test_return_comes_before_its_confirm(confirming: RawChannel) -> None:
 
 
 @nacked
-@pytest.mark.xfail(
-    target_name() == "embermq", reason="limits on the length of queues are still to come", strict=True
-)
 def test_full_queue_nacks(confirming: RawChannel) -> None:
     queue = confirming.declare(arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     fill(confirming, queue, [b"fits"])

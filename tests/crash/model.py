@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 
 from tests.crash.client import Delivery
@@ -66,6 +67,15 @@ class Model:
         self.queues: dict[str, dict[str, Copy]] = {}
         self.definitions: dict[tuple[str, ...], bool | None] = {}
         self.failures: list[str] = []
+
+    def snapshot(self) -> Model:
+        """The model as it is now, for a copy of the disk as it is now."""
+        copy = Model()
+        with self.lock:
+            copy.queues = deepcopy(self.queues)
+            copy.definitions = dict(self.definitions)
+            copy.failures = list(self.failures)
+        return copy
 
     def fail(self, what: str) -> None:
         self.failures.append(what)

@@ -34,13 +34,6 @@ def mortal_broker(_second_broker: Broker) -> Broker:
 
 
 @pytest.fixture
-def awaits_extensions(request: pytest.FixtureRequest, target: str) -> None:
-    """For what RabbitMQ adds to AMQP and EmberMQ does not have yet; strict, so nobody forgets it."""
-    if target == "embermq":
-        request.applymarker(pytest.mark.xfail(reason="an extension of RabbitMQ (issue 4)", strict=True))
-
-
-@pytest.fixture
 def fresh_name() -> Callable[[str], str]:
     """Makes names for queues and exchanges which no other test can meet."""
     return lambda kind: f"interop.{kind}.{uuid.uuid4().hex}"

@@ -312,7 +312,6 @@ async def test_consumer_is_told_when_its_queue_is_deleted(broker: Broker, queue_
         assert not channel.is_closed
 
 
-@pytest.mark.usefixtures("awaits_extensions")
 async def test_expired_message_is_gone(broker: Broker) -> None:
     async with channel_of(broker) as channel:
         queue = await channel.declare_queue(exclusive=True)

@@ -274,7 +274,6 @@ def test_transactions(broker: Broker, queue_name: str) -> None:
         assert bodies(channel, queue_name) == [b"yes"]
 
 
-@pytest.mark.usefixtures("awaits_extensions")
 def test_nacked_publish_raises(channel: amqp.Channel, queue_name: str) -> None:
     limit = {"x-max-length": 1, "x-overflow": "reject-publish"}
     channel.queue_declare(queue_name, exclusive=True, arguments=limit)

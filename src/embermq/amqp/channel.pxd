@@ -41,7 +41,7 @@ cdef class Channel:
     cdef bytes header
     cdef object wishes
     cdef public object reply_queue
-    cdef list parts
+    cdef bytearray gathered
     cdef Py_ssize_t body_size
     cdef Py_ssize_t body_received
     cdef public Py_ssize_t body_max

@@ -67,12 +67,12 @@ class Channel:
         "delivery_tag",
         "expects",
         "flow_active",
+        "gathered",
         "header",
         "last_queue",
         "link",
         "nacks",
         "number",
-        "parts",
         "peek",
         "prefetch_count",
         "prefetch_size",
@@ -115,7 +115,7 @@ class Channel:
         self.publish_bits = 0
         self.peek = Peek()
         self.header = b""
-        self.parts: list[bytes] = []
+        self.gathered = bytearray()  # header and body so far, in one piece however small the frames
         self.body_size = 0
         self.body_received = 0
         self.wishes: Wishes | None = None  # of the message that is coming in
@@ -210,13 +210,18 @@ class Channel:
         if size == 0:
             self.on_content(cut(buf, pos, stop), header_size)
             return next_at
-        if end - next_at > 7 and buf[next_at] == 3 and load_u32(buf, next_at + 3) == size:
+        if (
+            end - next_at > 7
+            and buf[next_at] == 3
+            and load_u32(buf, next_at + 3) == size
+            and size <= self.link.frame_max
+        ):
             body_stop = next_at + 7 + size
             if body_stop < end and buf[body_stop] == 0xCE and load_u16(buf, next_at + 1) == self.number:
                 self.on_content(join(buf, pos, stop, next_at + 7, body_stop), header_size)
                 return body_stop + 1
         self.header = cut(buf, pos, stop)
-        self.parts = [self.header]
+        self.gathered = bytearray(self.header)
         self.body_size = size
         self.body_received = 0
         self.expects = BODY
@@ -243,10 +248,10 @@ class Channel:
             raise FrameError(
                 f"content body of {self.body_size} bytes announced, {self.body_received} received"
             )
-        self.parts.append(cut(buf, pos, stop))
+        self.gathered += memoryview(buf)[pos:stop]
         if self.body_received == self.body_size:
-            content = b"".join(self.parts)
-            self.parts = []
+            content = bytes(self.gathered)
+            self.gathered = bytearray()
             self.on_content(content, len(self.header))
         return 0
 
@@ -480,7 +485,7 @@ class Channel:
         self.requeue(entries)
         for consumer in consumers:
             consumer.queue.remove_consumer(consumer)
-        self.parts = []
+        self.gathered = bytearray()
 
 
 def unexpected(expects: int) -> UnexpectedFrame:

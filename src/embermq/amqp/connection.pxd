@@ -28,9 +28,11 @@ cdef class Connection(Link):
     cdef public list confirming_channels
     cdef public set exclusive_queues
     cdef public bint spec_qos
+    cdef public bint stalled
+    cdef object parting_s
     cdef Channel last_channel
     cdef Py_ssize_t next_frame
-    cdef long long current_method
+    cdef public long long current_method
     cdef int current_channel
     cdef readonly unsigned long long received_bytes
     cdef readonly unsigned long long sent_bytes

@@ -13,7 +13,8 @@ import logging
 
 from embermq.amqp.channel import Channel, unexpected
 from embermq.amqp.closing import channel_close_method, close_method, octets
-from embermq.amqp.handlers import CHANNEL_HANDLERS, CONNECTION_HANDLERS
+from embermq.amqp.control import on_control_frame
+from embermq.amqp.handlers import CHANNEL_HANDLERS
 from embermq.amqp.link import Link
 from embermq.amqp.on_connection import start_method
 from embermq.amqp.shell import Limits, Shell
@@ -23,16 +24,7 @@ from embermq.broker.broker import Broker
 from embermq.broker.queue import Queue
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
-from embermq.errors import (
-    AccessRefused,
-    AMQPError,
-    ChannelFault,
-    CommandInvalid,
-    FrameError,
-    InternalFault,
-    NotAllowed,
-    UnexpectedFrame,
-)
+from embermq.errors import AccessRefused, AMQPError, CommandInvalid, FrameError, InternalFault
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
 from embermq.wire.kernel import load_u16, load_u32, load_u64
@@ -43,7 +35,6 @@ BASIC_PUBLISH = methods.BasicPublish.ID
 BASIC_ACK = methods.BasicAck.ID
 BASIC_ACK_BYTES = 13
 STATE_OPEN = OPEN  # the same as a number of this module, which is a C number
-HEARTBEAT = 8
 # The header of 0-9-1, and those of 0-9 and 0-8, whose clients use what is common with it; the version we
 # answer each with in connection.start.
 ACCEPTED_HEADERS = {
@@ -53,8 +44,8 @@ ACCEPTED_HEADERS = {
     b"AMQP\x01\x01\x09\x01": (8, 0),
 }
 FRAME_BYTES_MAX_BEFORE_TUNE = 8192
-METHOD_EXPECTED = 0
 REFUSAL_PAUSE_S = 1.0  # a stranger's mistake is answered slowly, so that guessing is slow too
+REPLIES_BYTES_MAX = 4 * 1024 * 1024  # a few bytes of basic.get or basic.recover may ask for whole messages
 LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the socket is shut
 
 
@@ -77,11 +68,13 @@ class Connection(Link):
         "mechanism",
         "name",
         "next_frame",
+        "parting_s",
         "peer_address",
         "received_bytes",
         "sent_bytes",
         "shell",
         "spec_qos",
+        "stalled",
         "state",
         "user",
         "vhost",
@@ -116,6 +109,8 @@ class Connection(Link):
         self.confirming_channels: list[Channel] = []
         self.exclusive_queues: set[Queue] = set()
         self.spec_qos = False
+        self.stalled = False  # enough replies for one turn: feed stopped between two frames
+        self.parting_s: float | None = None  # the socket is to be shut once held output has left
         self.last_channel: Channel | None = None
         self.next_frame = 0
         self.current_method = 0
@@ -175,7 +170,7 @@ class Connection(Link):
                 channel = self.channels.get(number)
                 self.last_channel = channel
             if channel is None or channel.closing or self.state != STATE_OPEN:
-                self.on_control_frame(frame_type, number, buf, pos + 7, stop)
+                on_control_frame(self, frame_type, number, buf, pos + 7, stop)
                 if self.state == CLOSED:
                     return end
                 pos = self.next_frame
@@ -190,6 +185,8 @@ class Connection(Link):
                     channel.on_ack(load_u64(buf, pos + 11), buf[pos + 19] & 1 != 0)
                 else:
                     self.on_channel_method(channel, buf, pos + 7, stop)
+                    if self.stalled:
+                        return stop + 1
                 pos = stop + 1
             elif frame_type == 2:
                 pos = channel.on_header(buf, pos + 7, stop, end)
@@ -197,7 +194,7 @@ class Connection(Link):
                 channel.on_body(buf, pos + 7, stop)
                 pos = stop + 1
             else:
-                self.on_control_frame(frame_type, number, buf, pos + 7, stop)
+                on_control_frame(self, frame_type, number, buf, pos + 7, stop)
                 pos = stop + 1
         return pos
 
@@ -216,81 +213,6 @@ class Connection(Link):
         self.end()
         return end
 
-    # -- frames that are not for an open channel
-
-    def on_control_frame(self, frame_type: int, number: int, buf: bytearray, pos: int, stop: int) -> None:
-        if frame_type == HEARTBEAT:
-            if number != 0 or stop != pos:
-                raise FrameError("a heartbeat is an empty frame on channel 0")
-            return
-        if frame_type not in (1, 2, 3):
-            raise FrameError(f"type {frame_type}, all octets = {octets(buf, pos, stop)}: unknown_frame")
-        if self.state == CLOSING:
-            self.on_frame_while_closing(frame_type, number, buf, pos, stop)
-            return
-        if frame_type != 1:
-            if self.state == OPEN and number in self.channels:
-                return  # the rest of a message on a channel that is being closed
-            if number == 0 or self.state != OPEN:
-                raise UnexpectedFrame(f"type {frame_type}, all octets = {octets(buf, pos, stop)}")
-            raise unexpected(METHOD_EXPECTED)
-        if stop - pos < 4:
-            raise FrameError(f"type 1, all octets = {octets(buf, pos, stop)}: unknown_frame")
-        self.current_method = load_u32(buf, pos)
-        if number == 0:
-            self.on_connection_method(buf, pos, stop)
-        elif self.state != OPEN:
-            self.current_method = 0
-            raise UnexpectedFrame(f"type 1, all octets = {octets(buf, pos, stop)}")
-        elif number in self.channels:
-            self.on_method_while_channel_closing(self.channels[number], buf, pos, stop)
-        else:
-            self.open_channel(number, buf, pos, stop)
-
-    def on_connection_method(self, buf: bytearray, pos: int, stop: int) -> None:
-        method = methods.decode_method(buf, pos, stop)
-        handler = CONNECTION_HANDLERS.get((self.state, method.ID))
-        if handler is None:
-            handler = CONNECTION_HANDLERS.get((None, method.ID))
-        if handler is None:
-            state = "running" if self.state == OPEN else "opening"
-            raise ChannelFault(f"unexpected method in connection state {state}")
-        handler(self, method)
-
-    def on_frame_while_closing(
-        self, frame_type: int, number: int, buf: bytearray, pos: int, stop: int
-    ) -> None:
-        """Everything is discarded but the two methods that end the conversation."""
-        if frame_type != 1 or number != 0 or stop - pos < 4:
-            return
-        method_id = load_u32(buf, pos)
-        if method_id == methods.ConnectionClose.ID:
-            self.send(0, methods.ConnectionCloseOk())
-        elif method_id == methods.ConnectionCloseOk.ID:
-            self.end()
-
-    def on_method_while_channel_closing(self, channel: Channel, buf: bytearray, pos: int, stop: int) -> None:
-        method_id = load_u32(buf, pos)
-        if method_id == methods.ChannelCloseOk.ID:
-            self.forget_channel(channel)
-        elif method_id == methods.ChannelClose.ID:
-            channel.send(methods.ChannelCloseOk())
-
-    def open_channel(self, number: int, buf: bytearray, pos: int, stop: int) -> None:
-        method = methods.decode_method(buf, pos, stop)
-        if method.ID != methods.ChannelOpen.ID:
-            raise ChannelFault("expected 'channel.open'")
-        if self.channel_max and number > self.channel_max:
-            raise NotAllowed(
-                f"number of channels opened ({number}) has reached the negotiated "
-                f"channel_max ({self.channel_max})",
-                blame=0,
-            )
-        assert self.vhost is not None and self.user is not None
-        channel = Channel(self, number, self.vhost, self.user, self.limits.body_bytes_max)
-        self.channels[number] = channel
-        channel.send(methods.ChannelOpenOk())
-
     def on_channel_method(self, channel: Channel, buf: bytearray, pos: int, stop: int) -> None:
         if channel.expects != 0:
             raise unexpected(channel.expects)
@@ -303,6 +225,8 @@ class Connection(Link):
             # An -ok for something durable leaves when that is on disk.
             self.hold_output()
             self.broker.catalog.when_safe(self.release_output)
+        if self.out.size > REPLIES_BYTES_MAX:
+            self.stalled = True
 
     # -- bytes out
 
@@ -424,7 +348,16 @@ class Connection(Link):
             return
         self.shut()
         self.state = CLOSED
-        self.shell.close(after_s)
+        if self.holds:
+            self.parting_s = after_s
+        else:
+            self.shell.close(after_s)
+
+    def release_output(self) -> None:
+        super().release_output()
+        if self.parting_s is not None and not self.holds:
+            self.shell.close(self.parting_s)
+            self.parting_s = None
 
     def lost(self) -> None:
         """The socket is gone."""

@@ -7,6 +7,7 @@ logs that have something new, then lets every marked sink send all it has in one
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from embermq.broker.level import Level
     from embermq.broker.storage import Storage
     from embermq.broker.timetable import Timetable
+
+
+log = logging.getLogger("embermq.broker")
 
 
 class Drainable(Protocol):
@@ -101,9 +105,12 @@ class Turn:
         self.queues = []
         for queue in queues:
             queue.dirty = False
-            if queue.drain() and not queue.dirty:
-                queue.dirty = True
-                self.add_queue(queue)
+            try:
+                if queue.drain() and not queue.dirty:
+                    queue.dirty = True
+                    self.add_queue(queue)
+            except Exception:  # what is wrong with one must not silence the others
+                log.exception("a fault of ours, draining %r", queue)
         if self.logs:
             logs = self.logs
             self.logs = []
@@ -118,4 +125,7 @@ class Turn:
         self.sinks = []
         for sink in sinks:
             sink.dirty = False
-            sink.end_turn()
+            try:
+                sink.end_turn()
+            except Exception:
+                log.exception("a fault of ours, sending to %r", sink)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 READ_BYTES_PER_TURN_MAX = 256 * 1024
 WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
 WRITE_BUFFER_LOW_BYTES = 256 * 1024
+UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
 
 
 class AMQPProtocol(asyncio.BufferedProtocol):
@@ -41,6 +42,7 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.spoke_at = 0.0
         self.heartbeat_s = 0
         self.closing = False
+        self.stalled = False  # held because replies pile up unsent
 
     # -- asyncio calls these
 
@@ -64,6 +66,8 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         used = self.connection.feed(buffer, end)
         self.unfinished = bytes(buffer[used:end]) if used < end else b""
         self.read_this_turn += nbytes
+        if self.connection.stalled or not self.connection.writable:
+            self.stall()
         if self.held:
             return
         if self.connection.publishing:
@@ -95,10 +99,14 @@ class AMQPProtocol(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self.connection.resume()
+        if self.stalled:
+            self.server.loop.call_soon(self.go_on)
 
     # -- the connection calls these
 
     def send(self, data: bytes) -> None:
+        if self.closing or self.transport.is_closing():
+            return
         self.spoke = True
         self.transport.write(data)
 
@@ -119,10 +127,37 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.transport.pause_reading()
 
     def release(self) -> None:
+        if self.stalled:
+            return
         self.held = False
         self.read_this_turn = 0
         if not self.closing and not self.transport.is_closing():
             self.transport.resume_reading()
+
+    def stall(self) -> None:
+        """Replies pile up: hear no more of a peer that asks faster than it listens, until they are sent."""
+        if not self.connection.stalled and self.transport.get_write_buffer_size() < UNSENT_BYTES_MAX:
+            return
+        self.stalled = True
+        self.hold()
+        if self.connection.writable:
+            self.server.after_turn(self.go_on)
+
+    def go_on(self) -> None:
+        """What was put together has been sent: work through what was left unread, then read on."""
+        if self.closing or not self.stalled or not self.connection.writable:
+            return  # in the last case `resume_writing` brings us back
+        self.stalled = self.connection.stalled = False
+        end = len(self.unfinished)
+        if end:
+            buffer = self.server.read_buffer
+            buffer[:end] = self.unfinished
+            used = self.connection.feed(buffer, end)
+            self.unfinished = bytes(buffer[used:end])
+            if self.connection.stalled:
+                self.stall()
+                return
+        self.release()
 
     def shut(self) -> None:
         if not self.closing:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits, Shell
-from embermq.amqp.state import OPENING
+from embermq.amqp.state import OPEN
 from embermq.net.pacing import Pacer
 from embermq.net.protocol import AMQPProtocol
 
@@ -94,10 +94,7 @@ class Server:
         now = self.loop.time()
         for protocol in list(self.protocols):
             protocol.tick(now)
-            if (
-                protocol.connection.state < OPENING
-                and now - protocol.connection.connected_at > HANDSHAKE_S_MAX
-            ):
+            if protocol.connection.state < OPEN and now - protocol.connection.connected_at > HANDSHAKE_S_MAX:
                 self.log.warning("%s: handshake timeout", protocol.connection.name)
                 protocol.transport.abort()
         self.ticker = self.loop.call_later(TICK_S, self.tick)

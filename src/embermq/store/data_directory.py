@@ -23,6 +23,8 @@ from embermq.store.log import SEGMENT_BYTES, Log
 class DataDirectory:
     """Holds the lock, the definitions, the committer and the open files until `close`."""
 
+    segment_bytes = SEGMENT_BYTES  # of logs opened from now on
+
     def __init__(
         self, layout: Layout, lock: DirectoryLock, disk: Disk, definitions: Definitions, committer: Committer
     ) -> None:
@@ -56,9 +58,9 @@ class DataDirectory:
         committer = Committer(filesystem, layout.directory, call_soon_threadsafe, sync)
         return cls(layout, lock, disk, definitions, committer)
 
-    def open_log(self, queue_id: str, segment_bytes: int = SEGMENT_BYTES) -> Log:
+    def open_log(self, queue_id: str, segment_bytes: int | None = None) -> Log:
         """Open or begin the log of a queue. Look at `log.recovery.damages` afterwards."""
-        return Log.open(self.layout.queue(queue_id), self.disk, segment_bytes)
+        return Log.open(self.layout.queue(queue_id), self.disk, segment_bytes or self.segment_bytes)
 
     def drop_orphans(self, known_ids: Iterable[str]) -> list[str]:
         """Delete the directories of queues that no definition names any more; answer their ids."""

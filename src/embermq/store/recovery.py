@@ -148,15 +148,21 @@ def _remove_leftovers(disk: Disk, directory: str, names: list[str], scans: list[
     """Ack files whose segment is gone, and files of an interrupted recovery."""
     expected = {scan.segment.ack_name for scan in scans}
     for name in names:
-        if name.endswith(UNFINISHED_SUFFIX) or (name.endswith(ACK_SUFFIX) and name not in expected):
-            disk.filesystem.unlink(os.path.join(directory, name))
+        path = os.path.join(directory, name)
+        if name.endswith(UNFINISHED_SUFFIX):
+            disk.filesystem.unlink(path)
+        elif name.endswith(ACK_SUFFIX) and name not in expected:
+            # The segment is gone, but perhaps not for good: a sync must come between.
+            disk.delete_segment(path.removesuffix(ACK_SUFFIX) + SEGMENT_SUFFIX, path)
 
 
 def _delete(disk: Disk, directory: str, scan: Scan) -> None:
-    # The segment first: acks without a segment are harmless, a segment without its acks is not.
-    disk.filesystem.unlink(os.path.join(directory, scan.segment.name))
+    path = os.path.join(directory, scan.segment.name)
+    disk.filesystem.unlink(path)
     if scan.acks.present:
-        disk.filesystem.unlink(os.path.join(directory, scan.segment.ack_name))
+        # In the background, behind a sync: acks without a segment are harmless, a segment that comes back
+        # after a power cut without its acks is not.
+        disk.delete_segment(path, os.path.join(directory, scan.segment.ack_name))
 
 
 def _truncate(disk: Disk, path: str, size: int) -> None:

@@ -265,7 +265,6 @@ def test_threads_publish_through_one_connection(broker: Broker, queue_name: str)
     assert sorted(seen) == [b"%d" % number for number in range(8)]
 
 
-@pytest.mark.usefixtures("awaits_extensions")
 def test_direct_reply_to(channel: BlockingChannel, queue: str) -> None:
     """RabbitMQ's pseudo queue: consume without ack, publish with reply_to, the answer comes back."""
     answers = []
@@ -281,7 +280,6 @@ def test_direct_reply_to(channel: BlockingChannel, queue: str) -> None:
     assert answers == [b"!"]
 
 
-@pytest.mark.usefixtures("awaits_extensions")
 def test_rejected_by_a_full_queue_is_a_nack(connection: pika.BlockingConnection, queue_name: str) -> None:
     channel = connection.channel()
     channel.queue_declare(

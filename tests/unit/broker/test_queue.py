@@ -120,7 +120,7 @@ class QueueModel(RuleBasedStateMachine):
         assert [
             place_of(Entry(m, self.queue.low, 0, False, False)) for m in self.queue.messages()
         ] == self.ready
-        assert self.queue.ready_bytes == sum(m.size for m in self.queue.messages())
+        assert self.queue.ready_bytes == sum(m.size - m.header_size for m in self.queue.messages())
         assert self.queue.published_count == self.arrived
 
 

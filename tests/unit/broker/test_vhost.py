@@ -85,8 +85,10 @@ def test_declaring_again_gives_the_same_exchange_or_says_what_differs(vhost: Vir
         ({"internal": True}, "inequivalent arg 'internal' for {}: received 'true' but current is 'false'"),
         (
             {"arguments": {"alternate-exchange": "y"}},
-            "inequivalent arg 'alternate-exchange' for {}: received the value 'y' of type 'longstr' "
-            "but current is none",
+            (
+                "inequivalent arg 'alternate-exchange' for {}: received the value 'y' of type 'longstr' "
+                "but current is none"
+            ),
         ),
     ]
     for difference, sentence in differences:

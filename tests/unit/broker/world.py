@@ -1,4 +1,4 @@
-"""A broker's domain without sockets: turns run when a test says so, consumers take what they have credit for."""
+"""A broker's domain without sockets: turns run when a test says so; consumers count their credit."""
 
 from __future__ import annotations
 

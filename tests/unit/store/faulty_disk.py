@@ -39,6 +39,19 @@ class FaultyFileSystem(FileSystem):
             root: {}
         }  # directory -> name -> file, or -1: directory
         self._changes: dict[str, list[Change]] = {root: []}  # since then
+        self._adopt(root)
+
+    def _adopt(self, directory: str) -> None:
+        """What is there already is safe. The lock and SQLite's files do not pass through here."""
+        for entry in os.scandir(directory):
+            if entry.is_dir(follow_symlinks=False):
+                self._safe_names[directory][entry.name] = -1
+                self._safe_names[entry.path], self._changes[entry.path] = {}, []
+                self._adopt(entry.path)
+            elif entry.name != "LOCK" and not entry.name.startswith("definitions.sqlite"):
+                self._serial += 1
+                self._safe_names[directory][entry.name] = self._keys[entry.path] = self._serial
+                self._synced[self._serial] = _content(entry.path)
 
     # -- faults
 

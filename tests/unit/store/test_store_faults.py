@@ -181,3 +181,22 @@ def test_a_power_cut_loses_nothing_that_was_synced(
     assert again.keys() == found.keys() | set(range(first, first + 3))
     shutil.rmtree(root)
     shutil.rmtree(survived)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_power_cut_after_a_recovery_brings_nothing_back(tmp_path: Path, seed: int) -> None:
+    """Recovery deletes what is fully acked: the acks must not go before the segment does, for good."""
+    root = tmp_path / "root"
+    root.mkdir()
+    filesystem, log = faulty_log(root, segment_bytes=1_000_000)  # drained, but too small to be let go of
+    fill(log, 10)
+    log.ack_many(range(10))
+    log.write()
+    sync(log, filesystem, with_acks=True)
+    log.disk.close()
+    restarted = Log.open(log.directory, Disk(filesystem, log.disk.trash))
+    assert contents(restarted) == {}
+    restarted.disk.wait_deleted()
+    filesystem.power_cut(str(tmp_path / "survived"), random.Random(seed))
+    recovered = Log.open(str(tmp_path / "survived" / "log"), Disk(FileSystem(), str(tmp_path / "trash")))
+    assert contents(recovered) == {}

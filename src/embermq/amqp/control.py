@@ -1,0 +1,109 @@
+"""Frames that are not for an open channel: the handshake, heartbeats, closes, and channels being opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embermq.amqp.channel import Channel, unexpected
+from embermq.amqp.closing import octets
+from embermq.amqp.handlers import CONNECTION_HANDLERS
+from embermq.amqp.state import CLOSING, OPEN
+from embermq.errors import ChannelFault, FrameError, NotAllowed, UnexpectedFrame
+from embermq.wire import methods
+from embermq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
+from embermq.wire.kernel import load_u32
+
+if TYPE_CHECKING:
+    from embermq.amqp.connection import Connection
+
+METHOD_EXPECTED = 0
+METHOD_ID_BYTES = 4
+
+
+def on_control_frame(
+    connection: Connection, frame_type: int, number: int, buf: bytearray, pos: int, stop: int
+) -> None:
+    if frame_type == FRAME_HEARTBEAT:
+        if number != 0 or stop != pos:
+            raise FrameError("a heartbeat is an empty frame on channel 0")
+    elif frame_type not in (FRAME_METHOD, FRAME_HEADER, FRAME_BODY):
+        raise FrameError(f"type {frame_type}, all octets = {octets(buf, pos, stop)}: unknown_frame")
+    elif connection.state == CLOSING:
+        on_frame_while_closing(connection, frame_type, number, buf, pos, stop)
+    elif frame_type != FRAME_METHOD:
+        on_stray_content(connection, frame_type, number, buf, pos, stop)
+    elif stop - pos < METHOD_ID_BYTES:
+        raise FrameError(f"type 1, all octets = {octets(buf, pos, stop)}: unknown_frame")
+    else:
+        on_control_method(connection, number, buf, pos, stop)
+
+
+def on_stray_content(
+    connection: Connection, frame_type: int, number: int, buf: bytearray, pos: int, stop: int
+) -> None:
+    if connection.state == OPEN and number in connection.channels:
+        return  # the rest of a message on a channel that is being closed
+    if number == 0 or connection.state != OPEN:
+        raise UnexpectedFrame(f"type {frame_type}, all octets = {octets(buf, pos, stop)}")
+    raise unexpected(METHOD_EXPECTED)
+
+
+def on_control_method(connection: Connection, number: int, buf: bytearray, pos: int, stop: int) -> None:
+    connection.current_method = load_u32(buf, pos)
+    if number == 0:
+        on_connection_method(connection, buf, pos, stop)
+    elif connection.state != OPEN:
+        connection.current_method = 0
+        raise UnexpectedFrame(f"type 1, all octets = {octets(buf, pos, stop)}")
+    elif number in connection.channels:
+        on_method_while_channel_closing(connection.channels[number], buf, pos)
+    else:
+        open_channel(connection, number, buf, pos, stop)
+
+
+def on_connection_method(connection: Connection, buf: bytearray, pos: int, stop: int) -> None:
+    method = methods.decode_method(buf, pos, stop)
+    handler = CONNECTION_HANDLERS.get((connection.state, method.ID))
+    if handler is None:
+        handler = CONNECTION_HANDLERS.get((None, method.ID))
+    if handler is None:
+        state = "running" if connection.state == OPEN else "opening"
+        raise ChannelFault(f"unexpected method in connection state {state}")
+    handler(connection, method)
+
+
+def on_frame_while_closing(
+    connection: Connection, frame_type: int, number: int, buf: bytearray, pos: int, stop: int
+) -> None:
+    """Everything is discarded but the two methods that end the conversation."""
+    if frame_type != FRAME_METHOD or number != 0 or stop - pos < METHOD_ID_BYTES:
+        return
+    method_id = load_u32(buf, pos)
+    if method_id == methods.ConnectionClose.ID:
+        connection.send(0, methods.ConnectionCloseOk())
+    elif method_id == methods.ConnectionCloseOk.ID:
+        connection.end()
+
+
+def on_method_while_channel_closing(channel: Channel, buf: bytearray, pos: int) -> None:
+    method_id = load_u32(buf, pos)
+    if method_id == methods.ChannelCloseOk.ID:
+        channel.connection.forget_channel(channel)
+    elif method_id == methods.ChannelClose.ID:
+        channel.send(methods.ChannelCloseOk())
+
+
+def open_channel(connection: Connection, number: int, buf: bytearray, pos: int, stop: int) -> None:
+    method = methods.decode_method(buf, pos, stop)
+    if method.ID != methods.ChannelOpen.ID:
+        raise ChannelFault("expected 'channel.open'")
+    if connection.channel_max and number > connection.channel_max:
+        raise NotAllowed(
+            f"number of channels opened ({number}) has reached the negotiated "
+            f"channel_max ({connection.channel_max})",
+            blame=0,
+        )
+    assert connection.vhost is not None and connection.user is not None
+    channel = Channel(connection, number, connection.vhost, connection.user, connection.limits.body_bytes_max)
+    connection.channels[number] = channel
+    channel.send(methods.ChannelOpenOk())

@@ -1,0 +1,170 @@
+"""A broker without a process: its domain and its protocol on a disk that can fail, driven step by step.
+
+Clients talk to it through no socket at all: what they send is fed to a connection, what it answers is theirs
+to read. So everything between a publish and its confirm is the real thing, and a power cut can be put between
+any two steps, even into the middle of a round of syncs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import os
+import random
+import shutil
+import threading
+import time
+
+from pamqp import commands as spec
+from pamqp import frame as codec
+
+from embermq.amqp.connection import Connection
+from embermq.amqp.shell import Limits
+from embermq.broker.broker import Broker
+from embermq.broker.catalog import DiskCatalog
+from embermq.broker.storage import Storage
+from embermq.broker.turn import Turn
+from embermq.store.data_directory import DataDirectory
+from tests.conformance.frames import PROTOCOL_HEADER
+from tests.crash.client import REPLY_SECONDS_MAX, Client, Lost
+from tests.unit.store.faulty_disk import FaultyFileSystem
+
+
+class Machine:
+    """Runs while somebody calls `step`; `crash` takes everything away but the disk."""
+
+    def __init__(self, directory: str, sync: bool = True) -> None:
+        self.filesystem = FaultyFileSystem(directory)
+        self.directory = directory
+        self.loop = asyncio.new_event_loop()
+        self.failure: Exception | None = None
+        self.full: list[bool] = []  # what publishers were told about the disk
+        self.paused = threading.Event()  # the commit thread waits between two syncs
+        self.resumed = threading.Event()
+        self.turn = Turn(self.loop.call_soon)
+        mode = "always" if sync else "os"
+        self.data = DataDirectory.open(directory, self.loop.call_soon_threadsafe, mode, self.filesystem)
+        catalog = DiskCatalog(self.data.definitions, self.fail)
+        self.storage = Storage(self.data, self.loop.call_later, self.fail)
+        self.storage.on_full = self.full.append
+        self.broker = Broker(self.turn, catalog, self.storage)
+        if not self.broker.restore(catalog):
+            self.broker.create_defaults()
+        self.connections = 0
+
+    def fail(self, reason: Exception) -> None:
+        self.failure = self.failure or reason
+
+    def step(self) -> None:
+        """One pass of the loop."""
+        self.loop.run_until_complete(asyncio.sleep(0))
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.step()
+
+    def client(self) -> MachineClient:
+        self.connections += 1
+        return MachineClient(self, self.connections)
+
+    def pause_at_next_sync(self) -> None:
+        """Stop the commit thread where it is about to sync something, until `resume`."""
+        self.resumed.clear()
+        self.filesystem.before_sync = self.on_sync
+
+    def on_sync(self) -> None:
+        if threading.current_thread().name == "store-commit":
+            self.filesystem.before_sync = None
+            self.paused.set()
+            self.resumed.wait(REPLY_SECONDS_MAX)
+
+    def resume(self) -> None:
+        self.filesystem.before_sync = None
+        self.paused.clear()
+        self.resumed.set()
+
+    def power_cut(self, target: str, chance: random.Random) -> None:
+        """Write to `target` what the disk would have if the power failed now.
+
+        SQLite sees to its own files, which do not pass through the shim: they are taken as they are.
+        """
+        self.filesystem.power_cut(target, chance)
+        for path in glob.glob(os.path.join(self.directory, "definitions.sqlite*")):
+            if not path.endswith("-shm"):
+                shutil.copy(path, target)
+
+    def crash(self) -> None:
+        self.resume()
+        self.filesystem.space_left = None
+        self.filesystem.failing_syncs = False
+        self.data.close()
+        self.loop.close()
+
+
+class Wire:
+    """What a connection asks of the room that owns its socket."""
+
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self.ended = False
+
+    def send(self, data: bytes) -> None:
+        self.received += data
+
+    def close(self, after_s: float = 0.0) -> None:
+        self.ended = True
+
+    def heartbeat_negotiated(self, interval_s: int) -> None:
+        assert interval_s == 0
+
+
+class MachineClient(Client):
+    """The client of the other crash tests, without a socket."""
+
+    def __init__(self, machine: Machine, number: int) -> None:
+        self.machine = machine
+        self.wire = Wire()
+        self.buffer = self.wire.received
+        self.position = 0
+        self.unread = bytearray()
+        self.on_delivery = lambda delivery: None
+        self.on_confirm = lambda tag, multiple: None
+        name = f"machine-client-{number}"
+        self.connection = Connection(
+            machine.broker, machine.turn, self.wire, Limits(), number, "127.0.0.1", name
+        )
+        self.send_bytes(PROTOCOL_HEADER)
+        self.wait(spec.Connection.Start)
+        self.tell(spec.Connection.StartOk({}, "PLAIN", "\0guest\0guest", "en_US"))
+        self.wait(spec.Connection.Tune)
+        self.tell(spec.Connection.TuneOk(2047, 131072, 0))
+        self.tell(spec.Connection.Open("/"))
+        self.wait(spec.Connection.OpenOk)
+        self.call(spec.Channel.Open())
+
+    def tell(self, method: object) -> None:
+        self.send_bytes(codec.marshal(method, 0))
+
+    def send_bytes(self, data: bytes) -> None:
+        self.unread += data
+        used = self.connection.feed(self.unread, len(self.unread))
+        del self.unread[:used]
+
+    def need(self, size: int) -> None:
+        deadline = time.monotonic() + REPLY_SECONDS_MAX
+        while not self.has_answer(size):
+            if self.machine.failure is not None or self.machine.paused.is_set():
+                raise Lost("no answer will come now")
+            if self.wire.ended:
+                raise Lost("the connection was closed")
+            assert time.monotonic() < deadline, "the broker does not answer"
+            del self.buffer[: self.position]
+            self.position = 0
+            self.machine.step()
+
+    def has_answer(self, size: int = 1) -> bool:
+        return len(self.buffer) - self.position >= size
+
+    def close(self) -> None:
+        self.connection.lost()
+        self.machine.step()

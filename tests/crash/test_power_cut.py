@@ -1,0 +1,34 @@
+"""The power fails: what the disk has synced, and arbitrary beginnings of the rest, are all that is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from embermq.store.data_directory import DataDirectory
+from tests.crash.electric import ElectricHistory
+
+HISTORIES = 25
+LIVES = 6
+ACTIONS_MAX = 40
+
+
+@pytest.fixture(autouse=True, params=[700, 5_000], ids=["small segments", "larger segments"])
+def _segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small, so that they are begun, sealed and deleted all the time."""
+    monkeypatch.setattr(DataDirectory, "segment_bytes", request.param)
+
+
+@pytest.mark.parametrize("seed", range(1, HISTORIES + 1))
+def test_what_was_promised_is_there_after_a_power_cut(tmp_path: Path, seed: int) -> None:
+    history = ElectricHistory(tmp_path, seed)
+    try:
+        found = 0
+        for life in range(LIVES):
+            history.live(life, history.chance.randint(1, ACTIONS_MAX))
+            history.cut()
+            found += history.safe_count()
+        assert found, "nothing was ever there: this history has proven nothing"
+    finally:
+        history.close()

@@ -1,0 +1,13 @@
+"""The API of a broker in memory."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.http.desk import Desk
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with Desk() as running:
+        yield running

@@ -1,0 +1,78 @@
+"""The start page, metrics and health checks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from embermq.http.page import duration
+from tests.unit.http.desk import Desk, in_path
+
+SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [0-9.e+-]+')
+
+
+def test_names_on_the_page_are_text(desk: Desk) -> None:
+    name = "<script>alert('x')</script>&\""
+    desk.put(f"/api/queues/%2F/{in_path(name)}")
+    reply = desk.ask("GET", "/")
+    page = reply.body.decode()
+    assert (reply.status, reply.content_type) == (200, "text/html; charset=utf-8")
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;" in page
+    assert not re.search(r'(src|href)="(?!/)', page), "nothing comes from outside"
+
+
+def test_the_page_of_many_queues_is_short(desk: Desk) -> None:
+    queues = [{"name": f"q{number}", "vhost": "/", "durable": False} for number in range(500)]
+    desk.ask("POST", "/api/definitions", {"queues": queues})
+    page = desk.ask("GET", "/").body.decode()
+    assert page.count("<tr>") == 201 and "The first 200 of 500." in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (3600, "1 h"), (90_061, "1 d 1 h"), (61, "1 min 1 s")]
+)
+def test_durations(seconds: int, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_metrics_have_the_form_and_the_numbers(desk: Desk) -> None:
+    desk.put("/api/queues/%2F/q")
+    desk.publish("q", "x")
+    text = desk.ask("GET", "/metrics", login="").body.decode()
+    typed: set[str] = set()
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            name = line.split()[2]
+            assert name not in typed
+            typed.add(name)
+        elif not line.startswith("# HELP "):
+            assert SAMPLE.fullmatch(line), line
+            assert re.split("[ {]", line)[0] in typed
+    values = dict(line.split() for line in text.splitlines() if not line.startswith("#") and "{" not in line)
+    assert values["rabbitmq_queues"] == "1"
+    assert values["rabbitmq_queue_messages_ready"] == "1"
+    assert values["embermq_queue_messages_published_total"] == "1"
+    assert int(values["rabbitmq_process_resident_memory_bytes"]) > 1_000_000
+
+
+def test_an_alarm_fails_the_health_checks(desk: Desk) -> None:
+    assert desk.get("/api/health/checks/alarms") == {"status": "ok"}
+    assert desk.get("/api/aliveness-test/%2F") == {"status": "ok"}
+    desk.broker.alarms.set("memory", True, "a test")
+    for path in ("health/checks/alarms", "health/checks/local-alarms", "aliveness-test/%2F"):
+        reply = desk.ask("GET", f"/api/{path}")
+        assert reply.status == 503
+        assert reply.json["alarms"] == [
+            {"node": reply.json["alarms"][0]["node"], "resource": "memory", "reason": "a test"}
+        ]
+    assert desk.get("/api/nodes")[0]["mem_alarm"] is True
+
+
+def test_listeners(desk: Desk) -> None:
+    assert desk.get("/api/health/checks/port-listener/5672") == {"status": "ok", "port": 5672}
+    assert desk.ask("GET", "/api/health/checks/port-listener/1").status == 503
+    assert desk.ask("GET", "/api/health/checks/port-listener/x").status == 400
+    assert desk.get("/api/health/checks/protocol-listener/AMQP091")["protocol"] == "amqp"
+    assert desk.ask("GET", "/api/health/checks/protocol-listener/mqtt").status == 503
