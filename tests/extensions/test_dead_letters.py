@@ -101,7 +101,7 @@ def test_exchange_and_keys_of_the_first_publish(client: Client) -> None:
     assert letter.method.routing_key == letters
 
 
-def test_two_queues_newest_first(client: Client) -> None:
+def test_two_queues_newest_first(client: Client, target: str) -> None:
     letters = client.declare()
     second = client.declare(x_dead_letter_exchange="", x_dead_letter_routing_key=letters)
     first = client.declare(x_message_ttl=0, x_dead_letter_exchange="", x_dead_letter_routing_key=second)
@@ -111,6 +111,9 @@ def test_two_queues_newest_first(client: Client) -> None:
     deaths = [(death["queue"], death["reason"], death["count"]) for death in letter.headers["x-death"]]
     assert deaths == [(second, "rejected", 1), (first, "expired", 1)]
     assert letter.headers["x-first-death-queue"] == first
+    if target == "embermq":  # RabbitMQ does since 4.0
+        assert letter.headers["x-last-death-queue"] == second
+        assert letter.headers["x-last-death-reason"] == "rejected"
 
 
 def test_the_second_time_is_counted(client: Client) -> None:

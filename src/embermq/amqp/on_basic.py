@@ -66,7 +66,6 @@ def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
     queue: Queue = channel.vhost.add_reply_queue(REPLY_TO_PREFIX, channel.connection)
-    channel.connection.exclusive_queues.add(queue)
     channel.reply_queue = queue
     consumer = ChannelConsumer(channel, queue, tag, True, False, 0, method.arguments)
     channel.consumers[tag] = consumer

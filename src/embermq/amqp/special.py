@@ -28,8 +28,8 @@ REPLY_TO_PREFIX = REPLY_TO + "."
 # RabbitMQ's words for the types of field values.
 TYPE_NAMES = {
     "b": "byte", "B": "unsignedbyte", "s": "short", "u": "unsignedshort", "I": "signedint",
-    "i": "unsignedint", "l": "long", "L": "long", "S": "longstr", "t": "bool", "V": "void", "f": "float", "d": "double",
-    "T": "timestamp", "F": "table", "A": "array", "x": "binary", "D": "decimal",
+    "i": "unsignedint", "l": "long", "L": "long", "S": "longstr", "t": "bool", "V": "void",
+    "f": "float", "d": "double", "T": "timestamp", "F": "table", "A": "array", "x": "binary", "D": "decimal",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 The history is the header `x-death`, as RabbitMQ writes it: one table per queue and reason, newest first, with
 `count`, `reason`, `queue`, `time`, `exchange`, `routing-keys` and, when the message had an expiration (which
-it loses), `original-expiration`. `x-first-death-*` keeps the beginning.
+it loses), `original-expiration`. `x-first-death-*` and `x-last-death-*` (RabbitMQ 4) keep the ends of it.
 
 A letter is in its new queues before it leaves the old one: where both are on disk, the old record is acked
 only after the sync that made the new ones safe. A crash in between makes a duplicate, never a loss.
@@ -163,6 +163,9 @@ def with_death(headers: list[TypedField], event: list[TypedField]) -> list[Typed
         first = [(f"x-first-death-{name}", "S", values[name]) for name in ("reason", "queue", "exchange")]
         names = {name for name, _, _ in first}
         others = [field for field in others if field[0] not in names] + first
+    last = [(f"x-last-death-{name}", "S", values[name]) for name in ("reason", "queue", "exchange")]
+    names = {name for name, _, _ in last}
+    others = [field for field in others if field[0] not in names] + last
     rest: list[TypedValue] = []
     for letter, death in deaths:
         if letter == "F" and isinstance(death, list):

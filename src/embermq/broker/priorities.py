@@ -32,7 +32,7 @@ class Priorities:
         return level
 
     def log_id(self, priority: int) -> str:
-        return f"{self.queue.id}.p{priority}"
+        return f"{self.queue.id}.p{priority:03d}"
 
     def before_recovery(self) -> None:
         """Make the levels that have a log."""

@@ -30,7 +30,7 @@ def dump_queue(
     if (vhost, queue) not in ids and queue not in layout.queue_ids(filesystem):
         raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
     parts = [log_id for log_id in layout.queue_ids(filesystem) if owner_id(log_id) == owner_id(queue_id)]
-    for log_id in sorted(parts, key=lambda log_id: (log_id == queue_id, log_id)):
+    for log_id in sorted(parts, reverse=True):  # .p012, .p003, and the one without a part last
         yield from dump_log(filesystem, layout.queue(log_id))
 
 
