@@ -11,6 +11,7 @@ from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.exchange import Exchange
 from embermq.broker.queue import HIGH_SUFFIX, Queue
 from embermq.broker.storage import Storage
+from embermq.broker.tally import Tally
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 
@@ -28,6 +29,7 @@ class Broker:
         self.alarms = Alarms(turn)
         self.vhosts: dict[str, VirtualHost] = {}
         self.users: dict[str, User] = {}
+        self.past = Tally()  # of virtual hosts that were deleted
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:
@@ -47,6 +49,7 @@ class Broker:
             vhost.delete_exchange(exchange)
         for user in self.users.values():
             self.revoke(user, vhost.name)
+        self.past.add(vhost.past)
         del self.vhosts[vhost.name]
         self.catalog.delete("vhost", "", vhost.name)
 

@@ -14,6 +14,7 @@ from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange
 from embermq.broker.exchange import MATCHERS, Binding, Exchange
 from embermq.broker.queue import Queue, describe
 from embermq.broker.storage import Storage
+from embermq.broker.tally import Tally
 from embermq.broker.turn import Turn
 from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
 from embermq.store.layout import new_queue_id
@@ -43,6 +44,7 @@ class VirtualHost:
         self.name = name
         self.description = ""
         self.tags: tuple[str, ...] = ()
+        self.past = Tally()  # of queues that were deleted
         self.turn = turn
         self.catalog = catalog
         self.storage = storage
@@ -229,6 +231,7 @@ class VirtualHost:
         consumers, queue.consumers = queue.consumers, []
         for consumer in consumers:
             consumer.queue_deleted()
+        self.past.add_queue(queue)
         count = queue.ready_count
         queue.drop()
         return count

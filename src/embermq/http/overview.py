@@ -20,7 +20,8 @@ EXCHANGE_TYPES = [
 
 
 def visible_vhosts(request: Request) -> list[VirtualHost]:
-    vhosts = request.context.broker.vhosts.values()
+    known = request.context.broker.vhosts
+    vhosts = [known[name] for name in sorted(known)]
     return [vhost for vhost in vhosts if sees_everything(request.user) or may_enter(request.user, vhost.name)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import PreconditionFailed
-from embermq.http.exchanges import vhost_of
+from embermq.http.exchanges import in_order, vhost_of
 from embermq.http.listing import listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.request import Request, Response, bad_request, boolean, not_found, table
@@ -24,12 +24,12 @@ def queue_named(vhost: VirtualHost, name: str) -> Queue:
 
 async def all_queues(request: Request) -> Response:
     vhosts = visible_vhosts(request)
-    queues = [queue for vhost in vhosts for queue in vhost.queues.values()]
+    queues = [queue for vhost in vhosts for queue in in_order(vhost.queues)]
     return await listing(request, queues, lambda queue: queue_view(request.context, queue))
 
 
 async def queues_in(request: Request) -> Response:
-    queues = vhost_of(request, to_see=True).queues.values()
+    queues = in_order(vhost_of(request, to_see=True).queues)
     return await listing(request, queues, lambda queue: queue_view(request.context, queue))
 
 
