@@ -18,7 +18,7 @@ from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
 from embermq.http.context import RABBITMQ_VERSION
 from embermq.http.exchanges import in_order, vhost_of
-from embermq.http.listing import Pace
+from embermq.http.pace import Pace
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
     Refusal,

@@ -1,14 +1,13 @@
 """Prometheus' text format, with RabbitMQ's names where the meaning is the same.
 
-A scrape adds up counters that are kept anyway; it walks the queues in steps, between which messages pass.
+A scrape adds up counters that are kept anyway.
 """
 
 from __future__ import annotations
 
-from embermq.broker.tally import Tally
 from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
-from embermq.http.listing import Pace
 from embermq.http.request import Request, Response
+from embermq.http.totals import totals
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -18,7 +17,7 @@ Sample = tuple[str, str, str, float]  # name, kind, help, value
 
 
 async def metrics(request: Request) -> Response:
-    samples = await totals(request.context)
+    samples = await samples_of(request.context)
     lines = [identity(request.context)]
     for name, kind, help_text, value in samples:
         labels = '{protocol="amqp091"}' if name.startswith(GLOBAL) else ""
@@ -41,35 +40,21 @@ def identity(context: Context) -> str:
     )
 
 
-async def totals(context: Context) -> list[Sample]:
-    pace = Pace()
-    tally = Tally()
+async def samples_of(context: Context) -> list[Sample]:
+    sums, sessions = await totals(context.broker.vhosts.values()), context.sessions
+    tally = sums.tally
     tally.add(context.broker.past)
-    for vhost in context.broker.vhosts.values():
-        tally.add(vhost.past)
-    ready = unacked = ready_bytes = consumers = paged = 0
-    queues = context.broker.queues()
-    for queue in queues:
-        tally.add_queue(queue)
-        ready += queue.ready_count
-        unacked += queue.unacked_count
-        ready_bytes += queue.ready_bytes
-        paged += queue.low.paged_count + queue.high.paged_count
-        consumers += len(queue.consumers)
-        await pace.breathe()
-    vhosts = context.broker.vhosts.values()
-    sessions = context.sessions
     return [
         ("rabbitmq_connections", "gauge", "Connections currently open", sessions.connection_count()),
         ("rabbitmq_channels", "gauge", "Channels currently open", sessions.channel_count()),
-        ("rabbitmq_consumers", "gauge", "Consumers currently connected", consumers),
-        ("rabbitmq_queues", "gauge", "Queues available", len(queues)),
-        ("rabbitmq_exchanges", "gauge", "Exchanges available", sum(len(v.exchanges) for v in vhosts)),
-        ("rabbitmq_queue_messages_ready", "gauge", "Messages ready for delivery", ready),
-        ("rabbitmq_queue_messages_unacked", "gauge", "Messages out with consumers", unacked),
-        ("rabbitmq_queue_messages", "gauge", "Ready and unacknowledged messages", ready + unacked),
-        ("rabbitmq_queue_messages_ready_bytes", "gauge", "Size of ready messages in bytes", ready_bytes),
-        ("rabbitmq_queue_messages_paged_out", "gauge", "Ready messages that are only on disk", paged),
+        ("rabbitmq_consumers", "gauge", "Consumers currently connected", sums.consumers),
+        ("rabbitmq_queues", "gauge", "Queues available", sums.queues),
+        ("rabbitmq_exchanges", "gauge", "Exchanges available", sums.exchanges),
+        ("rabbitmq_queue_messages_ready", "gauge", "Messages ready for delivery", sums.ready),
+        ("rabbitmq_queue_messages_unacked", "gauge", "Messages out with consumers", sums.unacked),
+        ("rabbitmq_queue_messages", "gauge", "Ready and unacknowledged messages", sums.ready + sums.unacked),
+        ("rabbitmq_queue_messages_ready_bytes", "gauge", "Size of ready messages in bytes", sums.ready_bytes),
+        ("rabbitmq_queue_messages_paged_out", "gauge", "Ready messages that are only on disk", sums.paged),
         (f"{GLOBAL}_routed_total", "counter", "Messages put into queues", tally.published),
         (f"{GLOBAL}_delivered_total", "counter", "Messages handed to consumers", tally.delivered),
         (f"{GLOBAL}_redelivered_total", "counter", "Messages handed out again", tally.redelivered),
