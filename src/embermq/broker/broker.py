@@ -8,7 +8,7 @@ from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, User, is_loopback
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
-from embermq.broker.exchange import Exchange
+from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.queue import HIGH_SUFFIX, Queue
 from embermq.broker.storage import Storage
 from embermq.broker.tally import Tally
@@ -149,7 +149,7 @@ class Broker:
         if source is None or destination is None:
             log.error("a binding without its ends is passed over: %s", body)
             return
-        vhost.bind(source, destination, body["routing_key"], definitions.unpacked(body))
+        vhost.add_binding(Binding(source, destination, body["routing_key"], definitions.unpacked(body)))
 
     def restore_messages(self, catalog: DiskCatalog) -> None:
         """Open the logs of all queues; after a crash any message may have been delivered before."""
@@ -162,6 +162,8 @@ class Broker:
         for queue in self.queues():
             queue.recover(delivered)
             known += [queue.id, queue.id + HIGH_SUFFIX]
+        # Wait: should we die before the note is gone, the next start would believe it.
+        catalog.definitions.all("stopped")
         self.storage.data.drop_orphans(known)
 
     def note_stop(self) -> None:
