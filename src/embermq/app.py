@@ -66,7 +66,12 @@ class App:
             self.config.disk_free_limit,
             alarms.set,
         )
-        self.server.on_tick = watch.look
+
+        def tick() -> None:
+            watch.look()
+            storage.tidy()
+
+        self.server.on_tick = tick
         self.server.alarm_reason = lambda: alarms.reason
         alarms.on_change = self.server.alarms_changed
         storage.on_full = lambda full: alarms.set("disk space", full, "the disk refuses writes")

@@ -8,6 +8,17 @@ _OPTIONAL = "Optional, and not observable from outside."
 NOT_TESTED: list[NotTested] = [
     NotTested(
         "001",
+        "1.8.3.2",
+        "basic.qos-ok/active-own",
+        "The new limits apply to all active consumers, those of each consumer (global=false) included",
+        "RabbitMQ gives global=false the meaning of a limit for each consumer that starts later, and "
+        "applications give the consumers of one channel different limits that way. Limits of the channel "
+        "(global=true) do apply to running consumers: basic.qos-ok/active. Clients of py-amqp, which takes "
+        "any broker but RabbitMQ at the specification's word, get the specification's meaning.",
+        decided_against=True,
+    ),
+    NotTested(
+        "001",
         "1.6",
         "exchange/default-bind",
         "The default exchange may be named, empty, in Queue.Bind",

@@ -168,16 +168,22 @@ def test_shared_window_shrinks_for_running_consumers(channel: RawChannel) -> Non
     expect_exactly(channel, 1)
 
 
-@active
-@rabbitmq_differs("applies global=false to consumers that start later")
-def test_own_windows_change_for_running_consumers(channel: RawChannel) -> None:
+@rule(
+    "004",
+    "basic.qos",
+    "basic.qos/to-come",
+    "Without `global` the limits are for consumers that start later, as in RabbitMQ",
+)
+def test_own_windows_are_for_consumers_to_come(channel: RawChannel) -> None:
     queue = channel.declare()
     fill(channel, queue, numbered(20))
     channel.qos(1)
     channel.consume(queue)
     expect_exactly(channel, 1)
     channel.qos(4)
-    expect_exactly(channel, 3)
+    channel.client.expect_silence()
+    channel.consume(queue)
+    expect_exactly(channel, 4)
 
 
 @size

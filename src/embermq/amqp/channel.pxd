@@ -71,10 +71,10 @@ cdef class Channel:
     @cython.locals(peek=Peek)
     cdef int check_properties(self, bytearray buf) except -1
     cdef int on_body(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
-    @cython.locals(message=Message)
+    @cython.locals(message=Message, route=Route, queues=tuple)
     cdef int on_content(self, bytes content, Py_ssize_t header_size) except -1
-    @cython.locals(queue=Queue, queues=tuple)
-    cpdef int publish(self, Message message, Route route, int bits) except -1
+    @cython.locals(queue=Queue)
+    cpdef int publish(self, Message message, tuple queues, int bits) except -1
     @cython.locals(entry=Entry)
     cpdef int on_ack(self, unsigned long long delivery_tag, bint multiple) except -1
     @cython.locals(entry=Entry)

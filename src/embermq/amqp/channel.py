@@ -273,16 +273,17 @@ class Channel:
         if self.wishes is not None:
             message, route = granted(message, route, self.wishes)
             self.wishes = None
-        if self.transaction is not None:
-            self.transaction.publishes.append((message, route, self.publish_bits))
-            return 0
-        return self.publish(message, route, self.publish_bits)
-
-    def publish(self, message: Message, route: Route, bits: int) -> int:
-        """Route a message; unroutable ones go back where that was asked for."""
         queues = route.queues
         if route.version != route.exchange.version or route.by_headers:
             queues = self.route_anew(message, route)
+        if self.transaction is not None:
+            # Routed now, as bindings are now; taken by the queues at commit.
+            self.transaction.publishes.append((message, queues, self.publish_bits))
+            return 0
+        return self.publish(message, queues, self.publish_bits)
+
+    def publish(self, message: Message, queues: tuple[Queue, ...], bits: int) -> int:
+        """Hand a message to its queues; one that has none goes back where that was asked for."""
         if self.confirming:
             self.published += 1
             if not self.confirm_pending:
@@ -307,7 +308,7 @@ class Channel:
         return 0
 
     def route_anew(self, message: Message, route: Route) -> tuple[Queue, ...]:
-        """For routes that depend on each message, and those that changed while a transaction waited."""
+        """For routes that depend on each message, and those that changed since basic.publish came."""
         headers: dict[str, object] = {}
         if route.by_headers:
             headers = message.properties.headers or {}

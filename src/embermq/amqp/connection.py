@@ -240,7 +240,9 @@ class Connection(Link):
             channels, self.confirming_channels = self.confirming_channels, []
             for channel in channels:
                 channel.put_confirms()
-        if self.out.size and not self.holds:
+        if self.holds:
+            return  # released, it comes here again
+        if self.out.size:
             data = self.out.take()
             self.sent_bytes += len(data)
             self.shell.send(data)
@@ -274,8 +276,9 @@ class Connection(Link):
             self.send(0, methods.ConnectionUnblocked())
 
     def put_heartbeat(self) -> None:
-        self.out.write(HEARTBEAT_FRAME)
-        self.touch()
+        """Past everything that waits: held output must not make us look dead."""
+        self.sent_bytes += len(HEARTBEAT_FRAME)
+        self.shell.send(HEARTBEAT_FRAME)
 
     def notify_cancel(self, channel: Channel, tag: str) -> None:
         """Tell a client that understands it that its consumer is no more."""

@@ -59,7 +59,7 @@ def on_connection_start_ok(connection: Connection, method: methods.ConnectionSta
     capabilities = method.client_properties.get("capabilities")
     connection.capabilities = capabilities if isinstance(capabilities, dict) else {}
     # kombu takes any broker that is not "RabbitMQ" at the specification's word, where qos with global=false
-    # is for the whole channel; so that is what its library gets (docs/decisions/0004-kombu-qos.md).
+    # is for the whole channel; so that is what its library gets (docs/decisions/0007-our-own-name.md).
     connection.spec_qos = method.client_properties.get("product") == "py-amqp"
     if method.mechanism not in MECHANISMS:
         raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")

@@ -108,6 +108,8 @@ def on_queue_delete(channel: Channel, method: methods.QueueDelete) -> None:
     if not method.no_wait:
         # First: a client that consumes from its own queue hears of the deletion before the cancel.
         channel.send(methods.QueueDeleteOk(count))
-    if queue is not None:
+    if queue is None:
+        channel.vhost.catalog.rely()
+    else:
         channel.vhost.delete_queue(queue)
         channel.connection.exclusive_queues.discard(queue)

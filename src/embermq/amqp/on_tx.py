@@ -18,8 +18,8 @@ def on_tx_select(channel: Channel, method: methods.TxSelect) -> None:
 
 def on_tx_commit(channel: Channel, method: methods.TxCommit) -> None:
     transaction = begin_anew(channel)
-    for message, route, bits in transaction.publishes:
-        channel.publish(message, route, bits)
+    for message, queues, bits in transaction.publishes:
+        channel.publish(message, tuple(queue for queue in queues if not queue.deleted), bits)
     channel.settle(transaction.acks)
     for entries, requeue in transaction.rejects:
         if requeue:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from embermq.broker.exchange import Route
 from embermq.broker.level import Entry
 from embermq.broker.message import Message
+from embermq.broker.queue import Queue
 
 
 class Transaction:
     def __init__(self) -> None:
-        self.publishes: list[tuple[Message, Route, int]] = []
+        self.publishes: list[tuple[Message, tuple[Queue, ...], int]] = []
         self.acks: list[Entry] = []
         self.rejects: list[tuple[list[Entry], bool]] = []  # entries, requeue
 

@@ -8,9 +8,10 @@ from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, User, is_loopback
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
-from embermq.broker.exchange import Exchange
+from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.storage import Storage
+from embermq.broker.tally import Tally
 from embermq.broker.timetable import CallLater, Timetable
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
@@ -37,6 +38,7 @@ class Broker:
         self.alarms = Alarms(turn)
         self.vhosts: dict[str, VirtualHost] = {}
         self.users: dict[str, User] = {}
+        self.past = Tally()  # of virtual hosts that were deleted
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:
@@ -56,6 +58,7 @@ class Broker:
             vhost.delete_exchange(exchange)
         for user in self.users.values():
             self.revoke(user, vhost.name)
+        self.past.add(vhost.past)
         del self.vhosts[vhost.name]
         self.catalog.delete("vhost", "", vhost.name)
 
@@ -155,7 +158,7 @@ class Broker:
         if source is None or destination is None:
             log.error("a binding without its ends is passed over: %s", body)
             return
-        vhost.bind(source, destination, body["routing_key"], definitions.unpacked(body))
+        vhost.add_binding(Binding(source, destination, body["routing_key"], definitions.unpacked(body)))
 
     def restore_messages(self, catalog: DiskCatalog) -> None:
         """Open the logs of all queues; after a crash any message may have been delivered before."""
@@ -168,6 +171,8 @@ class Broker:
         for queue in self.queues():
             queue.recover(delivered)
             known += queue.log_ids()
+        # Wait: should we die before the note is gone, the next start would believe it.
+        catalog.definitions.all("stopped")
         self.storage.data.drop_orphans(known)
 
     def note_stop(self) -> None:

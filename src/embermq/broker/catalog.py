@@ -41,6 +41,9 @@ class Catalog:
     def delete(self, kind: str, vhost: str, name: str) -> None:
         """A durable thing is gone."""
 
+    def rely(self) -> None:
+        """Somebody is about to be told that a thing is there, or gone, as it was before they asked."""
+
     def when_safe(self, callback: Callable[[], None]) -> None:
         callback()
 
@@ -50,6 +53,7 @@ class DiskCatalog(Catalog):
         self.definitions = definitions
         self.on_failure = on_failure
         self.changed = False  # since the last `when_safe`
+        self.under_way = 0  # calls of `when_safe` that are not answered
 
     def put(self, kind: str, vhost: str, name: str, body: Body) -> None:
         self.changed = True
@@ -59,11 +63,18 @@ class DiskCatalog(Catalog):
         self.changed = True
         self.definitions.delete(kind, vhost, name)
 
+    def rely(self) -> None:
+        # What made it so may still be on its way to the disk: they wait like the one who asked for it.
+        if self.under_way:
+            self.changed = True
+
     def when_safe(self, callback: Callable[[], None]) -> None:
         """Call back when all changes so far would survive a power cut."""
         self.changed = False
+        self.under_way += 1
 
         def done(failure: Exception | None) -> None:
+            self.under_way -= 1
             if failure is None:
                 callback()
             else:

@@ -32,6 +32,8 @@ class Storage:
         self.on_failure = on_failure  # the broker must stop
         self.unwritten: list[Level] = []  # logs that the disk refused
         self.waiting: list[tuple[Callback, bool]] = []  # for these to be written
+        self.written: set[Level] = set()  # since the last `tidy`
+        self.quiet: set[Level] = set()  # before it
         self.on_full: Callable[[bool], None] = lambda full: None
 
     def has_log(self, log_id: str) -> bool:
@@ -55,6 +57,15 @@ class Storage:
             except OSError as error:
                 self.refused(level, error)
             self.data.committer.mark_dirty(level.log)
+            self.written.add(level)
+
+    def tidy(self) -> None:
+        """Once in a while: logs that are empty and have been quiet for a while let go of their last file."""
+        for level in self.quiet - self.written:
+            if level.log is not None and level.log.count == 0:
+                level.log.trim()
+                level.log.write()
+        self.quiet, self.written = self.written, set()
 
     def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
         """Call back when everything written so far would survive a power cut."""

@@ -15,6 +15,7 @@ from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.exchange import MATCHERS, Binding, Exchange
 from embermq.broker.queue import Queue, describe
 from embermq.broker.storage import Storage
+from embermq.broker.tally import Tally
 from embermq.broker.turn import Turn
 from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
 from embermq.store.layout import new_queue_id
@@ -44,6 +45,7 @@ class VirtualHost:
         self.name = name
         self.description = ""
         self.tags: tuple[str, ...] = ()
+        self.past = Tally()  # of queues that were deleted
         self.turn = turn
         self.catalog = catalog
         self.storage = storage
@@ -92,6 +94,7 @@ class VirtualHost:
             args.require_equal_arguments(
                 what, args.COMPARED_EXCHANGE_ARGUMENTS, arguments, existing.arguments
             )
+            self.catalog.rely()
             return existing
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"exchange name '{name}' contains reserved prefix 'amq.*'")
@@ -111,6 +114,7 @@ class VirtualHost:
             raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{self.name}' not allowed")
         exchange = self.exchanges.get(name)
         if exchange is None:
+            self.catalog.rely()
             return
         if if_unused and exchange.bindings:
             raise PreconditionFailed(f"{describe_exchange(exchange)} in use")
@@ -176,6 +180,7 @@ class VirtualHost:
             args.require_equal(what, "durable", durable, bool(existing.durable))
             args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
             args.require_equal_arguments(what, args.COMPARED_QUEUE_ARGUMENTS, arguments, existing.arguments)
+            self.catalog.rely()
             return existing
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
@@ -246,6 +251,7 @@ class VirtualHost:
         consumers, queue.consumers = queue.consumers, []
         for consumer in consumers:
             consumer.queue_deleted()
+        self.past.add_queue(queue)
         count = queue.ready_count
         queue.drop()
         return count
@@ -256,20 +262,28 @@ class VirtualHost:
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
         binding = Binding(source, destination, routing_key, arguments)
-        if not source.add_binding(binding):
-            return
-        if isinstance(destination, Queue):
-            self.queue_bindings.setdefault(destination, {})[binding] = None
-        if binding.durable:
+        if not self.add_binding(binding):
+            self.catalog.rely()
+        elif binding.durable:
             self.catalog.put("binding", self.name, binding_name(binding), binding_body(binding))
+
+    def add_binding(self, binding: Binding) -> bool:
+        """Bind in memory; False when it was so before."""
+        if not binding.source.add_binding(binding):
+            return False
+        if isinstance(binding.destination, Queue):
+            self.queue_bindings.setdefault(binding.destination, {})[binding] = None
+        return True
 
     def unbind(
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
         binding = source.bindings.get(Binding(source, destination, routing_key, arguments).identity)
-        if binding is not None:
-            self.remove_binding(binding)
-            self.delete_if_unused(source)
+        if binding is None:
+            self.catalog.rely()
+            return
+        self.remove_binding(binding)
+        self.delete_if_unused(source)
 
     def remove_binding(self, binding: Binding) -> None:
         binding.source.remove_binding(binding)

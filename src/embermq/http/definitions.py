@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from operator import attrgetter, itemgetter
 from typing import Any
 
+from embermq.broker.access import Permission, User
 from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
 from embermq.http.context import RABBITMQ_VERSION
-from embermq.http.exchanges import vhost_of
-from embermq.http.listing import Pace
+from embermq.http.exchanges import in_order, vhost_of
+from embermq.http.pace import Pace
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
     Refusal,
@@ -48,8 +50,8 @@ BUILT_IN = {"", "amq.rabbitmq.trace", *PREDECLARED}
 
 async def export_all(request: Request) -> Response:
     broker = request.context.broker
-    users = list(broker.users.values())
-    vhosts = list(broker.vhosts.values())
+    users = sorted(broker.users.values(), key=attrgetter("name"))
+    vhosts = sorted(broker.vhosts.values(), key=attrgetter("name"))
     document: View = {
         "rabbit_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
@@ -57,7 +59,7 @@ async def export_all(request: Request) -> Response:
         "product_version": request.context.version,
         "users": [user_view(user) for user in users],
         "vhosts": [vhost_definition(vhost) for vhost in vhosts],
-        "permissions": [permission_view(user, v, p) for user in users for v, p in user.permissions.items()],
+        "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
         "topic_permissions": [],
         "parameters": [],
         "global_parameters": [],
@@ -70,6 +72,10 @@ async def export_vhost(request: Request) -> Response:
     vhost = vhost_of(request)
     document: View = {"rabbit_version": RABBITMQ_VERSION, "parameters": [], "policies": []}
     return await finished(document, [vhost], with_vhost=False)
+
+
+def sorted_permissions(user: User) -> list[tuple[str, Permission]]:
+    return sorted(user.permissions.items(), key=itemgetter(0))
 
 
 def vhost_definition(vhost: VirtualHost) -> View:
@@ -100,17 +106,17 @@ async def finished(document: View, vhosts: list[VirtualHost], with_vhost: bool) 
 
 
 def queues_of(vhost: VirtualHost) -> Iterable[tuple[Any, Any]]:
-    return [(queue, queue_definition) for queue in vhost.queues.values() if not queue.exclusive]
+    return [(queue, queue_definition) for queue in in_order(vhost.queues) if not queue.exclusive]
 
 
 def exchanges_of(vhost: VirtualHost) -> Iterable[tuple[Any, Any]]:
-    return [(e, exchange_definition) for name, e in vhost.exchanges.items() if name not in BUILT_IN]
+    return [(e, exchange_definition) for e in in_order(vhost.exchanges) if e.name not in BUILT_IN]
 
 
 def bindings_of(vhost: VirtualHost) -> Iterable[tuple[Any, Any]]:
     return [
         (binding, binding_definition)
-        for exchange in vhost.exchanges.values()
+        for exchange in in_order(vhost.exchanges)
         for binding in exchange.bindings.values()
         if not is_temporary(binding)
     ]

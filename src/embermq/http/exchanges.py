@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.vhost import DEFAULT_EXCHANGE, VirtualHost
@@ -14,6 +15,7 @@ from embermq.http.request import Request, Response, boolean, not_found, table, t
 from embermq.http.thing_name import clean
 from embermq.http.views import binding_view, exchange_view
 
+Thing = TypeVar("Thing")
 DEFAULT_NAMES = ("", "amq.default")  # how paths name the default exchange
 
 
@@ -31,13 +33,18 @@ def exchange_named(vhost: VirtualHost, name: str) -> Exchange:
     return exchange
 
 
+def in_order(things: dict[str, Thing]) -> list[Thing]:
+    """By name, so that pages stay what they were when something is added."""
+    return [things[name] for name in sorted(things)]
+
+
 async def all_exchanges(request: Request) -> Response:
     vhosts = visible_vhosts(request)
-    return await listing(request, [e for vhost in vhosts for e in vhost.exchanges.values()], exchange_view)
+    return await listing(request, [e for vhost in vhosts for e in in_order(vhost.exchanges)], exchange_view)
 
 
 async def exchanges_in(request: Request) -> Response:
-    return await listing(request, vhost_of(request, to_see=True).exchanges.values(), exchange_view)
+    return await listing(request, in_order(vhost_of(request, to_see=True).exchanges), exchange_view)
 
 
 def one_exchange(request: Request) -> Response:

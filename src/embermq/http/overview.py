@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import Any
 
 from embermq.broker.vhost import VirtualHost
 from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
 from embermq.http.listing import listing, single
 from embermq.http.login import may_enter, sees_everything
 from embermq.http.request import Request, Response, not_found
-from embermq.http.views import View, message_totals
+from embermq.http.totals import totals
+from embermq.http.views import View
 
 EXCHANGE_TYPES = [
     {"name": name, "description": f"AMQP {name} exchange, as per the AMQP specification", "enabled": True}
@@ -20,14 +20,14 @@ EXCHANGE_TYPES = [
 
 
 def visible_vhosts(request: Request) -> list[VirtualHost]:
-    vhosts = request.context.broker.vhosts.values()
+    known = request.context.broker.vhosts
+    vhosts = [known[name] for name in sorted(known)]
     return [vhost for vhost in vhosts if sees_everything(request.user) or may_enter(request.user, vhost.name)]
 
 
-def overview(request: Request) -> Response:
+async def overview(request: Request) -> Response:
     context = request.context
-    vhosts = visible_vhosts(request)
-    queues = [queue for vhost in vhosts for queue in vhost.queues.values()]
+    sums = await totals(visible_vhosts(request))
     view: View = {
         "management_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
@@ -42,35 +42,21 @@ def overview(request: Request) -> Response:
         "disable_stats": False,
         "enable_queue_totals": True,
         "statistics_db_event_queue": 0,
-        "message_stats": message_stats(queues),
-        "queue_totals": message_totals(queues),
-        "object_totals": object_totals(context, vhosts),
+        "message_stats": sums.message_stats,
+        "queue_totals": sums.queue_totals,
+        "object_totals": {
+            "connections": context.sessions.connection_count(),
+            "channels": context.sessions.channel_count(),
+            "exchanges": sums.exchanges,
+            "queues": sums.queues,
+            "consumers": sums.consumers,
+        },
         "churn_rates": {},
     }
     if sees_everything(request.user):
         view["listeners"] = listeners(context)
         view["contexts"] = []
     return single(request, view)
-
-
-def message_stats(queues: list[Any]) -> View:
-    totals = {"publish": 0, "deliver_get": 0, "ack": 0, "redeliver": 0}
-    for queue in queues:
-        totals["publish"] += queue.published_count
-        totals["deliver_get"] += queue.delivered_count
-        totals["ack"] += queue.acked_count
-        totals["redeliver"] += queue.redelivered_count
-    return totals
-
-
-def object_totals(context: Context, vhosts: list[VirtualHost]) -> View:
-    return {
-        "connections": context.sessions.connection_count(),
-        "channels": context.sessions.channel_count(),
-        "exchanges": sum(len(vhost.exchanges) for vhost in vhosts),
-        "queues": sum(len(vhost.queues) for vhost in vhosts),
-        "consumers": sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values()),
-    }
 
 
 def listeners(context: Context) -> list[View]:

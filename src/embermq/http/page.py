@@ -6,9 +6,10 @@ from html import escape
 
 from embermq.broker.queue import Queue
 from embermq.http.context import resident_bytes
-from embermq.http.overview import object_totals, visible_vhosts
+from embermq.http.exchanges import in_order
+from embermq.http.overview import visible_vhosts
 from embermq.http.request import Request, Response
-from embermq.http.views import message_totals
+from embermq.http.totals import totals
 
 QUEUES_SHOWN_MAX = 200
 
@@ -41,18 +42,18 @@ code { font: .9em ui-monospace, monospace }
 """
 
 
-def start_page(request: Request) -> Response:
+async def start_page(request: Request) -> Response:
     context, vhosts = request.context, visible_vhosts(request)
-    queues = [queue for vhost in vhosts for queue in vhost.queues.values()]
-    messages, objects = message_totals(queues), object_totals(context, vhosts)
+    sums = await totals(vhosts)
     cards = {
-        "Ready": messages["messages_ready"],
-        "Unacknowledged": messages["messages_unacknowledged"],
-        "Queues": objects["queues"],
-        "Consumers": objects["consumers"],
-        "Connections": objects["connections"],
-        "Channels": objects["channels"],
+        "Ready": sums.ready,
+        "Unacknowledged": sums.unacked,
+        "Queues": sums.queues,
+        "Consumers": sums.consumers,
+        "Connections": context.sessions.connection_count(),
+        "Channels": context.sessions.channel_count(),
     }
+    queues = [queue for vhost in vhosts for queue in in_order(vhost.queues)]
     numbers = "".join(f"<div><dt>{name}</dt><dd>{count:,}</dd></div>" for name, count in cards.items())
     where = ", ".join(f"{listener.protocol} on port {listener.port}" for listener in context.listeners)
     memory = resident_bytes() / 2**20

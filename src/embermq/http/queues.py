@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import PreconditionFailed
-from embermq.http.exchanges import vhost_of
+from embermq.http.exchanges import in_order, vhost_of
 from embermq.http.listing import listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.request import Request, Response, bad_request, boolean, not_found, table
@@ -22,15 +25,28 @@ def queue_named(vhost: VirtualHost, name: str) -> Queue:
     return queue
 
 
+SORTABLE: dict[str, Callable[[Queue], Any]] = {
+    "name": lambda queue: queue.name,
+    "vhost": lambda queue: queue.vhost.name,
+    "messages": lambda queue: queue.ready_count + queue.unacked_count,
+    "messages_ready": lambda queue: queue.ready_count,
+    "messages_unacknowledged": lambda queue: queue.unacked_count,
+    "message_bytes_ready": lambda queue: queue.ready_bytes,
+    "consumers": lambda queue: len(queue.consumers),
+    "message_stats.publish": lambda queue: queue.published_count,
+    "message_stats.deliver_get": lambda queue: queue.delivered_count,
+}
+
+
 async def all_queues(request: Request) -> Response:
     vhosts = visible_vhosts(request)
-    queues = [queue for vhost in vhosts for queue in vhost.queues.values()]
-    return await listing(request, queues, lambda queue: queue_view(request.context, queue))
+    queues = [queue for vhost in vhosts for queue in in_order(vhost.queues)]
+    return await listing(request, queues, lambda queue: queue_view(request.context, queue), sortable=SORTABLE)
 
 
 async def queues_in(request: Request) -> Response:
-    queues = vhost_of(request, to_see=True).queues.values()
-    return await listing(request, queues, lambda queue: queue_view(request.context, queue))
+    queues = in_order(vhost_of(request, to_see=True).queues)
+    return await listing(request, queues, lambda queue: queue_view(request.context, queue), sortable=SORTABLE)
 
 
 def one_queue(request: Request) -> Response:

@@ -21,6 +21,7 @@ log = logging.getLogger("embermq.http")
 
 HEAD_BYTES_MAX = 32 * 1024
 BODY_BYTES_MAX = 32 * 1024 * 1024
+BODIES_BYTES_MAX = 64 * 1024 * 1024  # of all connections together, while they are being received
 CONNECTIONS_MAX = 256
 IDLE_S_MAX = 60.0
 WRITE_PIECE_BYTES = 256 * 1024
@@ -46,6 +47,7 @@ class HTTPServer:
         self.loop = loop
         self.listener: asyncio.Server | None = None
         self.protocols: set[HTTPProtocol] = set()
+        self.bodies_bytes = 0
 
     async def listen(self, host: str, port: int) -> int:
         """Accept connections; the port that it really is."""
@@ -99,6 +101,7 @@ class HTTPProtocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.server.protocols.discard(self)
+        self.drop_body()
         self.writable.set()
         if self.timer is not None:
             self.timer.cancel()
@@ -125,12 +128,10 @@ class HTTPProtocol(asyncio.Protocol):
                 self.transport.pause_reading()
                 return
             if isinstance(event, h11.Request):
-                self.head, self.body, self.body_bytes = event, [], 0
+                self.head = event
+                self.check_announced(event)
             elif isinstance(event, h11.Data):
-                self.body_bytes += len(event.data)
-                if self.body_bytes > BODY_BYTES_MAX:
-                    raise h11.RemoteProtocolError("the body is too large", error_status_hint=413)
-                self.body.append(bytes(event.data))
+                self.take(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
                 self.unwatch()
                 # Nothing more is read while this request is answered: h11 need not hold what is sent ahead.
@@ -139,13 +140,30 @@ class HTTPProtocol(asyncio.Protocol):
             else:
                 return
 
+    def check_announced(self, head: h11.Request) -> None:
+        """A body that says itself that it is too large need not be read."""
+        for name, value in head.headers:
+            if name == b"content-length" and int(value) > BODY_BYTES_MAX:
+                raise too_large()
+
+    def take(self, data: bytes) -> None:
+        self.body_bytes += len(data)
+        self.server.bodies_bytes += len(data)
+        if self.body_bytes > BODY_BYTES_MAX or self.server.bodies_bytes > BODIES_BYTES_MAX:
+            raise too_large()
+        self.body.append(data)
+
+    def drop_body(self) -> None:
+        self.server.bodies_bytes -= self.body_bytes
+        self.body, self.body_bytes = [], 0
+
     async def serve(self) -> None:
         head = self.head
         assert head is not None
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
         method, target = head.method.decode("ascii"), head.target.decode("latin-1")
         body = b"".join(self.body)
-        self.body = []
+        self.drop_body()
         try:
             response = await self.server.answer(method, target, headers, body, self.peer_address)
         except asyncio.CancelledError:
@@ -224,3 +242,7 @@ class HTTPProtocol(asyncio.Protocol):
 
 
 CLOSE = (b"connection", b"close")
+
+
+def too_large() -> h11.RemoteProtocolError:
+    return h11.RemoteProtocolError("the body is too large", error_status_hint=413)

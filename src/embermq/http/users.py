@@ -17,6 +17,7 @@ from embermq.broker.access import (
     User,
 )
 from embermq.broker.broker import Broker
+from embermq.http.exchanges import in_order
 from embermq.http.listing import listing, single
 from embermq.http.request import Request, Response, bad_request, not_found, require_keys, text
 from embermq.http.thing_name import clean
@@ -35,7 +36,7 @@ def user_named(request: Request, key: str = "name") -> User:
 
 
 async def all_users(request: Request) -> Response:
-    return await listing(request, request.context.broker.users.values(), user_view)
+    return await listing(request, in_order(request.context.broker.users), user_view)
 
 
 async def users_without_permissions(request: Request) -> Response:

@@ -9,7 +9,7 @@ one failed sync nothing can be known to be safe any more (the kernel has thrown 
 committer refuses all further work.
 
 Few dirty files are synced one by one; beyond `FILES_SYNCED_SINGLY_MAX` one syncfs does them all
-(docs/decisions/0002-sync-policy.md). Ack files can wait: losing acks brings messages back, which
+(docs/decisions/0006-sync-policy.md). Ack files can wait: losing acks brings messages back, which
 is what an ack that nobody confirms means. They are synced with a request that asks for it (tx.commit), or
 `ACK_SYNC_SECONDS_MAX` later.
 """

@@ -17,12 +17,14 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
 
 VERSION = 1
+RETRY_SECONDS = 1.0  # between attempts to write to a full disk
 APPLICATION_ID = 0x454D4252
 
 Body = dict[str, Any]
@@ -116,7 +118,8 @@ class Definitions:
                 self._busy = True
             failure: CommitFailed | None = None
             try:
-                self._commit(changes)
+                while not self._committed(changes):
+                    time.sleep(RETRY_SECONDS)
                 self.commits += 1
             except Exception as error:
                 failure = CommitFailed(f"writing {self.path} failed: {error}")
@@ -135,6 +138,16 @@ class Definitions:
                     pass  # the loop is closed: nobody is left to be told
             if failure is not None:
                 return
+
+    def _committed(self, changes: list[_Change]) -> bool:
+        """Commit; False when the disk is full, which is worth waiting for. Whoever asked waits meanwhile."""
+        try:
+            self._commit(changes)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or self._closing:
+                raise
+            return False
+        return True
 
     def _commit(self, changes: list[_Change]) -> None:
         connection = self._connection

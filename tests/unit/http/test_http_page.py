@@ -9,6 +9,7 @@ import pytest
 from embermq.http.page import duration
 from tests.unit.http.desk import Desk, in_path
 
+ROUTED = 'rabbitmq_global_messages_routed_total{protocol="amqp091"}'
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [0-9.e+-]+')
 
 
@@ -50,11 +51,26 @@ def test_metrics_have_the_form_and_the_numbers(desk: Desk) -> None:
         elif not line.startswith("# HELP "):
             assert SAMPLE.fullmatch(line), line
             assert re.split("[ {]", line)[0] in typed
-    values = dict(line.split() for line in text.splitlines() if not line.startswith("#") and "{" not in line)
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert values["rabbitmq_queues"] == "1"
     assert values["rabbitmq_queue_messages_ready"] == "1"
-    assert values["embermq_queue_messages_published_total"] == "1"
+    assert values[ROUTED] == "1"
     assert int(values["rabbitmq_process_resident_memory_bytes"]) > 1_000_000
+
+
+def test_counters_never_go_down(desk: Desk) -> None:
+    for path in ("/api/queues/v/q", "/api/vhosts/v"):
+        desk.ask("PUT", "/api/vhosts/v")
+        desk.put("/api/queues/v/q")
+        message = {"routing_key": "q", "payload": "", "payload_encoding": "string", "properties": {}}
+        desk.ask("POST", "/api/exchanges/v/amq.default/publish", message)
+        before = desk.ask("GET", "/metrics").body.decode()
+        assert desk.ask("DELETE", path).status == 204
+        after = desk.ask("GET", "/metrics").body.decode()
+        for line in before.splitlines():
+            if line.startswith(("rabbitmq_global_", "embermq_messages_settled")):
+                assert line in after
+    assert f"{ROUTED} 2\n" in after
 
 
 def test_an_alarm_fails_the_health_checks(desk: Desk) -> None:

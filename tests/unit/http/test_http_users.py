@@ -126,6 +126,6 @@ def test_definitions_that_cannot_be(desk: Desk, document: object) -> None:
 
 
 def test_many_definitions(desk: Desk) -> None:
-    queues = [{"name": f"q{number}", "vhost": "/", "durable": True} for number in range(3000)]
+    queues = [{"name": f"q{number:04}", "vhost": "/", "durable": True} for number in range(3000)]
     assert desk.ask("POST", "/api/definitions", raw=json.dumps({"queues": queues}).encode()).status == 204
     assert desk.get("/api/queues?page=6&page_size=500")["items"][-1]["name"] == "q2999"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,23 @@ def test_files_we_cannot_read_are_refused(tmp_path: Path) -> None:
     garbage.write_bytes(b"no database" * 1000)
     with pytest.raises(NotADataDirectory, match="cannot be read"):
         opened(garbage)
+
+
+def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite says "full" beyond max_page_count just as it does when the disk is full."""
+    monkeypatch.setattr("embermq.store.definitions.RETRY_SECONDS", 0.01)
+    loop, definitions = opened(tmp_path / "definitions.sqlite")
+    connection = definitions._connection
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    answers: list[Exception | None] = []
+    definitions.put("queue", "/", "large", {"text": "x" * 50_000}, answers.append)
+    time.sleep(0.1)
+    assert definitions.commits == 0
+    assert not answers
+    connection.execute("PRAGMA max_page_count = 1000")
+    while not answers:
+        loop.run_one()
+    assert answers == [None]
+    assert [definition.name for definition in definitions.all("queue")] == ["large"]
+    definitions.close()

@@ -1,0 +1,141 @@
+"""The command as people and scripts meet it: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from embermq import __version__
+from embermq.cli.main import main
+from tools.brokers import answers_handshake
+
+SECONDS_MAX = 40
+READY = re.compile(
+    rf"EmberMQ {re.escape(__version__)} ready: amqp://127\.0\.0\.1:(\d+)( http://127\.0\.0\.1:\d+)?\n"
+)
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "embermq", *map(str, arguments)]
+
+
+def serving(data: Path, port: int = 0) -> list[str]:
+    return command("serve", "--amqp-port", str(port), "--http-port", "0", "--data-dir", data)
+
+
+def run(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        arguments, capture_output=True, text=True, timeout=SECONDS_MAX, env={**os.environ, **environment}
+    )
+
+
+@contextmanager
+def started(arguments: list[str], **environment: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A broker that has said that it is ready, and its port."""
+    with subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            ready = READY.fullmatch(process.stdout.readline())
+            assert ready is not None
+            yield process, int(ready[1])
+        finally:
+            process.kill()
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["serve", "--help"], ["--version"]):
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        assert end.value.code == 0
+    said = capsys.readouterr()
+    assert "serve" in said.out and "--data-dir" in said.out and f"EmberMQ {__version__}\n" in said.out
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["no-such"], ["serve", "--no-such"], ["serve", "--amqp-port"]])
+def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith("usage: embermq")
+
+
+def test_settings_that_cannot_be_are_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--heartbeat", "often"]) == 2
+    assert capsys.readouterr().err == (
+        "embermq: the command line: heartbeat is 'often'; expected a whole number\n"
+    )
+    assert main(["serve", "--config", str(tmp_path / "missing")]) == 2
+    assert capsys.readouterr().err.endswith("missing: cannot be read: No such file or directory\n")
+
+
+def test_the_environment_is_asked(tmp_path: Path) -> None:
+    done = run(command("serve"), EMBERMQ_AMQP_PORT="70000")
+    assert done.returncode == 2
+    assert done.stderr == "embermq: the environment: amqp_port is 70000; expected 0 to 65535\n"
+    file = tmp_path / "embermq.toml"
+    file.write_text("no_such = 1")
+    done = run(command("serve"), EMBERMQ_CONFIG=str(file))
+    assert done.returncode == 2 and done.stderr.startswith(f"embermq: {file}: unknown setting 'no_such'")
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = run(serving(tmp_path / "data", port))
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.splitlines()[-1].startswith("embermq: ")
+    assert str(port) in done.stderr and "address already in use" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_broker_says_when_it_is_ready_and_stops_when_told(tmp_path: Path, number: signal.Signals) -> None:
+    with started(serving(tmp_path / "data")) as (process, port):
+        assert answers_handshake("127.0.0.1", port)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0
+    assert out == "" and "Traceback" not in err
+
+
+def test_one_broker_per_data_directory(tmp_path: Path) -> None:
+    with started(serving(tmp_path / "data")) as (first, _):
+        second = run(serving(tmp_path / "data"))
+        assert second.returncode == 1 and second.stdout == ""
+        assert second.stderr.splitlines()[-1].startswith("embermq: ")
+        assert str(tmp_path / "data") in second.stderr and "Traceback" not in second.stderr
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(SECONDS_MAX) == 0
+    with started(serving(tmp_path / "data")):
+        pass  # free again, even after the SIGKILL that ends this one
+
+
+def test_a_data_directory_that_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("something else")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "holiday.jpg").write_text("")
+    for place in (file, full):
+        done = run(serving(place))
+        assert done.returncode == 1, place
+        assert done.stderr.splitlines()[-1].startswith("embermq: ") and "Traceback" not in done.stderr
