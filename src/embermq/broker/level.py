@@ -82,6 +82,7 @@ class Level:
         "ring_bytes",
         "storage",
         "turn",
+        "unweighed_below",
     )
 
     def __init__(self, queue: Queue, turn: Turn, durable: bool, storage: Storage | None, log_id: str) -> None:
@@ -99,6 +100,7 @@ class Level:
         self.next_sequence = 1
         self.redelivered_below = 0  # recovered messages up to here may have been delivered before
         self.delivered_up_to = 0
+        self.unweighed_below = 0  # the sizes of recovered messages are known once they are read
         self.meta = b""
         self.meta_header_size = -1
         self.meta_priority = -1
@@ -197,11 +199,16 @@ class Level:
         log = self.log
         assert log is not None
         records = log.read(self.paged_from, REFILL_BYTES)
+        found_bytes = 0
         for record in records:
             message = message_of(record.payload, record.flags)
+            if record.sequence < self.unweighed_below:
+                found_bytes += message.size
             redelivered = record.sequence < self.redelivered_below
             self.ring.push_back(Entry(message, self, record.sequence, True, redelivered))
             self.ring_bytes += message.size
+        if found_bytes:
+            self.queue.weigh(found_bytes)
         if records:
             self.paged_from = records[-1].sequence + 1
             self.paged_count -= len(records)
@@ -228,6 +235,7 @@ class Level:
         log = self.open_log()
         self.paged_count = log.count
         self.paged_from = log.first_sequence
+        self.unweighed_below = log.next_sequence
         self.next_sequence = max(log.next_sequence, (delivered_up_to or 0) + 1)
         self.redelivered_below = self.next_sequence if delivered_up_to is None else delivered_up_to + 1
         self.delivered_up_to = self.redelivered_below - 1

@@ -303,6 +303,10 @@ class Queue:
         entry.level.forget(entry)
         return 0
 
+    def weigh(self, size: int) -> None:
+        """Messages that were on disk at start have been read: now their size counts."""
+        self.ready_bytes += size
+
     def paged_messages_lost(self, count: int) -> None:
         """The disk has fewer messages than it was given."""
         self.ready_count -= count
