@@ -18,7 +18,7 @@ import pytest
 from tools.brokers import EmberBroker
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ADDRESS_IN_EXAMPLES = "localhost:5672"
+ADDRESSES_IN_EXAMPLES = ("localhost:5672", "localhost:15672")  # AMQP, HTTP
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -50,15 +50,18 @@ def examples() -> list[Example]:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def addresses() -> Iterator[list[str]]:
+    """Where a broker really is, in the order of the addresses in the examples."""
     with EmberBroker() as broker:
-        yield f"{broker.host}:{broker.port}"
+        yield [f"{broker.host}:{port}" for port in (broker.port, broker.http_port)]
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
-def test_example(example: Example, address: str) -> None:
-    assert ADDRESS_IN_EXAMPLES in example.program, "a runnable example must connect to the broker"
-    program = example.program.replace(ADDRESS_IN_EXAMPLES, address)
+def test_example(example: Example, addresses: list[str]) -> None:
+    program = example.program
+    for written, real in zip(ADDRESSES_IN_EXAMPLES, addresses, strict=True):
+        program = program.replace(written, real)
+    assert program != example.program, "a runnable example must connect to the broker"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
     if example.output is not None:

@@ -41,6 +41,7 @@ cdef class Level:
     cdef public unsigned long long paged_from
     cdef public unsigned long long next_sequence
     cdef public unsigned long long redelivered_below
+    cdef public unsigned long long unweighed_below
     cdef public unsigned long long delivered_up_to
     cdef public long long ttl_ms
     cdef Py_ssize_t meta_header_size

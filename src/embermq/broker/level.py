@@ -96,6 +96,7 @@ class Level:
         "storage",
         "ttl_ms",
         "turn",
+        "unweighed_below",
     )
 
     def __init__(self, queue: Queue, turn: Turn, durable: bool, storage: Storage | None, log_id: str) -> None:
@@ -114,6 +115,7 @@ class Level:
         self.redelivered_below = 0  # recovered messages up to here may have been delivered before
         self.delivered_up_to = 0
         self.ttl_ms = NO_TTL  # of every message here: the queue's x-message-ttl
+        self.unweighed_below = 0  # the sizes of recovered messages are known once they are read
         self.meta = b""
         self.meta_header_size = -1
         self.meta_priority = -1
@@ -214,8 +216,11 @@ class Level:
         log = self.log
         assert log is not None
         records = log.read(self.paged_from, REFILL_BYTES)
+        found_bytes = 0
         for record in records:
             message = message_of(record.payload, record.flags)
+            if record.sequence < self.unweighed_below:
+                found_bytes += message.size - message.header_size
             redelivered = record.sequence < self.redelivered_below
             entry = Entry(message, self, record.sequence, True, redelivered)
             entry.expires_ms = expiry_of(message, self.ttl_ms, record.timestamp_ms)
@@ -223,6 +228,8 @@ class Level:
                 self.queue.expects_expiry(entry.expires_ms)
             self.ring.push_back(entry)
             self.ring_bytes += message.size
+        if found_bytes:
+            self.queue.weigh(found_bytes)
         if records:
             self.paged_from = records[-1].sequence + 1
             self.paged_count -= len(records)
@@ -263,6 +270,7 @@ class Level:
         log = self.open_log()
         self.paged_count = log.count
         self.paged_from = log.first_sequence
+        self.unweighed_below = log.next_sequence
         self.next_sequence = max(log.next_sequence, (delivered_up_to or 0) + 1)
         self.redelivered_below = self.next_sequence if delivered_up_to is None else delivered_up_to + 1
         self.delivered_up_to = self.redelivered_below - 1

@@ -294,10 +294,16 @@ class Queue:
         for entry in entries:
             entry.level.forget(entry)
 
+    def weigh(self, size: int) -> None:
+        """Messages that were on disk at start have been read: now their size counts."""
+        self.ready_bytes += size
+
     def paged_messages_lost(self, count: int) -> None:
         """The disk has fewer messages than it was given."""
         self.ready_count -= count
-        self.ready_bytes = sum(level.ring_bytes for level in self.levels)
+        self.ready_bytes = sum(
+            entry.message.size - entry.message.header_size for level in self.levels for entry in level.ring
+        )
 
     def has_ready_consumer(self, message: Message) -> bool:
         """Could this message leave at once? What `immediate` asks."""

@@ -129,6 +129,8 @@ class QueueRules:
         queue = self.queue
         if self.limits is not None and self.limits.bytes_max is not None:
             queue.ready_bytes = sum(message.size - message.header_size for message in queue.messages())
+            for level in queue.levels:
+                level.unweighed_below = 0  # they are weighed
         self.look()
 
     # -- messages out

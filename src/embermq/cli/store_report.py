@@ -39,7 +39,7 @@ class Row:
         if any(report.refused for report in self.reports):
             return "cannot be read"
         files = sum(len(report.damages) for report in self.reports)
-        return "-" if not files else f"{files} file{'s' if files > 1 else ''}"
+        return counted(files, "file") if files else "-"
 
     def cells(self) -> list[str]:
         numbers = ("segments", "messages", "message_bytes", "bytes_on_disk")
@@ -65,9 +65,13 @@ def check(directory: str) -> bool:
         print(note)
     queues = sum(row.name != NO_NAME for row in rows)
     messages = sum(report.messages for report in reports)
-    verdict = f"DAMAGED in {len(damage)} place{'s' if len(damage) > 1 else ''}" if damage else "sound"
-    print(f"{queues:,} queues, {messages:,} messages: {verdict}")
+    verdict = f"DAMAGED in {counted(len(damage), 'place')}" if damage else "sound"
+    print(f"{counted(queues, 'queue')}, {counted(messages, 'message')}: {verdict}")
     return bool(damage)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def rows_of(reports: Iterable[QueueReport], names: dict[str, tuple[str, str]]) -> list[Row]:

@@ -1,0 +1,106 @@
+"""What a restart brings back, and who may log in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from embermq.broker.access import Permission, User
+from embermq.broker.broker import Broker
+from tests.unit.broker.stored import StoredBroker
+from tests.unit.broker.world import Loop, message, new_queue
+
+
+def test_a_first_start_has_guest_and_the_default_vhost(tmp_path: Path) -> None:
+    with StoredBroker(tmp_path / "data") as stored:
+        assert not stored.restored
+        assert list(stored.broker.vhosts) == ["/"] and list(stored.broker.users) == ["guest"]
+        guest = stored.broker.users["guest"]
+        assert guest.loopback_only and guest.tags == {"administrator"}
+        assert guest.permissions["/"].allows("configure", "anything")
+
+
+def test_everything_durable_comes_back(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path / "data")
+    broker = stored.broker
+    other = broker.add_vhost("other")
+    user = User.with_password("ann", "secret", tags=frozenset({"monitoring"}))
+    broker.add_user(user)
+    broker.grant(user, "other", Permission("^mine", "", ".*"))
+    arguments: dict[str, object] = {"x-max-length": 5, "note": b"\x00\xff", "nested": {"a": [1, None]}}
+    exchange = other.declare_exchange(
+        "x", "headers", durable=True, auto_delete=True, internal=True, arguments={"alternate-exchange": "y"}
+    )
+    queue = new_queue(other, "q", durable=True, auto_delete=True, arguments=arguments)
+    other.bind(exchange, queue, "key.\udcff", {"x-match": "any", "a": 1})
+    other.bind(other.exchanges["amq.topic"], exchange, "#", {})
+    new_queue(other, "transient")
+    stored = stored.restarted()
+    assert stored.restored
+    vhost = stored.broker.vhosts["other"]
+    back = vhost.queues["q"]
+    assert list(vhost.queues) == ["q"]
+    assert (back.durable, back.auto_delete, back.arguments, back.id) == (True, True, arguments, queue.id)
+    again = vhost.exchanges["x"]
+    assert (again.type, again.durable, again.auto_delete, again.internal) == ("headers", True, True, True)
+    assert again.arguments == {"alternate-exchange": "y"}
+    (binding,) = again.bindings.values()
+    assert (binding.destination, binding.routing_key) == (back, "key.\udcff")
+    assert binding.arguments == {"x-match": "any", "a": 1}
+    (upstream,) = vhost.exchanges["amq.topic"].bindings.values()
+    assert upstream.destination is again
+    ann = stored.broker.users["ann"]
+    assert ann.has_password(b"secret") and ann.tags == {"monitoring"} and not ann.loopback_only
+    assert ann.permissions["other"].patterns == {"configure": "^mine", "write": "", "read": ".*"}
+    vhost.unbind(again, back, "key.\udcff", {"x-match": "any", "a": 1})
+    assert "x" not in vhost.exchanges, "auto-delete still works"
+    stored.stop()
+
+
+def test_messages_come_back_with_their_size_and_what_is_known_of_their_delivery(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path / "data")
+    queue = new_queue(stored.vhost, durable=True)
+    for number in range(10):
+        queue.append(message(b"%d" % number, persistent=number != 5, priority=number))
+    out = [queue.get() for _ in range(3)]
+    assert all(entry is not None for entry in out)
+    stored = stored.restarted()
+    queue = stored.vhost.queues["q"]
+    assert queue.ready_count == 9
+    got = [queue.get() for _ in range(9)]
+    seen = [(int(entry.message.body), bool(entry.redelivered)) for entry in got if entry is not None]
+    # A clean stop knows who was out: 6, 7 and 8 (5 was transient); nobody else is called redelivered.
+    assert seen == [(6, True), (7, True), (8, False), (9, False), *((n, False) for n in range(5))]
+    assert (queue.ready_count, queue.ready_bytes) == (0, 0)
+    stored = stored.restarted(cleanly=False)
+    queue = stored.vhost.queues["q"]
+    entry = queue.get()
+    assert entry is not None and entry.redelivered, "after a crash any message may have been delivered"
+    assert entry.message.priority == 6 and entry.message.routing_key == "key"
+    stored.stop()
+
+
+def test_files_of_queues_that_are_gone_are_removed(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path / "data")
+    for name in ("stays", "goes", "transient"):
+        queue = new_queue(stored.vhost, name, durable=name != "transient")
+        queue.append(message(persistent=True))
+    stored.wait_until_safe()
+    stored.vhost.delete_queue(stored.vhost.queues["goes"])
+    kept = stored.vhost.queues["stays"].id
+    stored = stored.restarted()
+    ids = stored.data.layout.queue_ids(stored.data.disk.filesystem)
+    assert {queue_id.removesuffix(".high") for queue_id in ids} == {kept}
+    stored.stop()
+
+
+def test_who_may_log_in() -> None:
+    broker = Broker(Loop().turn)
+    broker.create_defaults()
+    guest = broker.users["guest"]
+    assert broker.authenticate("guest", b"guest", "127.0.0.1") is guest
+    assert broker.authenticate("guest", b"guest", "::1") is guest
+    assert broker.authenticate("guest", b"wrong", "127.0.0.1") is None
+    assert broker.authenticate("guest", b"guest", "192.0.2.1") is None
+    assert broker.authenticate("nobody", b"guest", "127.0.0.1") is None
+    guest.loopback_only = False
+    assert broker.authenticate("guest", b"guest", "192.0.2.1") is guest

@@ -1,0 +1,178 @@
+"""A queue deeper than its window: order, counts and records stay right while messages live on disk only."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+import embermq.broker.level as level_module
+from embermq.broker.level import Entry
+from embermq.broker.queue import Queue
+from tests.unit.broker.stored import StoredBroker
+from tests.unit.broker.world import Taker, constant, message, new_queue
+
+WINDOW_COUNT = constant("level", "WINDOW_COUNT")
+WINDOW_BYTES = constant("level", "WINDOW_BYTES")
+COMPILED = not level_module.__file__.endswith(".py")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[StoredBroker]:
+    with StoredBroker(tmp_path / "data") as broker:
+        yield broker
+
+
+def drained(stored: StoredBroker, queue: Queue) -> list[bytes]:
+    """Everything that is ready, taken by a consumer that needs no acknowledgement."""
+    taker = Taker(queue, no_ack=True)
+    queue.add_consumer(taker)
+    stored.loop.run()
+    queue.remove_consumer(taker)
+    return taker.bodies
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_deep_queue_keeps_its_order_and_little_in_memory(stored: StoredBroker, durable: bool) -> None:
+    count = WINDOW_COUNT + 9000
+    queue = new_queue(stored.vhost, durable=durable)
+    for number in range(count):
+        queue.append(message(b"%d" % number, persistent=number % 3 == 0))
+        if number % 5000 == 0:
+            stored.loop.run()
+    assert len(queue.low.ring) == WINDOW_COUNT and queue.low.paged_count == 9000
+    assert queue.ready_count == count
+    assert sum(1 for _ in queue.messages()) == count
+    out = [queue.get() for _ in range(100)]
+    queue.requeue([entry for entry in out if entry is not None])
+    assert drained(stored, queue) == [b"%d" % number for number in range(count)]
+    assert (queue.ready_count, queue.ready_bytes, queue.low.paged_count) == (0, 0, 0)
+    queue.append(message(b"afterwards"))
+    assert len(queue.low.ring) == 1, "an empty queue no longer pages"
+
+
+def test_large_messages_fill_the_window_by_their_size(stored: StoredBroker) -> None:
+    queue = new_queue(stored.vhost)
+    body = bytes(1024 * 1024)
+    for number in range(WINDOW_BYTES // len(body) + 6):
+        queue.append(message(b"%04d" % number + body, priority=9 * (number % 2)))
+        stored.loop.run()
+    assert queue.low.ring_bytes + queue.high.ring_bytes < 2 * (WINDOW_BYTES + 2 * len(body))
+    while queue.low.paged_count == 0:
+        queue.append(message(b"more" + body))
+    stored.loop.run()
+    ready = queue.ready_count
+    bodies = [data[:4] for data in drained(stored, queue)]
+    assert len(bodies) == ready
+    high = [data for data in bodies if data != b"more" and int(data) % 2]
+    assert bodies[: len(high)] == sorted(high), "the higher level first, each in order"
+
+
+def test_purging_a_deep_queue_leaves_what_is_out(stored: StoredBroker) -> None:
+    queue = new_queue(stored.vhost, durable=True)
+    for number in range(WINDOW_COUNT + 100):
+        queue.append(message(b"%d" % number, persistent=True))
+    out = [queue.get() for _ in range(3)]
+    assert queue.purge() == WINDOW_COUNT + 97
+    assert (queue.ready_count, queue.ready_bytes, queue.unacked_count) == (0, 0, 3)
+    queue.append(message(b"new", persistent=True))
+    queue.requeue([entry for entry in out if entry is not None])
+    assert drained(stored, queue) == [b"0", b"1", b"2", b"new"]
+
+
+class PagedQueue(RuleBasedStateMachine):
+    """With a window of five messages paging happens all the time; nobody outside may notice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="embermq-level-"))
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(level_module, "WINDOW_COUNT", 5)
+        self.patch.setattr(level_module, "REFILL_COUNT", 2)
+        self.patch.setattr(level_module, "REFILL_BYTES", 150)
+        self.stored = StoredBroker(self.directory / "data")
+        new_queue(self.stored.vhost, durable=True)
+        self.ready: list[int] = []
+        self.persistent: set[int] = set()
+        self.out: list[Entry] = []
+        self.arrived = 0
+
+    @property
+    def queue(self) -> Queue:
+        return self.stored.vhost.queues["q"]
+
+    def teardown(self) -> None:
+        self.patch.undo()
+        self.stored.stop()
+        shutil.rmtree(self.directory)
+
+    @rule(persistent=st.lists(st.booleans(), min_size=1, max_size=12))
+    def publish(self, persistent: list[bool]) -> None:
+        for kept in persistent:
+            self.arrived += 1
+            self.queue.append(message(b"%d" % self.arrived, persistent=kept))
+            self.ready.append(self.arrived)
+            if kept:
+                self.persistent.add(self.arrived)
+
+    @rule(count=st.integers(1, 8))
+    def get(self, count: int) -> None:
+        for _ in range(count):
+            entry = self.queue.get()
+            assert (None if entry is None else int(entry.message.body)) == (
+                self.ready.pop(0) if self.ready else None
+            )
+            if entry is not None:
+                self.out.append(entry)
+
+    @precondition(lambda self: self.out)
+    @rule(data=st.data())
+    def settle(self, data: st.DataObject) -> None:
+        entry = data.draw(st.sampled_from(self.out))
+        self.out.remove(entry)
+        self.queue.settle(entry)
+
+    @precondition(lambda self: self.out)
+    @rule(data=st.data())
+    def requeue(self, data: st.DataObject) -> None:
+        entries = data.draw(st.lists(st.sampled_from(self.out), unique_by=id, min_size=1))
+        self.out = [entry for entry in self.out if entry not in entries]
+        self.queue.requeue(entries)
+        self.ready = sorted([*self.ready, *(int(entry.message.body) for entry in entries)])
+
+    @rule()
+    def purge(self) -> None:
+        assert self.queue.purge() == len(self.ready)
+        self.ready.clear()
+
+    @rule()
+    def turn(self) -> None:
+        self.stored.loop.run()
+
+    @rule(cleanly=st.booleans())
+    def restart(self, cleanly: bool) -> None:
+        """Persistent messages that were not settled are there again, in order."""
+        unsettled = [*self.ready, *(int(entry.message.body) for entry in self.out)]
+        self.stored = self.stored.restarted(cleanly)
+        self.ready = sorted(number for number in unsettled if number in self.persistent)
+        self.out = []
+
+    @invariant()
+    def as_the_model_says(self) -> None:
+        assert self.queue.ready_count == len(self.ready)
+        assert [int(found.body) for found in self.queue.messages()] == self.ready
+        assert len(self.queue.low.ring) <= 5 + 12 + len(self.ready)
+
+
+PagedQueue.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.skipif(COMPILED, reason="compiled, the window is a number of C: the deep tests above go past it")
+class TestPagedQueue(PagedQueue.TestCase):  # type: ignore[name-defined,misc]
+    pass

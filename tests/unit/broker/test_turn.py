@@ -1,0 +1,114 @@
+"""The order of a turn: queues drain, logs are written, actions follow, and only then is anything sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from embermq.broker.level import Level
+from embermq.broker.storage import Storage
+from embermq.broker.turn import Turn
+
+
+class Diary:
+    """A queue, a sink and a storage that write down when they were called."""
+
+    def __init__(self) -> None:
+        self.scheduled: list[Callable[[], None]] = []
+        self.turn = Turn(self.scheduled.append, lambda: 12.345)
+        self.turn.storage = cast(Storage, self)
+        self.notes: list[str] = []
+
+    def write(self, levels: list[Level]) -> None:
+        self.notes.append(f"write {len(levels)}")
+
+    def run(self) -> None:
+        """One pass of the loop."""
+        scheduled, self.scheduled[:] = list(self.scheduled), []
+        for action in scheduled:
+            action()
+
+
+class Part:
+    def __init__(self, diary: Diary, name: str, leftovers: int = 0, fails: bool = False) -> None:
+        self.diary, self.name, self.leftovers, self.fails = diary, name, leftovers, fails
+        self.dirty = True
+
+    def drain(self) -> bool:
+        assert not self.dirty, "from here on it may be marked again"
+        self.diary.notes.append(f"drain {self.name}")
+        if self.fails:
+            raise RuntimeError("a mistake of ours")
+        self.leftovers -= 1
+        return self.leftovers >= 0
+
+    def end_turn(self) -> None:
+        assert not self.dirty
+        self.diary.notes.append(f"send {self.name}")
+        if self.fails:
+            raise RuntimeError("a mistake of ours")
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+def test_the_order_of_a_turn(diary: Diary) -> None:
+    diary.turn.add_sink(Part(diary, "a"))
+    diary.turn.after_write(lambda: diary.notes.append("action"))
+    diary.turn.add_log(cast(Level, object()))
+    diary.turn.add_log(cast(Level, object()))
+    diary.turn.add_queue(Part(diary, "q"))
+    assert len(diary.scheduled) == 1, "a turn is scheduled once"
+    diary.run()
+    assert diary.notes == ["drain q", "write 2", "action", "send a"]
+    assert diary.scheduled == []
+
+
+def test_a_queue_that_has_more_comes_again_in_the_next_turn(diary: Diary) -> None:
+    queue = Part(diary, "q", leftovers=2)
+    diary.turn.add_queue(queue)
+    for turn in range(1, 4):
+        diary.run()
+        assert diary.notes == ["drain q"] * turn
+        assert queue.dirty == (turn < 3)
+    assert diary.scheduled == []
+
+
+def test_what_is_marked_while_a_turn_runs_belongs_to_the_next(diary: Diary) -> None:
+    late = Part(diary, "late")
+    diary.turn.after_write(lambda: diary.turn.add_queue(late) and None)
+    diary.run()
+    assert diary.notes == []
+    diary.run()
+    assert diary.notes == ["drain late"]
+
+
+def test_sinks_that_are_marked_by_draining_are_served_in_the_same_turn(diary: Diary) -> None:
+    class Feeding(Part):
+        def drain(self) -> bool:
+            self.diary.turn.add_sink(Part(self.diary, "fed"))
+            return super().drain()
+
+    diary.turn.add_queue(Feeding(diary, "q"))
+    diary.run()
+    assert diary.notes == ["drain q", "send fed"]
+
+
+def test_what_is_wrong_with_one_does_not_silence_the_others(
+    diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a", "b", "c"):
+        diary.turn.add_queue(Part(diary, name, fails=name == "b"))
+        diary.turn.add_sink(Part(diary, name, fails=name == "b"))
+    diary.run()
+    assert diary.notes == ["drain a", "drain b", "drain c", "send a", "send b", "send c"]
+    assert caplog.text.count("a fault of ours") == 2
+
+
+def test_the_clock_is_looked_at_when_asked(diary: Diary) -> None:
+    diary.turn.refresh()
+    assert diary.turn.now_ms == 12345
