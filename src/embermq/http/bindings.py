@@ -59,8 +59,12 @@ async def bindings_between(request: Request) -> Response:
 
 
 def find(request: Request, source: Exchange, destination: Queue | Exchange) -> Binding:
-    for binding in between(source, destination):
-        if properties_key(binding.routing_key, binding.arguments) == request.names["key"]:
+    asked, found = request.names["key"], between(source, destination)
+    for binding in found:
+        if properties_key(binding.routing_key, binding.arguments) == asked:
+            return binding
+    for binding in found:  # many write the routing key itself, and RabbitMQ understands them
+        if not binding.arguments and binding.routing_key == asked:
             return binding
     raise not_found()
 

@@ -26,6 +26,7 @@ from embermq.http.request import (
     Response,
     bad_request,
     boolean,
+    echoed,
     encode,
     table,
     text,
@@ -179,7 +180,7 @@ async def import_topology(
         for body in things(document, key):
             vhost = only or vhosts.get(text(body, "vhost"))
             if vhost is None:
-                raise bad_request(["no_such_vhost", body.get("vhost", "undefined")])
+                raise bad_request(["no_such_vhost", echoed(body.get("vhost", "undefined"))])
             try:
                 put(vhost, body)
             except AMQPError as error:

@@ -17,6 +17,7 @@ from embermq.http.request import (
     Request,
     Response,
     bad_request,
+    echoed,
     integer,
     require_keys,
     table,
@@ -40,6 +41,9 @@ def publish_message(request: Request) -> Response:
     require_keys(body, "routing_key", "properties", "payload", "payload_encoding")
     name = "" if request.names["name"] in DEFAULT_NAMES else request.names["name"]
     payload = payload_of(text(body, "payload"), text(body, "payload_encoding"))
+    alarm = request.context.broker.alarms.reason
+    if alarm:
+        raise Refusal(503, "service_unavailable", f"publishers must wait: {alarm}")
     try:
         exchange = vhost.exchange(name)
         if exchange.internal:
@@ -60,7 +64,7 @@ def payload_of(payload: str, encoding: str) -> bytes:
         except UnicodeEncodeError:
             raise bad_request("payload is not valid Unicode") from None
     if encoding != "base64":
-        raise bad_request(["unsupported_encoding", encoding])
+        raise bad_request(["unsupported_encoding", echoed(encoding)])
     try:
         return base64.b64decode(payload, validate=True)
     except (binascii.Error, ValueError):
@@ -75,9 +79,9 @@ def get_messages(request: Request) -> Response:
     require_keys(body, "ackmode", "count", "encoding")
     ackmode, encoding = text(body, "ackmode"), text(body, "encoding")
     if ackmode not in REQUEUES:
-        raise bad_request(["unknown_ackmode", ackmode])
+        raise bad_request(["unknown_ackmode", echoed(ackmode)])
     if encoding not in ("auto", "base64"):
-        raise bad_request(["unsupported_encoding", encoding])
+        raise bad_request(["unsupported_encoding", echoed(encoding)])
     truncate = integer(body, "truncate", 0, 2**31) if "truncate" in body else None
     count = integer(body, "count", 0, GET_COUNT_MAX)
     name = request.names["name"]

@@ -11,7 +11,7 @@ from embermq.errors import PreconditionFailed
 from embermq.http.exchanges import in_order, vhost_of
 from embermq.http.listing import listing, single
 from embermq.http.overview import visible_vhosts
-from embermq.http.request import Request, Response, bad_request, boolean, not_found, table
+from embermq.http.request import Request, Response, bad_request, boolean, echoed, not_found, table
 from embermq.http.thing_name import clean
 from embermq.http.views import View, binding_view, consumer_view, queue_view
 
@@ -106,7 +106,7 @@ def act_on_queue(request: Request) -> Response:
     queue_named(vhost_of(request), request.names["name"])
     action = request.json().get("action")
     if action not in ("sync", "cancel_sync"):
-        raise bad_request(["unknown", action])
+        raise bad_request(["unknown", echoed(action)])
     return Response(204)
 
 

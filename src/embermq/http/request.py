@@ -17,6 +17,7 @@ JSON = "application/json"
 QUERY_FIELDS_MAX = 100
 FIELD_NAME_BYTES_MAX = 255
 TABLE_DEPTH_MAX = 32
+ECHO_CHARACTERS_MAX = 100
 
 
 class Refusal(Exception):
@@ -108,12 +109,23 @@ class Request:
         if not self.body.strip():
             return {}
         try:
-            value = json.loads(self.body)
+            value = json.loads(self.body, parse_constant=no_number)
         except (ValueError, RecursionError):
             raise bad_request("not_json") from None
         if not isinstance(value, dict):
             raise bad_request("not_json")
         return value
+
+
+def no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def echoed(value: object) -> object:
+    """A wrong value as an error may repeat it: short, and certainly JSON."""
+    if value is None or isinstance(value, bool):
+        return value
+    return str(value)[:ECHO_CHARACTERS_MAX]
 
 
 Handler = Callable[[Request], Any]  # answers a Response, or an awaitable of one
@@ -131,7 +143,7 @@ def boolean(body: dict[str, Any], name: str, default: bool = False) -> bool:
     if isinstance(value, str) and value in ("true", "false"):
         return value == "true"
     if not isinstance(value, bool):
-        raise bad_request(["not_boolean", value])
+        raise bad_request(["not_boolean", echoed(value)])
     return value
 
 
@@ -147,7 +159,7 @@ def integer(body: dict[str, Any], name: str, minimum: int, maximum: int) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise bad_request([f"{name}_not_integer", value])
+        raise bad_request([f"{name}_not_integer", echoed(value)])
     if not minimum <= value <= maximum:
         raise bad_request(f"{name} must be {minimum} to {maximum}")
     return value

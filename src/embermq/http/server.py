@@ -198,8 +198,17 @@ class HTTPProtocol(asyncio.Protocol):
         if with_body:
             for start in range(0, len(response.body), WRITE_PIECE_BYTES):
                 self.send(h11.Data(data=response.body[start : start + WRITE_PIECE_BYTES]))
-                await self.writable.wait()
+                if not self.writable.is_set():
+                    await self.until_read()
         self.send(h11.EndOfMessage())
+
+    async def until_read(self) -> None:
+        """Wait for a slow reader; one that does not read at all is left."""
+        try:
+            async with asyncio.timeout(IDLE_S_MAX):
+                await self.writable.wait()
+        except TimeoutError:
+            self.abort()
 
     def head_of(self, response: Response) -> h11.Response:
         headers = [(b"server", b"EmberMQ"), (b"date", email.utils.formatdate(usegmt=True).encode())]

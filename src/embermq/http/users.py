@@ -19,7 +19,7 @@ from embermq.broker.access import (
 from embermq.broker.broker import Broker
 from embermq.http.exchanges import in_order
 from embermq.http.listing import listing, single
-from embermq.http.request import Request, Response, bad_request, not_found, require_keys, text
+from embermq.http.request import Request, Response, bad_request, echoed, not_found, require_keys, text
 from embermq.http.thing_name import clean
 from embermq.http.views import View, permission_view, user_view
 
@@ -122,7 +122,7 @@ def bulk_delete_users(request: Request) -> Response:
     users = request.context.broker.users
     for name in names:
         if not isinstance(name, str) or name not in users:
-            raise bad_request(["no_such_user", name])
+            raise bad_request(["no_such_user", echoed(name)])
     for name in dict.fromkeys(names):
         remove_user(request, users[name])
     return Response(204)

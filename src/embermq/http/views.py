@@ -10,7 +10,7 @@ import hashlib
 import math
 from decimal import Decimal
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote_plus
 
 from embermq.broker.access import Permission, User
 from embermq.broker.consumer import Consumer
@@ -105,7 +105,7 @@ def exchange_view(exchange: Exchange) -> View:
 
 def properties_key(routing_key: str, arguments: dict[str, object]) -> str:
     """What names a binding among those with the same ends: its key, and a digest of its arguments."""
-    key = quote(routing_key, safe="", errors="surrogateescape").replace("~", "%7E") or "~"
+    key = quote_plus(routing_key, errors="surrogateescape").replace("~", "%7E") or "~"
     if not arguments:
         return key
     canonical = repr(sorted((name, repr(value)) for name, value in arguments.items()))

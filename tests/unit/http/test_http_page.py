@@ -84,6 +84,8 @@ def test_an_alarm_fails_the_health_checks(desk: Desk) -> None:
             {"node": reply.json["alarms"][0]["node"], "resource": "memory", "reason": "a test"}
         ]
     assert desk.get("/api/nodes")[0]["mem_alarm"] is True
+    message = {"routing_key": "q", "payload": "", "payload_encoding": "string", "properties": {}}
+    assert desk.ask("POST", "/api/exchanges/%2F/amq.default/publish", message).status == 503
 
 
 def test_listeners(desk: Desk) -> None:

@@ -1,0 +1,206 @@
+"""Real sockets on a loop of the test's own: greeting, goodbye, fairness and the limits of patience."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from embermq.app import App, new_event_loop
+from embermq.config import Config
+from embermq.net import server as server_module
+from embermq.wire import methods
+from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
+from tests.unit.amqp.conversation import HANDSHAKE, frames_of, publish, split_frames, start_ok
+
+Scenario = Callable[[App], Awaitable[None]]
+SECONDS_MAX = 30
+
+
+def play(directory: Path, scenario: Scenario, **settings: object) -> None:
+    """Run a scenario against an application that is started and stopped around it."""
+
+    async def whole() -> None:
+        config = Config(amqp_port=0, http_port=0, data_dir=directory / "data", **settings)  # type: ignore[arg-type]
+        app = App(config)
+        try:
+            await app.start()
+            await asyncio.wait_for(scenario(app), SECONDS_MAX)
+        finally:
+            await app.stop()
+            for client in Client.connected:
+                client.writer.close()
+            Client.connected.clear()
+        assert app.server.protocols == set()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(whole())
+
+
+class Client:
+    connected: list[Client] = []
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self.connected.append(self)
+
+    @classmethod
+    async def connect(cls, app: App) -> Client:
+        return cls(*await asyncio.open_connection("127.0.0.1", app.amqp_port))
+
+    async def method(self) -> methods.Method | None:
+        """The next method; None when the broker hangs up. Heartbeats and content are read over."""
+        while True:
+            try:
+                head = await self.reader.readexactly(7)
+                rest = await self.reader.readexactly(int.from_bytes(head[3:], "big") + 1)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return None
+            ((kind, _, payload),) = split_frames(head + rest)
+            if kind == 1:
+                return methods.decode_method(payload, 0, len(payload))
+
+    async def expect(self, kind: type[methods.Method]) -> methods.Method:
+        while True:
+            method = await self.method()
+            assert method is not None, f"the broker hung up instead of {kind.__name__}"
+            if isinstance(method, kind):
+                return method
+
+    async def open(self, heartbeat: int = 0) -> Client:
+        tune = methods.ConnectionTuneOk(channel_max=10, frame_max=131072, heartbeat=heartbeat)
+        opening: list[methods.Method] = [start_ok(), tune, methods.ConnectionOpen(virtual_host="/")]
+        self.writer.write(PROTOCOL_HEADER + frames_of(opening) + frames_of([methods.ChannelOpen()], 1))
+        await self.expect(methods.ChannelOpenOk)
+        return self
+
+
+def test_the_ready_line_names_the_ports(tmp_path: Path) -> None:
+    async def scenario(app: App) -> None:
+        assert f"ready: amqp://127.0.0.1:{app.amqp_port}" in app.ready_line
+        assert app.amqp_port > 0
+
+    play(tmp_path, scenario)
+
+
+def test_a_stop_says_goodbye(tmp_path: Path) -> None:
+    said: list[methods.Method | None] = []
+
+    async def scenario(app: App) -> None:
+        client = await (await Client.connect(app)).open()
+        half_way = await Client.connect(app)
+        half_way.writer.write(PROTOCOL_HEADER)
+        await half_way.expect(methods.ConnectionStart)
+
+        async def listen() -> None:
+            close = await client.method()
+            client.writer.write(frames_of([methods.ConnectionCloseOk()]))
+            said.extend([close, await client.method(), await half_way.method()])
+
+        listener = asyncio.ensure_future(listen())
+        await app.server.stop()
+        await listener
+
+    play(tmp_path, scenario)
+    close, end, stranger = said
+    assert isinstance(close, methods.ConnectionClose) and close.reply_code == 320
+    assert close.reply_text == "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
+    assert end is None and stranger is None
+
+
+def test_a_client_that_declares_and_leaves_gets_both_answers(tmp_path: Path) -> None:
+    """The first waits for the disk, the second must not overtake it; and others are not disturbed."""
+
+    async def scenario(app: App) -> None:
+        for number in range(20):
+            client, witness = await Client.connect(app), await Client.connect(app)
+            declare = methods.QueueDeclare(queue=f"q{number}", durable=True)
+            client.writer.write(
+                HANDSHAKE
+                + frames_of([methods.ChannelOpen(), declare], 1)
+                + frames_of([methods.ConnectionClose(200, "", 0, 0)])
+            )
+            await client.expect(methods.QueueDeclareOk)
+            await client.expect(methods.ConnectionCloseOk)
+            assert await client.method() is None
+            rude = await Client.connect(app)
+            rude.writer.write(HANDSHAKE + frames_of([methods.ChannelOpen(), declare], 1))
+            rude.writer.close()  # does not even wait
+            await witness.open()
+            witness.writer.close()
+            with suppress(ConnectionError):
+                await rude.writer.wait_closed()
+
+    play(tmp_path, scenario)
+
+
+def test_strangers_are_shown_out_wherever_they_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "HANDSHAKE_S_MAX", 0.2)
+    monkeypatch.setattr(server_module, "TICK_S", 0.1)
+
+    async def scenario(app: App) -> None:
+        tune = methods.ConnectionTuneOk(channel_max=10, frame_max=131072, heartbeat=0)
+        beginnings = [
+            b"",
+            b"AMQP",
+            PROTOCOL_HEADER,
+            PROTOCOL_HEADER + frames_of([start_ok()]),
+            PROTOCOL_HEADER + frames_of([start_ok(), tune]),
+        ]
+        guest = await (await Client.connect(app)).open()
+        strangers = [await Client.connect(app) for _ in beginnings]
+        for stranger, beginning in zip(strangers, beginnings, strict=True):
+            stranger.writer.write(beginning)
+        for stranger in strangers:
+            while await stranger.method() is not None:
+                pass
+        guest.writer.write(method_frame(1, methods.BasicQos()))
+        await guest.expect(methods.BasicQosOk)
+        guest.writer.close()
+
+    play(tmp_path, scenario)
+
+
+def test_heartbeats_come_and_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "TICK_S", 0.1)
+
+    async def scenario(app: App) -> None:
+        client = await (await Client.connect(app)).open(heartbeat=1)
+        assert await client.reader.readexactly(8) == HEARTBEAT_FRAME
+        rest = await client.reader.read()  # until the broker has had enough of our silence
+        assert rest == HEARTBEAT_FRAME * (len(rest) // 8)
+
+    play(tmp_path, scenario)
+
+
+def test_a_flood_is_read_in_shares_and_arrives_whole(tmp_path: Path) -> None:
+    async def scenario(app: App) -> None:
+        client = await (await Client.connect(app)).open()
+        client.writer.write(method_frame(1, methods.QueueDeclare(queue="q")))
+        client.writer.write(
+            publish("q", bytes(1000)) * 5000 + publish("q", bytes(3_000_000), frame_max=131072)
+        )
+        client.writer.write(method_frame(1, methods.QueueDeclare(queue="q", passive=True)))
+        await client.expect(methods.QueueDeclareOk)
+        counted = await client.expect(methods.QueueDeclareOk)
+        assert isinstance(counted, methods.QueueDeclareOk) and counted.message_count == 5001
+        client.writer.close()
+
+    play(tmp_path, scenario)
+
+
+def test_what_is_durable_outlives_the_application(tmp_path: Path) -> None:
+    async def before(app: App) -> None:
+        client = await (await Client.connect(app)).open()
+        client.writer.write(method_frame(1, methods.QueueDeclare(queue="kept", durable=True)))
+        await client.expect(methods.QueueDeclareOk)
+        client.writer.close()
+
+    async def after(app: App) -> None:
+        assert list(app.broker.vhosts["/"].queues) == ["kept"]
+
+    play(tmp_path, before)
+    play(tmp_path, after)
