@@ -227,9 +227,9 @@ def test_a_consumer_that_stops_reading_while_a_publisher_floods(victim: EmberBro
         consumer.send(methods.BasicConsume(queue=queue, no_ack=True))
         consumer.expect(methods.BasicConsumeOk)
         before = victim.rss_bytes()
-        sent = flood_in_background(publisher, publish(queue, bytes(10_000)) * 26, 400 * MIB, 10.0)
+        sent = flood_in_background(publisher, publish(queue, bytes(10_000)) * 26, 300 * MIB, 15.0)
         grown = victim.rss_bytes() - before
-        assert sent > 20 * MIB, "a slow consumer must not stop a publisher"
+        assert sent >= 100 * MIB, "a slow consumer must not stop a publisher"
         assert grown < 200 * MIB, f"{sent // MIB} MiB published, memory grew by {grown // MIB} MiB"
         healthy_round_trip(victim)
         consumer.socket.close()

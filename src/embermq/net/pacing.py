@@ -16,6 +16,7 @@ from typing import Protocol
 
 POLL_S = 0.001
 JUDGE_S = 0.005  # how long consumers have to show their speed
+RATE_S_MAX = 1.0  # a publish rate measured over a longer time says nothing of now
 OFF_S = 0.1  # how long a queue is left alone whose consumers are slow
 WORTH_WAITING_RATIO = 0.2  # consumers at this part of the publishers' speed are waited for
 QUEUES_REMEMBERED_MAX = 1000
@@ -62,7 +63,12 @@ class Pacer:
             now = self.loop.time()
             if now < self.off_until.get(queue, 0.0):
                 return
-            began, count = self.released.get(queue, (now - JUDGE_S, queue.published_count))
+            began, count = self.released.get(queue, (0.0, 0))
+            if now - began > RATE_S_MAX:
+                # How fast it is filled is not known: see, before anybody is made to wait for it.
+                self.remember(queue, now)
+                self.off_until[queue] = now + JUDGE_S
+                return
             rate = (queue.published_count - count) / max(now - began, POLL_S)
             hold = self.holds[queue] = Hold(now, queue.published_count, queue.delivered_count, rate)
             if len(self.holds) == 1:
@@ -78,8 +84,8 @@ class Pacer:
             elif now - hold.since >= JUDGE_S:
                 taken = queue.delivered_count - hold.delivered
                 if taken < WORTH_WAITING_RATIO * hold.publish_rate * (now - hold.since):
-                    self.off_until[queue] = now + OFF_S
                     self.let_go(queue, hold, now)
+                    self.off_until[queue] = now + OFF_S
                 else:
                     hold.since, hold.delivered = now, queue.delivered_count
         if self.holds:
@@ -87,9 +93,13 @@ class Pacer:
 
     def let_go(self, queue: Queue, hold: Hold, now: float) -> None:
         del self.holds[queue]
+        self.remember(queue, now)
+        for publisher in hold.publishers:
+            publisher.release()
+
+    def remember(self, queue: Queue, now: float) -> None:
+        """From here on the speed of the publishers is measured."""
         if len(self.released) >= QUEUES_REMEMBERED_MAX:
             self.released.clear()
             self.off_until.clear()
         self.released[queue] = (now, queue.published_count)
-        for publisher in hold.publishers:
-            publisher.release()

@@ -68,11 +68,21 @@ def pacer(clock: Clock) -> Pacer:
     return Pacer(cast(asyncio.AbstractEventLoop, clock))
 
 
+def hold(pacer: Pacer, clock: Clock, publisher: Publisher, queue: PacedQueue) -> None:
+    """The first time a publisher is only looked at; it has published a lot when it is held."""
+    pacer.hold(publisher, queue)
+    if not publisher.held:
+        clock.advance(2 * JUDGE_S)
+        queue.published_count += 1000
+        pacer.hold(publisher, queue)
+    assert publisher.held == 1
+
+
 def test_a_publisher_waits_until_the_queue_has_shrunk_to_half(clock: Clock, pacer: Pacer) -> None:
     queue, publishers = PacedQueue(), [Publisher(), Publisher()]
     for publisher in publishers:
-        pacer.hold(publisher, queue)
-        assert publisher.held == 1
+        hold(pacer, clock, publisher, queue)
+    queue.delivered_count += 1000
     queue.pressed = False
     clock.advance(2 * POLL_S)
     assert [publisher.held for publisher in publishers] == [1, 1], "below the mark is not enough"
@@ -86,7 +96,7 @@ def published_at(pacer: Pacer, clock: Clock, queue: PacedQueue, rate: float) -> 
     """A publisher that was let go a moment ago, published at this rate since, and is held again."""
     publisher = Publisher()
     queue.half_pressed = False
-    pacer.hold(publisher, queue)
+    hold(pacer, clock, publisher, queue)
     clock.advance(2 * POLL_S)
     assert publisher.held == 0
     queue.half_pressed = True
@@ -114,6 +124,28 @@ def test_slow_consumers_are_not_waited_for(clock: Clock, pacer: Pacer, part: flo
         assert publisher.holds == holds + 1, "and then looked at again"
 
 
+@pytest.mark.parametrize("idle_s", [0.0, 3600.0])
+def test_a_publisher_before_stuck_consumers_is_not_made_to_wait_for_ever(
+    clock: Clock, pacer: Pacer, idle_s: float
+) -> None:
+    """A job queue: consumers have their hands full, at first and after an hour's rest."""
+    queue, publisher = PacedQueue(), Publisher()
+    if idle_s:
+        queue.half_pressed = False
+        hold(pacer, clock, publisher, queue)
+        clock.advance(idle_s)
+        queue.half_pressed = True
+    held_s = 0.0
+    for _ in range(1000):  # a second in which one job is done every tenth
+        if not publisher.held:
+            queue.published_count += 100
+            pacer.hold(publisher, queue)
+        clock.advance(0.001)
+        held_s += 0.001 * publisher.held
+        queue.delivered_count = int((clock.now - 100.0) * 10)
+    assert held_s < 0.2
+
+
 def test_consumers_are_judged_again_and_again(clock: Clock, pacer: Pacer) -> None:
     queue = PacedQueue()
     publisher = published_at(pacer, clock, queue, rate=100_000)
@@ -132,7 +164,7 @@ def test_queues_are_judged_apart(clock: Clock, pacer: Pacer) -> None:
     clock.advance(2 * OFF_S)
     for publisher, queue in ((one, fast), (two, stuck)):
         if not publisher.held:
-            queue.published_count += 10_000
+            queue.published_count += 40_000
             pacer.hold(publisher, queue)
     assert (one.held, two.held) == (1, 1)
     for _ in range(20):
@@ -144,7 +176,7 @@ def test_queues_are_judged_apart(clock: Clock, pacer: Pacer) -> None:
 def test_what_is_remembered_is_bounded(clock: Clock, pacer: Pacer) -> None:
     for _ in range(2 * QUEUES_REMEMBERED_MAX + 5):
         queue = PacedQueue()
-        pacer.hold(Publisher(), queue)
+        hold(pacer, clock, Publisher(), queue)
         queue.half_pressed = False
         clock.advance(2 * POLL_S)
     assert len(pacer.released) <= QUEUES_REMEMBERED_MAX
