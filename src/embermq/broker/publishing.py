@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from embermq.broker.access import User
 from embermq.broker.arguments import TTL_MS_MAX
 from embermq.broker.exchange import Exchange
 from embermq.broker.message import Message
+from embermq.broker.queue import Queue
 from embermq.errors import PreconditionFailed
 from embermq.wire.primitive import encode_shortstr
 from embermq.wire.properties import Properties
@@ -26,6 +27,7 @@ def compose(
 ) -> Message:
     """A message out of its parts. Properties that nobody knows are passed over, as RabbitMQ's API does."""
     properties = Properties()
+    values = {**values, "headers": without_blind_copies(values.get("headers"))}
     for name in PROPERTY_NAMES:
         value = values.get(name)
         if value is not None:
@@ -40,7 +42,10 @@ def compose(
     except (ValueError, TypeError) as error:
         raise PreconditionFailed(f"invalid message: {error}") from None
     persistent = properties.delivery_mode == PERSISTENT
-    return Message(names, header + body, len(header), persistent, properties.priority or 0, 0)
+    message = Message(names, header + body, len(header), persistent, properties.priority or 0, 0)
+    if properties.expiration is not None:
+        message.ttl_ms = int(properties.expiration)
+    return message
 
 
 def checked(name: str, value: object) -> object:
@@ -57,10 +62,30 @@ def checked(name: str, value: object) -> object:
     raise PreconditionFailed(f"invalid message: property {name} cannot be {value!r}")
 
 
-def publish(exchange: Exchange, message: Message) -> int:
-    """Put it into the queues that it is for; how many."""
+def without_blind_copies(headers: object) -> object:
+    """BCC is for the broker alone."""
+    if isinstance(headers, dict) and "BCC" in headers:
+        return {name: value for name, value in headers.items() if name != "BCC"}
+    return headers
+
+
+def copy_keys(headers: object) -> list[str]:
+    """Further routing keys, which RabbitMQ's senders write into the headers CC and BCC."""
+    keys: list[str] = []
+    for name in ("CC", "BCC"):
+        value = headers.get(name, []) if isinstance(headers, dict) else []
+        if not isinstance(value, list):
+            raise PreconditionFailed(f"invalid message: the header {name} is no list")
+        keys += [key for key in value if isinstance(key, str)]
+    return keys
+
+
+def publish(exchange: Exchange, message: Message, more_keys: Iterable[str] = ()) -> tuple[int, int]:
+    """Put it into the queues that it is for: how many these are, and how many of them refused it."""
     exchange.vhost.turn.refresh()
-    queues, _ = exchange.resolve(message.routing_key, message.properties.headers or {})
-    for queue in queues:
-        queue.append(message)
-    return len(queues)
+    headers = message.properties.headers or {}
+    queues: dict[Queue, None] = {}
+    for routing_key in (message.routing_key, *more_keys):
+        queues |= dict.fromkeys(exchange.resolve(routing_key, headers)[0])
+    refusals = sum(queue.append(message) != 0 for queue in queues)
+    return len(queues), refusals

@@ -7,7 +7,7 @@ import binascii
 from typing import Any
 
 from embermq.broker.level import Entry
-from embermq.broker.publishing import PROPERTY_NAMES, compose, publish
+from embermq.broker.publishing import PROPERTY_NAMES, compose, copy_keys, publish
 from embermq.broker.vhost import require_access
 from embermq.errors import AccessRefused, AMQPError
 from embermq.http.exchanges import DEFAULT_NAMES, vhost_of
@@ -27,13 +27,8 @@ from embermq.http.views import View, decoded, plain
 
 GET_COUNT_MAX = 10_000
 GET_BYTES_MAX = 16 * 1024 * 1024  # of bodies in one answer
-# ackmode -> (acknowledge?, reject?, requeue?) boils down to: do the messages go back?
-REQUEUES = {
-    "ack_requeue_true": True,
-    "ack_requeue_false": False,
-    "reject_requeue_true": True,
-    "reject_requeue_false": False,
-}
+REQUEUING = ("ack_requeue_true", "reject_requeue_true")
+ACKMODES = (*REQUEUING, "ack_requeue_false", "reject_requeue_false")
 
 
 def publish_message(request: Request) -> Response:
@@ -50,10 +45,13 @@ def publish_message(request: Request) -> Response:
             raise AccessRefused(f"cannot publish to internal exchange '{name}' in vhost '{vhost.name}'")
         request.user.require("write", vhost.name, "exchange", name)
         properties = table(body, "properties")
+        keys = copy_keys(properties.get("headers"))
         message = compose(name, text(body, "routing_key"), properties, payload, request.user)
     except AMQPError as error:  # RabbitMQ publishes over AMQP here and repeats what that says
         raise bad_request(str(error)) from None
-    count = publish(exchange, message)
+    count, refusals = publish(exchange, message, keys)
+    if refusals:
+        raise bad_request("rejected")  # what AMQP would say with basic.nack
     return Response(200, b'{"routed":true}' if count else b'{"routed":false}', after_messages=True)
 
 
@@ -78,7 +76,7 @@ def get_messages(request: Request) -> Response:
         body["ackmode"] = "ack_requeue_true" if body["requeue"] in (True, "true") else "ack_requeue_false"
     require_keys(body, "ackmode", "count", "encoding")
     ackmode, encoding = text(body, "ackmode"), text(body, "encoding")
-    if ackmode not in REQUEUES:
+    if ackmode not in ACKMODES:
         raise bad_request(["unknown_ackmode", echoed(ackmode)])
     if encoding not in ("auto", "base64"):
         raise bad_request(["unsupported_encoding", echoed(encoding)])
@@ -100,8 +98,10 @@ def get_messages(request: Request) -> Response:
         taken.append(entry)
         left -= entry.message.size
         shown.append(message_view(entry, queue.ready_count, encoding, truncate))
-    if REQUEUES[ackmode]:
+    if ackmode in REQUEUING:
         queue.requeue(taken)
+    elif ackmode == "reject_requeue_false":
+        queue.discard(taken)
     else:
         for entry in taken:
             queue.settle(entry)

@@ -45,7 +45,7 @@ class Desk:
     def __enter__(self) -> Self:
         self.runner = asyncio.Runner()
         loop = self.runner.get_loop()
-        self.broker = Broker(Turn(loop.call_soon))
+        self.broker = Broker(Turn(loop.call_soon), call_later=loop.call_later)
         self.broker.create_defaults()
         for role in ROLES:
             tags = frozenset() if role == "none" else frozenset({role})

@@ -170,6 +170,42 @@ def test_publishing_follows_the_bindings(desk: Desk) -> None:
         assert reply.json == {"routed": routed}
 
 
+def test_copies_go_to_further_keys(desk: Desk) -> None:
+    for name in ("to", "cc", "bcc"):
+        desk.put(f"/api/queues/%2F/{name}")
+    desk.publish("to", "x", headers={"CC": ["cc"], "BCC": ["bcc", "to"], "kept": 1})
+    for name in ("to", "cc", "bcc"):
+        [message] = desk.ask("POST", f"/api/queues/%2F/{name}/get", GET).json
+        assert message["properties"]["headers"] == {"CC": ["cc"], "kept": 1}
+
+
+def test_a_full_queue_that_refuses_is_told(desk: Desk) -> None:
+    arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
+    desk.put("/api/queues/%2F/q", {"arguments": arguments})
+    desk.publish("q", "in")
+    message = {"routing_key": "q", "payload": "out", "payload_encoding": "string", "properties": {}}
+    reply = desk.ask("POST", "/api/exchanges/%2F/amq.default/publish", message)
+    assert (reply.status, reply.reason) == (400, "rejected")
+
+
+def test_messages_with_an_expiration(desk: Desk) -> None:
+    desk.put("/api/queues/%2F/q")
+    desk.publish("q", "gone at once", expiration="0")
+    desk.publish("q", "stays", expiration="600000")
+    [message] = desk.ask("POST", "/api/queues/%2F/q/get", GET).json
+    assert (message["payload"], message["properties"]) == ("stays", {"expiration": "600000"})
+
+
+def test_rejected_messages_become_dead_letters(desk: Desk) -> None:
+    desk.put("/api/queues/%2F/dead")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    desk.put("/api/queues/%2F/q", {"arguments": arguments})
+    desk.publish("q", "x")
+    desk.ask("POST", "/api/queues/%2F/q/get", {**GET, "ackmode": "reject_requeue_false"})
+    [letter] = desk.ask("POST", "/api/queues/%2F/dead/get", GET).json
+    assert letter["properties"]["headers"]["x-death"][0]["reason"] == "rejected"
+
+
 def test_bindings_seen_from_both_ends(desk: Desk) -> None:
     desk.put("/api/queues/%2F/q")
     desk.ask("POST", "/api/bindings/%2F/e/amq.topic/e/amq.fanout", {"routing_key": "#"})
