@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 READ_BYTES_PER_TURN_MAX = 256 * 1024
 WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
 WRITE_BUFFER_LOW_BYTES = 256 * 1024
+HELD_OUTPUT_POLL_S = 0.005
+FAREWELL_S_MAX = 10.0
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
 
 
@@ -147,6 +149,9 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         """What was put together has been sent: work through what was left unread, then read on."""
         if self.closing or not self.stalled or not self.connection.writable:
             return  # in the last case `resume_writing` brings us back
+        if self.connection.holds:  # what piles up waits for the disk
+            self.server.loop.call_later(HELD_OUTPUT_POLL_S, self.go_on)
+            return
         self.stalled = self.connection.stalled = False
         end = len(self.unfinished)
         if end:
@@ -163,6 +168,13 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         if not self.closing:
             self.closing = True
             self.transport.close()
+            if self.transport.get_write_buffer_size():
+                self.server.loop.call_later(FAREWELL_S_MAX, self.abandon)
+
+    def abandon(self) -> None:
+        """The last words have waited long enough for somebody to read them."""
+        if self in self.server.protocols:
+            self.transport.abort()
 
     def tick(self, now: float) -> None:
         """Once in a while: is the peer alive, and does it know that we are?"""

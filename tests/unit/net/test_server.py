@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from embermq.app import App, new_event_loop
 from embermq.config import Config
+from embermq.net import protocol as protocol_module
 from embermq.net import server as server_module
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
@@ -188,6 +190,56 @@ def test_a_flood_is_read_in_shares_and_arrives_whole(tmp_path: Path) -> None:
         counted = await client.expect(methods.QueueDeclareOk)
         assert isinstance(counted, methods.QueueDeclareOk) and counted.message_count == 5001
         client.writer.close()
+
+    play(tmp_path, scenario)
+
+
+def test_one_that_says_goodbye_and_never_reads_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol_module, "FAREWELL_S_MAX", 0.1)
+
+    async def scenario(app: App) -> None:
+        # Little room on the way, so that most of what is returned must wait in the broker.
+        narrow = socket.socket()
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        narrow.setblocking(False)
+        await app.loop.sock_connect(narrow, ("127.0.0.1", app.amqp_port))
+        await app.loop.sock_sendall(narrow, HANDSHAKE + frames_of([methods.ChannelOpen()], 1))
+        for _ in range(12):
+            unroutable = publish("nowhere", bytes(1_000_000), mandatory=True, frame_max=131072)
+            await app.loop.sock_sendall(narrow, unroutable)
+        await app.loop.sock_sendall(narrow, frames_of([methods.ConnectionClose(200, "", 0, 0)]))
+        while not app.server.protocols:
+            await asyncio.sleep(0.01)
+        while app.server.protocols:
+            await asyncio.sleep(0.01)
+        narrow.close()
+
+    play(tmp_path, scenario)
+
+
+def test_a_client_that_asks_for_much_gets_it_all(tmp_path: Path) -> None:
+    """More than one turn may put together, and while a durable declaration holds the output back."""
+
+    async def scenario(app: App) -> None:
+        client = await (await Client.connect(app)).open()
+        client.writer.write(method_frame(1, methods.QueueDeclare(queue="q")))
+        client.writer.write(publish("q", bytes(2_000_000), frame_max=131072))
+        asked: list[methods.Method] = []
+        for number in range(10):
+            asked.append(methods.QueueDeclare(queue=f"durable{number}", durable=True))
+            for _ in range(3):
+                asked.append(methods.BasicGet(queue="q"))
+                asked.append(methods.BasicNack(delivery_tag=0, multiple=True, requeue=True))
+        client.writer.write(frames_of(asked, 1))
+        await client.expect(methods.QueueDeclareOk)
+        for number in range(10):
+            declared = await client.expect(methods.QueueDeclareOk)
+            assert isinstance(declared, methods.QueueDeclareOk) and declared.queue == f"durable{number}"
+            for tag in range(3 * number + 1, 3 * number + 4):
+                got = await client.expect(methods.BasicGetOk)
+                assert isinstance(got, methods.BasicGetOk) and got.delivery_tag == tag
 
     play(tmp_path, scenario)
 

@@ -1,0 +1,75 @@
+"""The composition root: it stops when told, and when the disk cannot be trusted it stops and says so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from embermq import app as app_module
+from embermq.app import App, limits_of, new_event_loop, run, serve
+from embermq.config import Config
+from embermq.store.failure import CommitFailed
+
+
+def config(directory: Path, **more: object) -> Config:
+    return Config(amqp_port=0, http_port=0, data_dir=directory / "data", **more)  # type: ignore[arg-type]
+
+
+def test_a_signal_ends_it(tmp_path: Path) -> None:
+    lines: list[str] = []
+
+    def ready(line: str) -> None:
+        lines.append(line)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    run(config(tmp_path), ready)
+    assert len(lines) == 1 and lines[0].startswith("EmberMQ ")
+
+
+def test_a_disk_that_fails_ends_it_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[App] = []
+
+    class Watched(App):
+        def __init__(self, settings: Config) -> None:
+            super().__init__(settings)
+            made.append(self)
+
+    monkeypatch.setattr(app_module, "App", Watched)
+    reasons = [CommitFailed("the disk is gone"), CommitFailed("and again")]
+    with asyncio.Runner(loop_factory=new_event_loop) as runner, pytest.raises(CommitFailed, match="is gone"):
+        runner.run(serve(config(tmp_path), lambda _: [made[0].fail(reason) for reason in reasons] and None))
+    # The lock is free again, and nobody believes that this was a clean stop.
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        assert runner.run(stopped_notes(tmp_path)) == 0
+
+
+async def stopped_notes(directory: Path) -> int:
+    from embermq.store.data_directory import DataDirectory
+
+    data = DataDirectory.open(str(directory / "data"), asyncio.get_running_loop().call_soon_threadsafe)
+    try:
+        return len(data.definitions.all("stopped"))
+    finally:
+        data.close()
+
+
+def test_limits_are_those_of_the_settings(tmp_path: Path) -> None:
+    limits = limits_of(config(tmp_path, frame_max=8192, channel_max=7, heartbeat=5, max_message_size=99))
+    assert (limits.frame_max, limits.channel_max) == (8192, 7)
+    assert (limits.heartbeat_s, limits.body_bytes_max) == (5, 99)
+
+
+def test_an_address_of_six_is_written_in_brackets(tmp_path: Path) -> None:
+    async def line() -> str:
+        app = App(config(tmp_path, bind="::1"))
+        try:
+            return app.ready_line
+        finally:
+            await app.stop()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        assert "amqp://[::1]:0" in runner.run(line())
