@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 POLL_S = 0.001
-JUDGE_S = 0.005  # how long consumers have to show their speed
-RATE_S_MAX = 1.0  # a publish rate measured over a longer time says nothing of now
-OFF_S = 0.1  # how long a queue is left alone whose consumers are slow
-WORTH_WAITING_RATIO = 0.2  # consumers at this part of the publishers' speed are waited for
+JUDGE_S = 0.01  # how long consumers have to show their speed
+RATE_S_MIN = 0.05  # a publish rate is measured over at least this, waiting included
+RATE_S_MAX = 1.0  # one measured over a longer time says nothing of now
+OFF_S_MIN = 0.02  # how long a queue is left alone whose consumers were slow just once ...
+OFF_S_MAX = 0.32  # ... and time and again
+WORTH_WAITING_RATIO = 0.1  # consumers at this part of the publishers' speed are waited for
 QUEUES_REMEMBERED_MAX = 1000
 
 
@@ -41,9 +43,25 @@ class Publisher(Protocol):
 
 
 @dataclass
-class Hold:
+class Pace:
+    """What is known of one queue: how fast it is filled, and whether waiting has paid lately."""
+
     since: float
     published: int
+    rate: float = 0.0  # publishes per second over a while, the time spent waiting included
+    off_until: float = 0.0
+    off_s: float = OFF_S_MIN
+
+    def measure(self, now: float, published: int) -> None:
+        elapsed = now - self.since
+        if elapsed >= RATE_S_MIN or self.rate == 0.0:
+            self.rate = (published - self.published) / max(elapsed, POLL_S)
+            self.since, self.published = now, published
+
+
+@dataclass
+class Hold:
+    since: float
     delivered: int
     publish_rate: float
     publishers: list[Publisher] = field(default_factory=list)
@@ -53,53 +71,61 @@ class Pacer:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.holds: dict[Queue, Hold] = {}
-        self.released: dict[Queue, tuple[float, int]] = {}  # when and at which count publishers were let go
-        self.off_until: dict[Queue, float] = {}
+        self.paces: dict[Queue, Pace] = {}
 
     def hold(self, publisher: Publisher, queue: Queue) -> None:
         """The publisher has filled the queue past its mark; pause it unless that is known not to pay."""
         hold = self.holds.get(queue)
         if hold is None:
             now = self.loop.time()
-            if now < self.off_until.get(queue, 0.0):
+            pace = self.paces.get(queue)
+            if pace is None or now - pace.since > RATE_S_MAX:
+                self.begin(queue, now)
                 return
-            began, count = self.released.get(queue, (0.0, 0))
-            if now - began > RATE_S_MAX:
-                # How fast it is filled is not known: see, before anybody is made to wait for it.
-                self.remember(queue, now)
-                self.off_until[queue] = now + JUDGE_S
+            if now < pace.off_until:
                 return
-            rate = (queue.published_count - count) / max(now - began, POLL_S)
-            hold = self.holds[queue] = Hold(now, queue.published_count, queue.delivered_count, rate)
+            pace.measure(now, queue.published_count)
+            hold = self.holds[queue] = Hold(now, queue.delivered_count, pace.rate)
             if len(self.holds) == 1:
                 self.loop.call_later(POLL_S, self.poll)
         hold.publishers.append(publisher)
         publisher.hold()
 
+    def begin(self, queue: Queue, now: float) -> None:
+        """How fast the queue is filled is not known: see, before anybody is made to wait for it."""
+        if len(self.paces) >= QUEUES_REMEMBERED_MAX:
+            self.paces.clear()
+        self.paces[queue] = Pace(now, queue.published_count, off_until=now + JUDGE_S)
+
     def poll(self) -> None:
         now = self.loop.time()
         for queue, hold in list(self.holds.items()):
             if not queue.is_pressed(half=True):
-                self.let_go(queue, hold, now)
+                self.let_go(queue, hold)
+                self.waiting_paid(queue)
             elif now - hold.since >= JUDGE_S:
                 taken = queue.delivered_count - hold.delivered
                 if taken < WORTH_WAITING_RATIO * hold.publish_rate * (now - hold.since):
-                    self.let_go(queue, hold, now)
-                    self.off_until[queue] = now + OFF_S
+                    self.let_go(queue, hold)
+                    self.waiting_did_not_pay(queue, now)
                 else:
                     hold.since, hold.delivered = now, queue.delivered_count
         if self.holds:
             self.loop.call_later(POLL_S, self.poll)
 
-    def let_go(self, queue: Queue, hold: Hold, now: float) -> None:
+    def waiting_paid(self, queue: Queue) -> None:
+        pace = self.paces.get(queue)
+        if pace is not None:
+            pace.off_s = OFF_S_MIN
+
+    def waiting_did_not_pay(self, queue: Queue, now: float) -> None:
+        """Leave the queue alone for a while: short after a hiccup, longer each time it happens again."""
+        pace = self.paces.get(queue)
+        if pace is not None:
+            pace.off_until = now + pace.off_s
+            pace.off_s = min(2 * pace.off_s, OFF_S_MAX)
+
+    def let_go(self, queue: Queue, hold: Hold) -> None:
         del self.holds[queue]
-        self.remember(queue, now)
         for publisher in hold.publishers:
             publisher.release()
-
-    def remember(self, queue: Queue, now: float) -> None:
-        """From here on the speed of the publishers is measured."""
-        if len(self.released) >= QUEUES_REMEMBERED_MAX:
-            self.released.clear()
-            self.off_until.clear()
-        self.released[queue] = (now, queue.published_count)

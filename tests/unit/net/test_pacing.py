@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from embermq.net.pacing import JUDGE_S, OFF_S, POLL_S, QUEUES_REMEMBERED_MAX, Pacer
+from embermq.net.pacing import JUDGE_S, OFF_S_MIN, POLL_S, QUEUES_REMEMBERED_MAX, Pacer
 
 
 class Clock:
@@ -106,7 +106,7 @@ def published_at(pacer: Pacer, clock: Clock, queue: PacedQueue, rate: float) -> 
     return publisher
 
 
-@pytest.mark.parametrize(("part", "waits"), [(0.0, False), (0.1, False), (0.5, True), (2.0, True)])
+@pytest.mark.parametrize(("part", "waits"), [(0.0, False), (0.05, False), (0.5, True), (2.0, True)])
 def test_slow_consumers_are_not_waited_for(clock: Clock, pacer: Pacer, part: float, waits: bool) -> None:
     queue = PacedQueue()
     publisher = published_at(pacer, clock, queue, rate=100_000)
@@ -114,12 +114,14 @@ def test_slow_consumers_are_not_waited_for(clock: Clock, pacer: Pacer, part: flo
     for _ in range(40):  # consumers at that part of the publisher's speed
         clock.advance(POLL_S)
         queue.delivered_count += int(100_000 * part * POLL_S)
+        if not publisher.held:
+            break
     assert publisher.held == int(waits)
     if not waits:
         holds = publisher.holds
         pacer.hold(publisher, queue)
         assert publisher.holds == holds, "the queue is left alone for a while"
-        clock.advance(OFF_S)
+        clock.advance(OFF_S_MIN)
         pacer.hold(publisher, queue)
         assert publisher.holds == holds + 1, "and then looked at again"
 
@@ -161,7 +163,7 @@ def test_queues_are_judged_apart(clock: Clock, pacer: Pacer) -> None:
     fast, stuck = PacedQueue(), PacedQueue()
     two = published_at(pacer, clock, stuck, rate=100_000)
     one = published_at(pacer, clock, fast, rate=100_000)
-    clock.advance(2 * OFF_S)
+    clock.advance(2 * OFF_S_MIN)
     for publisher, queue in ((one, fast), (two, stuck)):
         if not publisher.held:
             queue.published_count += 40_000
@@ -179,5 +181,4 @@ def test_what_is_remembered_is_bounded(clock: Clock, pacer: Pacer) -> None:
         hold(pacer, clock, Publisher(), queue)
         queue.half_pressed = False
         clock.advance(2 * POLL_S)
-    assert len(pacer.released) <= QUEUES_REMEMBERED_MAX
-    assert len(pacer.off_until) <= QUEUES_REMEMBERED_MAX
+    assert len(pacer.paces) <= QUEUES_REMEMBERED_MAX
