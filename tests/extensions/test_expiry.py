@@ -102,7 +102,7 @@ def test_unacknowledged_messages_expire_when_they_come_back(client: Client) -> N
 
 def test_consumers_never_see_what_has_expired(client: Client, target: str) -> None:
     if target == "rabbitmq":
-        pytest.xfail("RabbitMQ delivers expired messages that come to the head while it delivers")
+        pytest.xfail("timed out on RabbitMQ 3.10.8; the cause was not looked into")
     queue, witness = client.declare(), client.declare(x_message_ttl=100)
     client.publish(queue, b"for ever")
     client.publish(queue, b"short", expiration="1")
