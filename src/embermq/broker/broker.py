@@ -174,6 +174,7 @@ class Broker:
         # Wait: should we die before the note is gone, the next start would believe it.
         catalog.definitions.all("stopped")
         self.storage.data.drop_orphans(known)
+        self.storage.data.sync_everything()
 
     def note_stop(self) -> None:
         """A clean stop: remember how far each log was delivered, so that the next start need not guess."""

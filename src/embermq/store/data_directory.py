@@ -72,6 +72,11 @@ class DataDirectory:
             self.disk.drop_directory(self.layout.queue(queue_id))
         return orphans
 
+    def sync_everything(self) -> None:
+        """Once after recovery: what a killed process had written, and we now build on, may not be on disk."""
+        directory = self.disk.filesystem.open_directory(self.layout.directory)
+        self.disk.filesystem.sync_everything(directory)
+
     def free_bytes(self) -> int:
         return self.disk.filesystem.free_bytes(self.layout.directory)
 

@@ -134,6 +134,10 @@ def recover(disk: Disk, directory: str, keep_transient: bool) -> Recovery:
             continue
         _mend_acks(disk, directory, scan, names, recovery)
         recovery.segments.append(segment)
+    if len(filesystem.list(directory)) != len(names):
+        # What was deleted must stay so before its sequences are used again: an empty segment that came back
+        # after a power cut would make sound records of the same sequences look misplaced.
+        filesystem.sync_directory(directory)
     return recovery
 
 

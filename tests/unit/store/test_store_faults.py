@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embermq.store.disk import Disk
-from embermq.store.filesystem import FileSystem
+from embermq.store.filesystem import FileSystem, write_all
 from embermq.store.log import Log
-from embermq.store.record import PERSISTENT
+from embermq.store.record import PERSISTENT, encode_segment_header
+from embermq.store.segment import Segment, new_identity
 from tests.unit.store.faulty_disk import FaultyFileSystem
 from tests.unit.store.test_store_log import contents, fill
 
@@ -200,3 +201,42 @@ def test_a_power_cut_after_a_recovery_brings_nothing_back(tmp_path: Path, seed: 
     filesystem.power_cut(str(tmp_path / "survived"), random.Random(seed))
     recovered = Log.open(str(tmp_path / "survived" / "log"), Disk(FileSystem(), str(tmp_path / "trash")))
     assert contents(recovered) == {}
+
+
+class Forgetful(random.Random):
+    """Chance at its worst: of what was not synced, nothing survives."""
+
+    def random(self) -> float:
+        return 0.0
+
+    def randint(self, a: int, b: int) -> int:
+        return a
+
+
+def test_a_segment_that_recovery_deleted_does_not_come_back_and_push_others_out(tmp_path: Path) -> None:
+    """An empty segment behind the active one is deleted, and its sequences are used again, in the active one.
+
+    If a power cut brought its name back, the records with these sequences would look misplaced.
+    """
+    root = tmp_path / "root"
+    root.mkdir()
+    filesystem, log = faulty_log(root, segment_bytes=1_000_000)
+    fill(log, 5)
+    log.write()
+    sync(log, filesystem, with_acks=True)
+    empty = Segment(log.next_sequence, new_identity())
+    file = filesystem.open(os.path.join(log.directory, empty.name), create=True)
+    write_all(filesystem, file, encode_segment_header(empty.first, empty.identity, 0), 0)
+    filesystem.sync(file)
+    filesystem.sync_directory(log.directory)
+    log.disk.close()
+
+    restarted = Log.open(log.directory, Disk(filesystem, log.disk.trash), log.segment_bytes)
+    restarted.append(restarted.next_sequence, 0, PERSISTENT, (b"confirmed",))
+    restarted.write()
+    sync(restarted, filesystem, with_acks=True)
+    filesystem.power_cut(str(tmp_path / "survived"), Forgetful(0))
+    recovered = Log.open(str(tmp_path / "survived" / "log"), Disk(FileSystem(), str(tmp_path / "trash")))
+    assert not recovered.recovery.damages
+    assert [record.payload for record in recovered.read(0)][-1] == b"confirmed"
+    assert len(contents(recovered)) == 6
