@@ -1,5 +1,6 @@
 cimport cython
 
+from embermq.amqp.deliveries cimport Deliveries
 from embermq.amqp.link cimport Link
 from embermq.broker.turn cimport Turn
 from embermq.broker.exchange cimport Exchange, Route
@@ -22,7 +23,7 @@ cdef int MODE_TRANSIENT
 cdef int MODE_PERSISTENT
 cdef int NOT_THERE
 
-cdef class Channel:
+cdef class Channel(Deliveries):
     cdef public Link link
     cdef public int number
     cdef public object connection
@@ -31,7 +32,6 @@ cdef class Channel:
     cdef public bint closing
     cdef public bint flow_active
     cdef public str last_queue
-    cdef public dict consumers
     # content
     cdef public int expects
     cdef Route route
@@ -55,15 +55,6 @@ cdef class Channel:
     cdef int syncs_under_way
     cdef object nacks
     cdef public object transaction
-    # deliveries
-    cdef public unsigned long long delivery_tag
-    cdef public dict unacked
-    cdef public Py_ssize_t prefetch_count
-    cdef public Py_ssize_t prefetch_size
-    cdef public Py_ssize_t shared_prefetch_count
-    cdef public Py_ssize_t shared_prefetch_size
-    cdef public Py_ssize_t shared_unacked
-    cdef public Py_ssize_t shared_unacked_bytes
 
     cdef int on_publish(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
     @cython.locals(next_at=Py_ssize_t, header_size=Py_ssize_t, body_stop=Py_ssize_t, size=cython.ulonglong)
@@ -77,14 +68,6 @@ cdef class Channel:
     cpdef int publish(self, Message message, tuple queues, int bits) except -1
     @cython.locals(entry=Entry)
     cpdef int on_ack(self, unsigned long long delivery_tag, bint multiple) except -1
-    @cython.locals(entry=Entry)
-    cpdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
-    @cython.locals(consumer=Consumer, size=Py_ssize_t)
-    cpdef int release(self, Entry entry) except -1
-    @cython.locals(entry=Entry, queue=Queue)
-    cpdef int settle(self, list entries) except -1
-    @cython.locals(consumer=Consumer)
-    cpdef int credit_returned(self) except -1
     cpdef int put_confirms(self) except -1
     cdef int put_ack(self) except -1
     cdef int refused(self) except -1

@@ -16,13 +16,13 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from embermq.amqp.closing import octets
+from embermq.amqp.closing import octets, unexpected
+from embermq.amqp.deliveries import Deliveries
 from embermq.amqp.link import Link
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
 from embermq.amqp.special import Wishes, granted, wishes_in
 from embermq.broker.access import User
 from embermq.broker.exchange import Exchange, Route
-from embermq.broker.level import Entry
 from embermq.broker.message import Message, expiration_ms, make_message
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost
@@ -41,7 +41,6 @@ from embermq.wire.kernel import cut, join, load_u16, load_u32, load_u64, same
 
 if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
-    from embermq.amqp.consumer import ChannelConsumer
     from embermq.amqp.transaction import Transaction
 
 METHOD, HEADER, BODY = 0, 1, 2
@@ -53,7 +52,7 @@ CONTENT_HEADER_BYTES_MIN = 14
 MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE = TRANSIENT, PERSISTENT, ABSENT
 
 
-class Channel:
+class Channel(Deliveries):
     __slots__ = (
         "body_max",
         "body_received",
@@ -63,8 +62,6 @@ class Channel:
         "confirmed",
         "confirming",
         "connection",
-        "consumers",
-        "delivery_tag",
         "expects",
         "flow_active",
         "gathered",
@@ -74,21 +71,14 @@ class Channel:
         "nacks",
         "number",
         "peek",
-        "prefetch_count",
-        "prefetch_size",
         "publish_bits",
         "published",
         "reply_queue",
         "route",
         "routes",
         "safe",
-        "shared_prefetch_count",
-        "shared_prefetch_size",
-        "shared_unacked",
-        "shared_unacked_bytes",
         "syncs_under_way",
         "transaction",
-        "unacked",
         "unsafe",
         "user",
         "vhost",
@@ -98,6 +88,7 @@ class Channel:
     def __init__(
         self, connection: Connection, number: int, vhost: VirtualHost, user: User, body_max: int
     ) -> None:
+        super().__init__()
         self.connection = connection
         self.link: Link = connection
         self.number = number
@@ -107,7 +98,6 @@ class Channel:
         self.closing = False  # channel.close sent, close-ok awaited
         self.flow_active = True
         self.last_queue = ""
-        self.consumers: dict[str, ChannelConsumer] = {}
 
         self.expects = METHOD
         self.route: Route | None = None
@@ -130,15 +120,6 @@ class Channel:
         self.syncs_under_way = 0
         self.nacks: deque[int] = deque()  # publishes that a full queue refused
         self.transaction: Transaction | None = None
-
-        self.delivery_tag = 0
-        self.unacked: dict[int, Entry] = {}
-        self.prefetch_count = 0  # for consumers to come
-        self.prefetch_size = 0
-        self.shared_prefetch_count = 0  # for all consumers of the channel together
-        self.shared_prefetch_size = 0
-        self.shared_unacked = 0
-        self.shared_unacked_bytes = 0
 
     def send(self, method: methods.Method) -> None:
         self.link.out.write(method_frame(self.number, method))
@@ -392,84 +373,6 @@ class Channel:
             return 0
         return self.settle(entries)
 
-    def take_unacked(self, delivery_tag: int, multiple: bool) -> list[Entry]:
-        """The deliveries that a tag stands for, no longer unacknowledged; tag 0 with `multiple` is all."""
-        unacked = self.unacked
-        entry: Entry | None
-        if not multiple:
-            entry = unacked.pop(delivery_tag, None)
-            if entry is None:
-                raise PreconditionFailed(f"unknown delivery tag {delivery_tag}")
-            return [entry]
-        if delivery_tag == 0:
-            entries = list(unacked.values())
-            unacked.clear()
-            return entries
-        entries = []
-        if delivery_tag <= self.delivery_tag:
-            for entry in unacked.values():
-                if entry.delivery_tag > delivery_tag:
-                    break
-                entries.append(entry)
-        if not entries:
-            raise PreconditionFailed(f"unknown delivery tag {delivery_tag}")
-        for entry in entries:
-            del unacked[entry.delivery_tag]
-        return entries
-
-    def release(self, entry: Entry) -> int:
-        """A delivery is no longer out: its consumer has the credit back."""
-        consumer = entry.consumer
-        if consumer is not None:
-            size = entry.message.size
-            consumer.unacked -= 1
-            consumer.unacked_bytes -= size
-            self.shared_unacked -= 1
-            self.shared_unacked_bytes -= size
-        return 0
-
-    def settle(self, entries: list[Entry]) -> int:
-        queue: Queue | None = None
-        for entry in entries:
-            self.release(entry)
-            if entry.level.queue is not queue:
-                if queue is not None:
-                    queue.mark()
-                queue = entry.level.queue
-            queue.settle(entry)
-        if queue is not None:
-            queue.mark()
-        if self.shared_prefetch_count or self.shared_prefetch_size:
-            self.credit_returned()
-        return 0
-
-    def credit_returned(self) -> int:
-        """Any of this channel's consumers may have credit again."""
-        for consumer in self.consumers.values():
-            consumer.queue.mark()
-        return 0
-
-    def requeue(self, entries: list[Entry]) -> None:
-        """Give deliveries back to their queues, each to its place."""
-        by_queue: dict[Queue, list[Entry]] = {}
-        for entry in entries:
-            self.release(entry)
-            by_queue.setdefault(entry.queue, []).append(entry)
-        for queue, returned in by_queue.items():
-            queue.requeue(returned)
-        self.credit_returned()
-
-    def discard(self, entries: list[Entry]) -> None:
-        """Rejected for good: to the dead letters of their queues, where these have such."""
-        by_queue: dict[Queue, list[Entry]] = {}
-        for entry in entries:
-            self.release(entry)
-            by_queue.setdefault(entry.queue, []).append(entry)
-        for queue, rejected in by_queue.items():
-            queue.discard(rejected)
-            queue.mark()
-        self.credit_returned()
-
     # -- the end
 
     def shut(self) -> None:
@@ -487,13 +390,3 @@ class Channel:
         for consumer in consumers:
             consumer.queue.remove_consumer(consumer)
         self.gathered = bytearray()
-
-
-def unexpected(expects: int) -> UnexpectedFrame:
-    if expects == METHOD:
-        return UnexpectedFrame("expected method frame, got non method frame instead", blame=0)
-    if expects == HEADER:
-        return UnexpectedFrame(
-            "expected content header for class 60, got non content header frame instead", blame=BASIC_PUBLISH
-        )
-    return UnexpectedFrame("expected content body, got non content body frame instead", blame=BASIC_PUBLISH)

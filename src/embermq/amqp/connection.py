@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 
-from embermq.amqp.channel import Channel, unexpected
-from embermq.amqp.closing import channel_close_method, close_method, octets
+from embermq.amqp.channel import Channel
+from embermq.amqp.closing import channel_close_method, close_method, octets, unexpected
 from embermq.amqp.control import on_control_frame
 from embermq.amqp.handlers import CHANNEL_HANDLERS
 from embermq.amqp.link import Link

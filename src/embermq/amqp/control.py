@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.amqp.channel import Channel, unexpected
-from embermq.amqp.closing import octets
+from embermq.amqp.channel import Channel
+from embermq.amqp.closing import METHOD_EXPECTED, octets, unexpected
 from embermq.amqp.handlers import CONNECTION_HANDLERS
 from embermq.amqp.state import CLOSING, OPEN
 from embermq.errors import ChannelFault, FrameError, NotAllowed, UnexpectedFrame
@@ -16,7 +16,6 @@ from embermq.wire.kernel import load_u32
 if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
 
-METHOD_EXPECTED = 0
 METHOD_ID_BYTES = 4
 
 

@@ -1,0 +1,24 @@
+cimport cython
+
+from embermq.broker.level cimport Entry, Level
+from embermq.broker.consumer cimport Consumer
+from embermq.broker.queue cimport Queue
+
+cdef class Deliveries:
+    cdef public dict consumers
+    cdef public unsigned long long delivery_tag
+    cdef public Py_ssize_t prefetch_count
+    cdef public Py_ssize_t prefetch_size
+    cdef public Py_ssize_t shared_prefetch_count
+    cdef public Py_ssize_t shared_prefetch_size
+    cdef public Py_ssize_t shared_unacked
+    cdef public Py_ssize_t shared_unacked_bytes
+    cdef public dict unacked
+    @cython.locals(entry=Entry)
+    cpdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
+    @cython.locals(consumer=Consumer, size=Py_ssize_t)
+    cpdef int release(self, Entry entry) except -1
+    @cython.locals(entry=Entry, queue=Queue)
+    cpdef int settle(self, list entries) except -1
+    @cython.locals(consumer=Consumer)
+    cpdef int credit_returned(self) except -1
