@@ -24,9 +24,5 @@ echo "== tests, $mode =="
 if [ $# -gt 0 ]; then
     exec "$python" -m pytest "$@"
 fi
-status=0
 # A file is the unit of distribution: tests of one file share a broker.
-"$python" -m pytest -n "${JOBS:-2}" --dist loadfile -q -m "not serial" || status=$?
-# 5: no test is marked serial, which is fine.
-"$python" -m pytest -q -m serial || { code=$?; [ $code -eq 5 ] || status=$code; }
-exit $status
+exec "$python" -m pytest -n "${JOBS:-2}" --dist loadfile -q

@@ -6,6 +6,7 @@ cdef class Exchange:
     cdef public bint auto_delete
     cdef public bint internal
     cdef public dict arguments
+    cdef public dict effective
     cdef public long version
     cdef public dict bindings
     cdef public object matcher

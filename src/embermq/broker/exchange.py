@@ -134,6 +134,7 @@ class Exchange:
         "auto_delete",
         "bindings",
         "durable",
+        "effective",
         "internal",
         "matcher",
         "name",
@@ -162,12 +163,13 @@ class Exchange:
         self.auto_delete = auto_delete
         self.internal = internal
         self.arguments = arguments or {}
+        self.effective = self.arguments  # what holds: these, and what policies add
         self.matcher: Matcher = MATCHERS[type]()
         self.bindings: dict[tuple[object, ...], Binding] = {}
         self.routes: dict[str, Route] = {}
         self.sources: dict[Exchange, int] = {}  # exchanges bound to lead here, with the number of bindings
         self.version = 0
-        alternate = self.arguments.get("alternate-exchange")
+        alternate = self.effective.get("alternate-exchange")
         self.alternate = alternate if isinstance(alternate, str) else None
         if self.alternate is not None:
             vhost.alternates.setdefault(self.alternate, {})[self] = None

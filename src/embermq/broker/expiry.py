@@ -23,7 +23,7 @@ EXPIRE_COUNT_MAX = 10_000  # in one go, so that a large backlog that expires doe
 
 class Expiry:
     def __init__(self, queue: Queue, turn: Turn) -> None:
-        ttl_ms, unused_ms = queue.arguments.get("x-message-ttl"), queue.arguments.get("x-expires")
+        ttl_ms, unused_ms = queue.effective.get("x-message-ttl"), queue.effective.get("x-expires")
         self.queue = queue
         self.turn = turn
         self.ttl_ms = ttl_ms if isinstance(ttl_ms, int) else NO_TTL

@@ -18,6 +18,7 @@ cdef class Queue:
     cdef public bint auto_delete
     cdef public object owner
     cdef public dict arguments
+    cdef public dict effective
     cdef public bint dirty
     cdef public bint deleted
     cdef public list consumers

@@ -50,6 +50,7 @@ class Queue:
         "delivered_count",
         "dirty",
         "durable",
+        "effective",
         "high",
         "id",
         "keeps",
@@ -89,6 +90,7 @@ class Queue:
         self.auto_delete = auto_delete
         self.owner = owner  # the connection that an exclusive queue belongs to
         self.arguments = arguments or {}
+        self.effective = self.arguments  # what holds: these, and what policies add
         self.id = id  # names the queue's files; never used twice
         self.keeps = durable and storage is not None  # persistent messages are on disk
         self.low = Level(self, turn, durable, storage, id)
@@ -107,7 +109,7 @@ class Queue:
         self.delivered_count = 0
         self.acked_count = 0
         self.redelivered_count = 0
-        if has_rules(self.arguments):
+        if has_rules(self.effective):
             self.rules = QueueRules(self)
 
     # -- messages in

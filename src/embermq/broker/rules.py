@@ -51,7 +51,7 @@ def has_rules(arguments: dict[str, object]) -> bool:
 
 class QueueRules:
     def __init__(self, queue: Queue) -> None:
-        arguments = queue.arguments
+        arguments = queue.effective
         self.queue = queue
         self.turn = queue.vhost.turn
         self.expiry = Expiry(queue, self.turn)
