@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from embermq.config import NAMES, OTHER_VARIABLES, Config, ConfigError, load
+from embermq.config.text import SAMPLES, example, shown
 
 
 def written(directory: Path, text: str | bytes) -> Path:
@@ -68,7 +69,8 @@ def test_a_config_does_not_change() -> None:
 )
 def test_files_that_cannot_be(tmp_path: Path, text: str | bytes, said: str) -> None:
     file = written(tmp_path, text)
-    assert sentence(file=file).startswith(f"{file}: {said}")
+    line = "" if said.startswith("not TOML") else ":1"
+    assert sentence(file=file).startswith(f"{file}{line}: {said}")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -87,3 +89,91 @@ def test_the_environment_and_the_command_line_are_named() -> None:
     assert sentence(flags={"amqp_port": "99999"}) == (
         "the command line: amqp_port is 99999; expected 0 to 65535"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("\nheartbeet = 1", 2, "unknown setting 'heartbeet'; did you mean 'heartbeat'?"),
+        ("[tsl]", 1, "unknown setting 'tsl'; did you mean 'tls'?"),
+        (
+            "[tls]\n# why\ncertficate = 'x'",
+            3,
+            "unknown setting 'tls.certficate'; did you mean 'certificate'?",
+        ),
+        ("[limits]\nconnections = -1", 2, "limits.connections is -1; expected 0 or more"),
+        ("[limits]\nhandshake_s = 'long'", 2, "limits.handshake_s is 'long'; expected a number"),
+        ("tls = 1", 1, "tls is 1; expected a table, [tls]"),
+        ("[tls]\nonly = true", 1, "tls.certificate is missing; expected a file, because TLS is asked for"),
+        ("[tls]\nonly = 'perhaps'", 2, "tls.only is 'perhaps'; expected true or false"),
+        ("[tls]\nversion = '1.0'", 2, "tls.version is '1.0'; expected one of 1.2, 1.3"),
+        ("[tls]\nkey_password = 5", 2, "tls.key_password is hidden; expected text"),
+        (
+            "[auth]\nmechanisms = ['PLAIN', 'NTLM']",
+            2,
+            "auth.mechanisms is ('PLAIN', 'NTLM'); expected one of",
+        ),
+        ("[auth]\nmechanisms = [1]", 2, "auth.mechanisms is [1]; expected a list of texts"),
+        ("[proxy]\ntrusted = ['x']", 1, "proxy.trusted is 'x'; expected an address or a network"),
+        ("[users]\nname = 'a'", 1, "users is {'name': 'a'}; expected tables, each under [[users]]"),
+        ("[[users]]\nname = 'a'\n\n[[users]]\ntags = []", 4, "users[1].name is missing; every one of"),
+        ("[[users]]\nname = ''", 2, "users[0].name is ''; expected something"),
+        ("[[users]]\nname = 'a'\npasword = 'secret'", 3, "unknown setting 'users[0].pasword'; did you mean"),
+        ("[[users]]\nname='a'\npassword='b'\npassword_file='c'", 1, "user 'a' has more than one of password"),
+        ("[[queues]]\nname = 'q'\ntemplate = 'jobs'", 3, "queues[0].template is 'jobs'; expected one of"),
+        ("[[queues]]\nname = 'q'\narguments = 5", 3, "queues[0].arguments is 5; expected a table"),
+        ("[templates]\njobs = 1", 2, "templates.jobs is 1; expected a table of arguments"),
+    ],
+)
+def test_the_line_is_named(tmp_path: Path, text: str, line: int, said: str) -> None:
+    file = written(tmp_path, text)
+    assert sentence(file=file).startswith(f"{file}:{line}: {said}")
+
+
+def test_sections_can_be_given_in_the_environment(tmp_path: Path) -> None:
+    file = written(tmp_path, "[limits]\nconnections = 5\nhandshake_s = 3\n[auth]\nmechanisms = ['PLAIN']\n")
+    config = load(
+        file,
+        {
+            "EMBERMQ_LIMITS_CONNECTIONS": "7",
+            "EMBERMQ_AUTH_MECHANISMS": "PLAIN, EXTERNAL",
+            "EMBERMQ_LOG_LEVEL": "debug",
+        },
+    )
+    assert (config.limits.connections, config.limits.handshake_s) == (7, 3.0)
+    assert config.auth.mechanisms == ("PLAIN", "EXTERNAL")
+    assert config.log_level == "debug"
+    assert sentence(environment={"EMBERMQ_TLS_CERTFICATE": "x"}).startswith(
+        "the environment: unknown setting 'tls.certficate'; did you mean 'certificate'?"
+    )
+
+
+def test_what_is_shown_is_a_file_that_says_the_same(tmp_path: Path) -> None:
+    text = """
+heartbeat = 5
+[tls]
+certificate = "a.pem"
+key_password = "swordfish"
+[[users]]
+name = "anna"
+password = "swordfish"
+tags = ["monitoring"]
+[[queues]]
+name = "q"
+template = "jobs"
+arguments = { x-max-length = 10, "odd key" = [1, "two"] }
+[templates.jobs]
+x-message-ttl = 5
+"""
+    config = load(written(tmp_path, text))
+    printed = shown(config)
+    assert "swordfish" not in printed and '"********"' in printed
+    again = load(written(tmp_path, printed.replace("********", "swordfish")))
+    assert again == config
+
+
+def test_the_example_is_a_file_of_defaults_and_its_samples_are_good(tmp_path: Path) -> None:
+    assert load(written(tmp_path, example())) == Config()
+    samples = "\n".join(line.removeprefix("# ").removeprefix("#") for line in SAMPLES.splitlines()[1:])
+    config = load(written(tmp_path, samples))
+    assert config.queues[0].template == "jobs" and config.permissions[0].write == "^orders\\."

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from embermq import __version__
+from embermq.cli.configuration import add_config, load_config
 from embermq.cli.store import add_store
-from embermq.config import NAMES, Config, ConfigError, load
+from embermq.config import Config, ConfigError
 
 USAGE_ERROR = 2
 FAILURE = 1
@@ -26,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"EmberMQ {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     add_serve(commands)
+    add_config(commands)
     add_store(commands)
     return top
 
@@ -83,11 +84,8 @@ def run_serve(options: argparse.Namespace) -> int:
     from embermq.app import run
     from embermq.store.failure import StoreFailure
 
-    file = options.config or (
-        Path(os.environ["EMBERMQ_CONFIG"]) if os.environ.get("EMBERMQ_CONFIG") else None
-    )
     try:
-        config = load(file, os.environ, {name: getattr(options, name, None) for name in NAMES})
+        config = load_config(options)
     except ConfigError as error:
         print(f"embermq: {error}", file=sys.stderr)
         return USAGE_ERROR
