@@ -8,10 +8,7 @@ any two steps, even into the middle of a round of syncs.
 from __future__ import annotations
 
 import asyncio
-import glob
-import os
 import random
-import shutil
 import threading
 import time
 
@@ -27,6 +24,7 @@ from embermq.broker.turn import Turn
 from embermq.store.data_directory import DataDirectory
 from tests.conformance.frames import PROTOCOL_HEADER
 from tests.crash.client import REPLY_SECONDS_MAX, Client, Lost
+from tests.unit.store import sqlite_files
 from tests.unit.store.faulty_disk import FaultyFileSystem
 
 
@@ -36,6 +34,7 @@ class Machine:
     def __init__(self, directory: str, sync: bool = True) -> None:
         self.filesystem = FaultyFileSystem(directory)
         self.directory = directory
+        sqlite_files.watch(directory, self.filesystem)
         self.loop = asyncio.new_event_loop()
         self.failure: Exception | None = None
         self.full: list[bool] = []  # what publishers were told about the disk
@@ -84,14 +83,8 @@ class Machine:
         self.resumed.set()
 
     def power_cut(self, target: str, chance: random.Random) -> None:
-        """Write to `target` what the disk would have if the power failed now.
-
-        SQLite sees to its own files, which do not pass through the shim: they are taken as they are.
-        """
+        """Write to `target` what the disk would have if the power failed now."""
         self.filesystem.power_cut(target, chance)
-        for path in glob.glob(os.path.join(self.directory, "definitions.sqlite*")):
-            if not path.endswith("-shm"):
-                shutil.copy(path, target)
 
     def crash(self) -> None:
         self.resume()
@@ -99,6 +92,7 @@ class Machine:
         self.filesystem.failing_syncs = False
         self.data.close()
         self.loop.close()
+        sqlite_files.forget(self.directory)
 
 
 class Wire:

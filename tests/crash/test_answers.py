@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pamqp import base
 from pamqp import commands as spec
 
 from embermq.store.definitions import Definitions, read_definitions
+from tests.crash.client import REPLY_SECONDS_MAX, publish_frames
 from tests.crash.machine import Machine
 
 STEPS = 50  # passes of the loop: more than any answer needs that does not wait for the disk
@@ -19,7 +21,9 @@ STEPS = 50  # passes of the loop: more than any answer needs that does not wait 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    running = Machine(str(tmp_path))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    running = Machine(str(disk))
     yield running
     running.crash()
 
@@ -69,6 +73,74 @@ def test_the_second_to_ask_waits_like_the_first(
     slow_disk.set()
     first.wait(reply)
     second.wait(reply)
+
+
+def after_syncs(machine: Machine, count: int) -> None:
+    """Let the loop run until the logs have been synced so many times, and until it has nothing to do."""
+    before, deadline = machine.data.committer.syncs, time.monotonic() + REPLY_SECONDS_MAX
+    while machine.data.committer.syncs < before + count:
+        assert time.monotonic() < deadline, "nothing is synced"
+        machine.step()
+    machine.steps(STEPS)
+
+
+def test_a_confirm_waits_for_the_queue_that_the_message_is_in(
+    machine: Machine, slow_disk: threading.Event
+) -> None:
+    """Else a power cut could leave a confirmed message in a queue that was never declared."""
+    first, second = machine.client(), machine.client()
+    second.call(spec.Confirm.Select())
+    first.send(spec.Queue.Declare(queue="new", durable=True))
+    second.send_bytes(publish_frames("", "new", b"safe?", True, None))
+    after_syncs(machine, 1)
+    assert not second.has_answer()
+    slow_disk.set()
+    assert second.next() is None, "a confirm"
+    first.wait(spec.Queue.DeclareOk)
+
+
+def test_a_commit_waits_for_the_queue_that_its_messages_are_in(
+    machine: Machine, slow_disk: threading.Event
+) -> None:
+    first, second = machine.client(), machine.client()
+    second.call(spec.Tx.Select())
+    first.send(spec.Queue.Declare(queue="new", durable=True))
+    second.send_bytes(publish_frames("", "new", b"safe?", True, None))
+    second.send(spec.Tx.Commit())
+    after_syncs(machine, 1)
+    assert not second.has_answer()
+    slow_disk.set()
+    second.wait(spec.Tx.CommitOk)
+
+
+def test_a_dead_letter_leaves_its_queue_when_the_new_one_is_safe(
+    machine: Machine, slow_disk: threading.Event, tmp_path: Path
+) -> None:
+    slow_disk.set()
+    client, other = machine.client(), machine.client()
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters"}
+    client.call(spec.Queue.Declare(queue="source", durable=True, arguments=arguments))
+    client.call(spec.Confirm.Select())
+    client.send_bytes(publish_frames("", "source", b"letter", True, None))
+    assert client.next() is None, "a confirm"
+    slow_disk.clear()
+    other.send(spec.Queue.Declare(queue="letters", durable=True))
+    got = client.call_get("source")
+    assert got is not None
+    client.send(spec.Basic.Reject(got.tag, False))
+    after_syncs(machine, 1)
+    acks_synced = threading.Event()
+    machine.data.committer.request(lambda failure: acks_synced.set(), with_acks=True)
+    while not acks_synced.is_set():
+        machine.step()
+    machine.power_cut(str(tmp_path / "after"), random.Random(1))
+    slow_disk.set()
+    other.wait(spec.Queue.DeclareOk)
+    after = Machine(str(tmp_path / "after"))
+    try:
+        assert after.client().call_get("source") is not None
+    finally:
+        after.crash()
 
 
 def test_messages_delivered_in_a_short_life_are_marked_in_the_next(

@@ -7,6 +7,7 @@ nobody is told that it is safe until it is. A sync that fails is final; nothing 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -64,11 +65,12 @@ class Storage:
         for level in self.quiet - self.written:
             if level.log is not None and level.log.count == 0:
                 level.log.trim()
-                level.log.write()
+                with contextlib.suppress(OSError):  # a full disk: it has kept the rest for the next write
+                    level.log.write()
         self.quiet, self.written = self.written, set()
 
     def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
-        """Call back when everything written so far would survive a power cut."""
+        """Call back when everything written so far would survive a power cut, and the queues that it is in."""
         if self.unwritten:
             self.waiting.append((callback, with_acks))
             return
@@ -79,7 +81,17 @@ class Storage:
             else:
                 self.on_failure(failure)
 
-        self.data.committer.request(done, with_acks)
+        def sync_logs(failure: Exception | None) -> None:
+            if failure is None:
+                self.data.committer.request(done, with_acks)
+            else:
+                self.on_failure(failure)
+
+        if self.data.definitions.idle:
+            self.data.committer.request(done, with_acks)
+        else:
+            # A queue may be used while its definition is on its way to the disk.
+            self.data.definitions.flush(sync_logs)
 
     def refused(self, level: Level, error: OSError) -> None:
         if not self.unwritten:

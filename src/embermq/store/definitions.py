@@ -74,6 +74,12 @@ class Definitions:
         """Call back when everything asked for so far is safe."""
         self._add(_Change(("", "", ""), None, callback))
 
+    @property
+    def idle(self) -> bool:
+        """Is everything asked for so far safe?"""
+        # In this order: the thread sets the one before it empties the other.
+        return not self._waiting and not self._busy
+
     def all(self, kind: str) -> list[Definition]:
         """All definitions of a kind, in order of vhost and name; waits for changes under way."""
         with self._wake:
@@ -114,8 +120,8 @@ class Definitions:
                     self._wake.wait()
                 if not self._waiting:
                     return
-                changes, self._waiting = self._waiting, []
                 self._busy = True
+                changes, self._waiting = self._waiting, []
             failure: CommitFailed | None = None
             try:
                 while not self._committed(changes):

@@ -3,6 +3,9 @@
 Everything really happens on a real disk. Beside that, the shim keeps book of what was synced: for files their
 content at the last sync, for directories the order of the changes to their names. `power_cut` then builds a
 copy as the disk might have it: everything synced, plus arbitrary beginnings of what was not.
+
+SQLite goes past the store's own layer and writes into the middle of files; it keeps book here through
+`sqlite_files.watch`. Of its writes any that were not synced may be missing, or cut short.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from collections.abc import Callable
 from embermq.store.filesystem import File, FileSystem
 
 Change = dict[str, int | None]  # what happens at once to the names of a directory: name -> file, or gone
+Write = tuple[int, bytes | None]  # bytes at a position; None: the file was cut, or stretched, to that size
+
+SECTOR_BYTES = 512
 
 
 class FaultyFileSystem(FileSystem):
@@ -39,16 +45,17 @@ class FaultyFileSystem(FileSystem):
             root: {}
         }  # directory -> name -> file, or -1: directory
         self._changes: dict[str, list[Change]] = {root: []}  # since then
+        self._writes: dict[int, list[Write]] = {}  # SQLite's file -> what it has not synced
         self._adopt(root)
 
     def _adopt(self, directory: str) -> None:
-        """What is there already is safe. The lock and SQLite's files do not pass through here."""
+        """What is there already is safe. The lock needs no content, SQLite's shared memory is no file."""
         for entry in os.scandir(directory):
             if entry.is_dir(follow_symlinks=False):
                 self._safe_names[directory][entry.name] = -1
                 self._safe_names[entry.path], self._changes[entry.path] = {}, []
                 self._adopt(entry.path)
-            elif entry.name != "LOCK" and not entry.name.startswith("definitions.sqlite"):
+            elif entry.name != "LOCK" and not entry.name.endswith("-shm"):
                 self._serial += 1
                 self._safe_names[directory][entry.name] = self._keys[entry.path] = self._serial
                 self._synced[self._serial] = _content(entry.path)
@@ -87,6 +94,8 @@ class FaultyFileSystem(FileSystem):
         with self._lock:
             for path, key in self._keys.items():
                 self._synced[key] = _content(path)
+                if key in self._writes:
+                    self._writes[key] = []
             for path in list(self._changes):
                 self._settle(path, len(self._changes[path]))
 
@@ -172,6 +181,43 @@ class FaultyFileSystem(FileSystem):
                     names[name] = key
         return names
 
+    # -- SQLite's files (see sqlite_files.Book)
+
+    def file_opened(self, path: str) -> None:
+        with self._lock:
+            if path not in self._keys:
+                self._serial += 1
+                self._keys[path] = self._serial
+                self._synced[self._serial] = b""
+                self._note(path, self._serial)
+            self._writes.setdefault(self._keys[path], [])
+
+    def file_written(self, path: str, data: bytes, position: int) -> None:
+        with self._lock:
+            self._writes[self._keys[path]].append((position, data))
+
+    def file_truncated(self, path: str, size: int) -> None:
+        with self._lock:
+            self._writes[self._keys[path]].append((size, None))
+
+    def about_to_sync(self) -> None:
+        self._count_sync()
+
+    def file_synced(self, path: str, with_names: bool) -> None:
+        with self._lock:
+            key = self._keys[path]
+            self._synced[key] = _applied(self._synced[key], self._writes[key])
+            self._writes[key] = []
+            if with_names:
+                self._settle(os.path.dirname(path), len(self._changes[os.path.dirname(path)]))
+
+    def file_deleted(self, path: str, with_names: bool) -> None:
+        with self._lock:
+            del self._keys[path]
+            self._note(path, None)
+            if with_names:
+                self._settle(os.path.dirname(path), len(self._changes[os.path.dirname(path)]))
+
     # -- the power cut
 
     def power_cut(self, target: str, chance: random.Random) -> None:
@@ -196,7 +242,10 @@ class FaultyFileSystem(FileSystem):
                     self._copy(below, path, contents, chance)
                 continue
             with open(path, "wb") as file:
-                file.write(_torn(self._synced[key], contents.get(key, b""), chance))
+                if key in self._writes:
+                    file.write(_scattered(self._synced[key], self._writes[key], chance))
+                else:
+                    file.write(_torn(self._synced[key], contents.get(key, b""), chance))
 
 
 def _content(path: str) -> bytes:
@@ -211,3 +260,29 @@ def _torn(synced: bytes, written: bytes, chance: random.Random) -> bytes:
     kept = chance.randint(len(synced), len(written))
     zeros = chance.choice([0, 0, chance.randint(0, len(written) - kept)])
     return synced + written[len(synced) : kept] + bytes(zeros)
+
+
+def _scattered(synced: bytes, writes: list[Write], chance: random.Random) -> bytes:
+    """The synced content and some of the writes behind it: the first ones, or any; some cut short."""
+    if chance.random() < 0.5:
+        survived = writes[: chance.randint(0, len(writes))]
+    else:
+        survived = [write for write in writes if chance.random() < 0.7]
+    torn = []
+    for position, data in survived:
+        if data is not None and chance.random() < 0.1:
+            data = data[: chance.randint(0, len(data) // SECTOR_BYTES) * SECTOR_BYTES]
+        torn.append((position, data))
+    return _applied(synced, torn)
+
+
+def _applied(content: bytes, writes: list[Write]) -> bytes:
+    result = bytearray(content)
+    for position, data in writes:
+        if data is None:
+            del result[position:]
+            result += bytes(position - len(result))
+        elif data:
+            result += bytes(max(0, position - len(result)))
+            result[position : position + len(data)] = data
+    return bytes(result)
