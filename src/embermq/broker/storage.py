@@ -70,7 +70,7 @@ class Storage:
         self.quiet, self.written = self.written, set()
 
     def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
-        """Call back when everything written so far would survive a power cut, and the queues that it is in."""
+        """Call back when everything written so far would survive a power cut, with the queues it is in."""
         if self.unwritten:
             self.waiting.append((callback, with_acks))
             return
