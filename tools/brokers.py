@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -267,7 +267,7 @@ class RabbitBroker(Broker):
     """Debian's RabbitMQ as a private node: own name, ports, directories, cookie and epmd.
 
     `conf` goes into rabbitmq.conf as it is, e.g. `{"max_message_size": 1000}`; the management plugin, which
-    costs memory and CPU, runs only with `management=True`.
+    costs memory and CPU, runs only with `management=True`; `plugins` names further ones.
     """
 
     name = "rabbitmq"
@@ -277,6 +277,7 @@ class RabbitBroker(Broker):
         data_dir: str | os.PathLike[str] | None = None,
         *,
         management: bool = False,
+        plugins: Sequence[str] = (),
         conf: Mapping[str, str | int] | None = None,
         max_message_size: int | None = None,
     ) -> None:
@@ -294,7 +295,7 @@ class RabbitBroker(Broker):
             self._conf["max_message_size"] = max_message_size
         if management:
             self._conf |= {"management.tcp.port": self.http_port, "management.tcp.ip": self.host}
-        self._management = management
+        self._plugins = ["rabbitmq_management"] * management + list(plugins)
 
     @staticmethod
     def installed() -> bool:
@@ -337,8 +338,7 @@ class RabbitBroker(Broker):
         (self.data_dir / "rabbitmq.conf").write_text(
             "".join(f"{key} = {value}\n" for key, value in self._conf.items())
         )
-        plugins = "rabbitmq_management" if self._management else ""
-        (self.data_dir / "enabled_plugins").write_text(f"[{plugins}].\n")
+        (self.data_dir / "enabled_plugins").write_text(f"[{','.join(self._plugins)}].\n")
         cookie = self.data_dir / ".erlang.cookie"
         if not cookie.exists():
             cookie.write_text(f"EMBERMQ{self.port}")

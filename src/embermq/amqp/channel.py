@@ -20,6 +20,7 @@ from embermq.amqp.closing import octets, unexpected
 from embermq.amqp.deliveries import Deliveries
 from embermq.amqp.link import Link
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
+from embermq.amqp.session_events import channel_closed, emit_consumer_deleted
 from embermq.amqp.special import Wishes, granted, wishes_in
 from embermq.broker.access import User
 from embermq.broker.exchange import Exchange, Route
@@ -377,7 +378,7 @@ class Channel(Deliveries):
 
     def shut(self) -> None:
         """The channel ends: consumers leave, what they had goes back, open transactions roll back."""
-        self.closing = True
+        shut_before, self.closing = self.closing, True
         entries = list(self.unacked.values())
         if self.transaction is not None:
             entries.extend(self.transaction.held_entries())
@@ -389,4 +390,7 @@ class Channel(Deliveries):
         self.requeue(entries)
         for consumer in consumers:
             consumer.queue.remove_consumer(consumer)
+            emit_consumer_deleted(consumer)
         self.gathered = bytearray()
+        if not shut_before:
+            self.connection.broker.events.emit("channel.closed", channel_closed, self)

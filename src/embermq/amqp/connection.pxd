@@ -18,6 +18,7 @@ cdef class Connection(Link):
     cdef public int state
     cdef public object user
     cdef public object vhost
+    cdef public bint announced
     cdef public dict client_properties
     cdef public dict capabilities
     cdef public object mechanism

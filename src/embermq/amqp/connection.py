@@ -17,10 +17,12 @@ from embermq.amqp.control import on_control_frame
 from embermq.amqp.handlers import CHANNEL_HANDLERS
 from embermq.amqp.link import Link
 from embermq.amqp.on_connection import start_method
+from embermq.amqp.session_events import connection_closed
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CLOSED, CLOSING, HEADER, OPEN, OPENING, START
 from embermq.broker.access import User
 from embermq.broker.broker import Broker
+from embermq.broker.events import INTERNAL_USER
 from embermq.broker.queue import Queue
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
@@ -51,6 +53,7 @@ LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the so
 
 class Connection(Link):
     __slots__ = (
+        "announced",
         "broker",
         "capabilities",
         "channel_max",
@@ -118,6 +121,7 @@ class Connection(Link):
         self.received_bytes = 0
         self.sent_bytes = 0
         self.connected_at = 0.0
+        self.announced = False  # as an event; its end will be one, too
 
     # -- bytes in
 
@@ -138,6 +142,7 @@ class Connection(Link):
             except Exception as error:
                 log.exception("%s: a fault of ours, closing", self.name)
                 self.refuse(InternalFault(f"{type(error).__name__}"))
+            self.broker.events.actor = INTERNAL_USER
             pos = self.next_frame
         if self.state == CLOSED:
             pos = end
@@ -220,7 +225,9 @@ class Connection(Link):
         handler = CHANNEL_HANDLERS.get(method.ID)
         if handler is None:
             raise CommandInvalid("unimplemented method")
+        self.broker.events.actor = channel.user.name
         handler(channel, method)
+        self.broker.events.actor = INTERNAL_USER
         if self.broker.catalog.changed:
             # An -ok for something durable leaves when that is on disk.
             self.hold_output()
@@ -334,6 +341,8 @@ class Connection(Link):
 
     def shut(self) -> None:
         """Everything that lived by this connection ends: channels, consumers, exclusive queues."""
+        if self.user is not None:
+            self.broker.events.actor = self.user.name
         channels = list(self.channels.values())
         self.channels.clear()
         self.confirming_channels.clear()
@@ -344,6 +353,10 @@ class Connection(Link):
         self.exclusive_queues.clear()
         for queue in queues:
             queue.vhost.delete_queue(queue)
+        if self.announced:
+            self.announced = False
+            self.broker.events.emit("connection.closed", connection_closed, self)
+        self.broker.events.actor = INTERNAL_USER
 
     def end(self, after_s: float = 0.0) -> None:
         """Nothing more will be said: send what is left and shut the socket."""

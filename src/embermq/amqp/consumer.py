@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embermq.amqp.channel import Channel
+from embermq.amqp.session_events import emit_consumer_deleted
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
@@ -81,5 +82,6 @@ class ChannelConsumer(Consumer):
         return self.channel.flow_active
 
     def queue_deleted(self) -> None:
-        self.channel.consumers.pop(self.tag, None)
+        if self.channel.consumers.pop(self.tag, None) is not None:
+            emit_consumer_deleted(self)
         self.channel.connection.notify_cancel(self.channel, self.tag)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from embermq.amqp.channel import Channel
 from embermq.amqp.closing import METHOD_EXPECTED, octets, unexpected
 from embermq.amqp.handlers import CONNECTION_HANDLERS
+from embermq.amqp.session_events import channel_created
 from embermq.amqp.state import CLOSING, OPEN
 from embermq.errors import ChannelFault, FrameError, NotAllowed, UnexpectedFrame
 from embermq.wire import methods
@@ -106,3 +107,5 @@ def open_channel(connection: Connection, number: int, buf: bytearray, pos: int, 
     channel = Channel(connection, number, connection.vhost, connection.user, connection.limits.body_bytes_max)
     connection.channels[number] = channel
     channel.send(methods.ChannelOpenOk())
+    with connection.broker.events.acting(connection.user.name):
+        connection.broker.events.emit("channel.created", channel_created, channel)

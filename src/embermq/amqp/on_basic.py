@@ -5,6 +5,7 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.on_queue import queue_name
+from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
 from embermq.broker.arguments import type_name
 from embermq.broker.level import Entry
@@ -54,6 +55,7 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     if not method.no_wait:
         channel.send(methods.BasicConsumeOk(tag))
     queue.add_consumer(consumer)
+    emit_consumer_created(consumer)
 
 
 def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
@@ -72,6 +74,7 @@ def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
     if not method.no_wait:
         channel.send(methods.BasicConsumeOk(tag))
     queue.add_consumer(consumer)
+    emit_consumer_created(consumer)
 
 
 def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
@@ -92,6 +95,7 @@ def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:
     consumer = channel.consumers.pop(method.consumer_tag, None)
     if consumer is not None:
         consumer.queue.remove_consumer(consumer)
+        emit_consumer_deleted(consumer)
         if consumer.queue is channel.reply_queue:
             channel.reply_queue = None
     if not method.no_wait:

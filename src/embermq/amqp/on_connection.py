@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from embermq import __version__
 from embermq.amqp.sasl import MECHANISMS, Challenge, Credentials
+from embermq.amqp.session_events import connection_created, login
 from embermq.amqp.state import OPEN, OPENING, SECURE, TUNE
 from embermq.errors import AccessRefused, CommandInvalid, NotAllowed
 from embermq.wire import methods
@@ -83,8 +84,11 @@ def authenticate(connection: Connection, response: bytes) -> None:
     user = connection.broker.authenticate(answer.user, answer.password, connection.peer_address)
     if user is None:
         log.warning("%s: login refused for user %r", connection.name, answer.user)
+        problem = f"user '{answer.user}' - invalid credentials"
+        connection.broker.events.emit("user.authentication.failure", login, connection, answer.user, problem)
         raise login_refused(connection)
     connection.user = user
+    connection.broker.events.emit("user.authentication.success", login, connection, user.name, "")
     connection.state = TUNE
     limits = connection.limits
     connection.send(0, methods.ConnectionTune(limits.channel_max, limits.frame_max, limits.heartbeat_s))
@@ -131,6 +135,9 @@ def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -
     connection.vhost = vhost
     connection.state = OPEN
     connection.send(0, methods.ConnectionOpenOk())
+    connection.announced = True
+    with connection.broker.events.acting(user.name):
+        connection.broker.events.emit("connection.created", connection_created, connection)
     log.info("%s: user %r in vhost %r", connection.name, user.name, vhost.name)
 
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from embermq.broker.event_properties import alarm
+from embermq.broker.events import Events
 from embermq.broker.turn import Turn
 
 log = logging.getLogger("embermq.alarm")
 
 
 class Alarms:
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, events: Events | None = None) -> None:
         self.turn = turn
+        self.events = events or Events()
         self.raised: dict[str, str] = {}
         self.on_change: Callable[[], None] = lambda: None
 
@@ -34,5 +37,6 @@ class Alarms:
         else:
             del self.raised[name]
             log.warning("%s alarm cleared", name)
+        self.events.emit("alarm.set" if active else "alarm.cleared", alarm, name)
         self.turn.alarmed = bool(self.raised)
         self.on_change()

@@ -8,6 +8,15 @@ from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, User, is_loopback
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
+from embermq.broker.event_exchange import add_event_exchange
+from embermq.broker.event_properties import (
+    name_only,
+    permission_created,
+    permission_deleted,
+    user_tags,
+    vhost_created,
+)
+from embermq.broker.events import Events
 from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.storage import Storage
@@ -35,16 +44,25 @@ class Broker:
         turn.storage = storage
         if call_later is not None:
             turn.timetable = Timetable(turn, call_later)
-        self.alarms = Alarms(turn)
+        self.events = Events()
+        self.alarms = Alarms(turn, self.events)
         self.vhosts: dict[str, VirtualHost] = {}
         self.users: dict[str, User] = {}
         self.past = Tally()  # of virtual hosts that were deleted
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:
-            self.vhosts[name] = VirtualHost(name, self.turn, self.catalog, self.storage)
+            vhost = self.new_vhost(name)
             self.catalog.put("vhost", "", name, {})
+            self.events.emit("vhost.created", vhost_created, vhost)
         return self.vhosts[name]
+
+    def new_vhost(self, name: str) -> VirtualHost:
+        vhost = VirtualHost(name, self.turn, self.catalog, self.storage, self.events)
+        self.vhosts[name] = vhost
+        if name == DEFAULT_VHOST:
+            add_event_exchange(vhost)
+        return vhost
 
     def describe_vhost(self, vhost: VirtualHost, description: str, tags: tuple[str, ...]) -> None:
         vhost.description, vhost.tags = description, tags
@@ -61,30 +79,40 @@ class Broker:
         self.past.add(vhost.past)
         del self.vhosts[vhost.name]
         self.catalog.delete("vhost", "", vhost.name)
+        self.events.emit("vhost.deleted", name_only, vhost.name)
 
     def add_user(self, user: User) -> None:
         self.users[user.name] = user
         self.catalog.put("user", "", user.name, definitions.user_body(user))
+        self.events.emit("user.created", name_only, user.name)
+        self.events.emit("user.tags.set", user_tags, user.name, user.tags)
 
     def update_user(self, user: User, new: User) -> None:
         """Another password and other tags, for the same user: sessions under way keep their user."""
+        password_changed = (user.salt, user.password_hash) != (new.salt, new.password_hash)
         user.salt, user.password_hash, user.algorithm = new.salt, new.password_hash, new.algorithm
         user.tags, user.verified = new.tags, None
         self.catalog.put("user", "", user.name, definitions.user_body(user))
+        if password_changed:
+            self.events.emit("user.password.changed", name_only, user.name)
+        self.events.emit("user.tags.set", user_tags, user.name, user.tags)
 
     def delete_user(self, user: User) -> None:
         for vhost in list(user.permissions):
             self.revoke(user, vhost)
         del self.users[user.name]
         self.catalog.delete("user", "", user.name)
+        self.events.emit("user.deleted", name_only, user.name)
 
     def grant(self, user: User, vhost: str, permission: Permission) -> None:
         user.permissions[vhost] = permission
         self.catalog.put("permission", vhost, user.name, permission.patterns)
+        self.events.emit("permission.created", permission_created, user.name, vhost, permission)
 
     def revoke(self, user: User, vhost: str) -> None:
         if user.permissions.pop(vhost, None) is not None:
             self.catalog.delete("permission", vhost, user.name)
+            self.events.emit("permission.deleted", permission_deleted, user.name, vhost)
 
     def create_defaults(self) -> None:
         """What a first start finds: virtual host `/` and user guest/guest, for this machine only."""
@@ -111,10 +139,9 @@ class Broker:
         if not vhosts:
             return False
         for definition in vhosts:
-            vhost = VirtualHost(definition.name, self.turn, self.catalog, self.storage)
+            vhost = self.new_vhost(definition.name)
             vhost.description = definition.body.get("description", "")
             vhost.tags = tuple(definition.body.get("tags", ()))
-            self.vhosts[vhost.name] = vhost
         for definition in stored.all("user"):
             self.users[definition.name] = definitions.user_from(definition.name, definition.body)
         for definition in stored.all("permission"):

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from embermq.broker.access import User
 from embermq.broker.arguments import TTL_MS_MAX
+from embermq.broker.composing import PERSISTENT, composed
 from embermq.broker.exchange import Exchange
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
 from embermq.errors import PreconditionFailed
-from embermq.wire.primitive import encode_shortstr
 from embermq.wire.properties import Properties
 
-CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
-PERSISTENT = 2
 OCTET_MAX = 255
 TIMESTAMP_MAX = 2**63 - 1
 PROPERTY_NAMES: tuple[str, ...] = Properties.__slots__
@@ -37,15 +35,9 @@ def compose(
             f"user_id property set to '{properties.user_id}' but authenticated user was '{user.name}'"
         )
     try:
-        header = CLASS_AND_WEIGHT + len(body).to_bytes(8, "big") + properties.encode()
-        names = encode_shortstr(exchange) + encode_shortstr(routing_key)
+        return composed(exchange, routing_key, properties, body)
     except (ValueError, TypeError) as error:
         raise PreconditionFailed(f"invalid message: {error}") from None
-    persistent = properties.delivery_mode == PERSISTENT
-    message = Message(names, header + body, len(header), persistent, properties.priority or 0, 0)
-    if properties.expiration is not None:
-        message.ttl_ms = int(properties.expiration)
-    return message
 
 
 def checked(name: str, value: object) -> object:

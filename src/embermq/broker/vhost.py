@@ -12,6 +12,8 @@ import os
 from embermq.broker import arguments as args
 from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body
 from embermq.broker.dead_letters import DeadLetters
+from embermq.broker.event_properties import binding_ends, exchange_created, named, queue_created
+from embermq.broker.events import Events
 from embermq.broker.exchange import MATCHERS, Binding, Exchange
 from embermq.broker.queue import Queue, describe
 from embermq.broker.storage import Storage
@@ -41,8 +43,16 @@ def describe_exchange(exchange: Exchange) -> str:
 
 
 class VirtualHost:
-    def __init__(self, name: str, turn: Turn, catalog: Catalog, storage: Storage | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        turn: Turn,
+        catalog: Catalog,
+        storage: Storage | None = None,
+        events: Events | None = None,
+    ) -> None:
         self.name = name
+        self.events = events or Events()
         self.description = ""
         self.tags: tuple[str, ...] = ()
         self.past = Tally()  # of queues that were deleted
@@ -106,6 +116,7 @@ class VirtualHost:
         exchange.changed()  # somebody may have named it as an alternate before
         if durable:
             self.catalog.put("exchange", self.name, name, exchange_body(exchange))
+        self.events.emit("exchange.created", exchange_created, exchange)
         return exchange
 
     def delete_exchange_named(self, name: str, if_unused: bool) -> None:
@@ -137,6 +148,7 @@ class VirtualHost:
                     self.exchanges.pop(source.name)
                     doomed.append(source)
             going.changed()
+            self.events.emit("exchange.deleted", named, going)
 
     def is_unused(self, exchange: Exchange) -> bool:
         """An auto-delete exchange goes with its last binding."""
@@ -197,6 +209,7 @@ class VirtualHost:
         )
         if durable and not exclusive:
             self.catalog.put("queue", self.name, name, queue_body(queue))
+        self.events.emit("queue.created", queue_created, queue)
         return queue
 
     def add_queue(
@@ -254,6 +267,7 @@ class VirtualHost:
         self.past.add_queue(queue)
         count = queue.ready_count
         queue.drop()
+        self.events.emit("queue.deleted", named, queue)
         return count
 
     # -- bindings
@@ -264,8 +278,10 @@ class VirtualHost:
         binding = Binding(source, destination, routing_key, arguments)
         if not self.add_binding(binding):
             self.catalog.rely()
-        elif binding.durable:
+            return
+        if binding.durable:
             self.catalog.put("binding", self.name, binding_name(binding), binding_body(binding))
+        self.events.emit("binding.created", binding_ends, binding)
 
     def add_binding(self, binding: Binding) -> bool:
         """Bind in memory; False when it was so before."""
@@ -291,6 +307,7 @@ class VirtualHost:
             self.queue_bindings.get(binding.destination, {}).pop(binding, None)
         if binding.durable:
             self.catalog.delete("binding", self.name, binding_name(binding))
+        self.events.emit("binding.deleted", binding_ends, binding)
 
 
 def require_access(queue: Queue, owner: object) -> None:

@@ -95,7 +95,10 @@ class Api:
         if access.level != OPEN_TO_ALL:
             request.login = await self.doorkeeper.admit(request)
             require_tag(request.login, access.level)
-        result = access.handler(request)
+            with self.context.broker.events.acting(request.user.name):
+                result = access.handler(request)
+        else:
+            result = access.handler(request)
         response: Response = await result if inspect.isawaitable(result) else result
         return response
 

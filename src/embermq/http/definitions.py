@@ -12,6 +12,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from embermq.broker.access import Permission, User
+from embermq.broker.event_exchange import EVENT_EXCHANGE
 from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import PREDECLARED, VirtualHost
@@ -46,7 +47,7 @@ from embermq.http.views import (
 log = logging.getLogger("embermq.http")
 
 NOT_YET = ("policies", "parameters", "topic_permissions", "operator_policies")
-BUILT_IN = {"", "amq.rabbitmq.trace", *PREDECLARED}
+BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 
 
 async def export_all(request: Request) -> Response:

@@ -58,12 +58,21 @@ class Doorkeeper:
             loop = asyncio.get_running_loop()
             check = self.broker.authenticate
             found = await loop.run_in_executor(self.hasher, check, name, password, request.peer_address)
+        events = self.broker.events
         if found is None:
+            problem = f"user '{name}' - invalid credentials"
+            events.emit("user.authentication.failure", http_login, name, request.peer_address, problem)
             raise refused(LOGIN_FAILED)
+        events.emit("user.authentication.success", http_login, name, request.peer_address)
         return found
 
     def close(self) -> None:
         self.hasher.shutdown(wait=False, cancel_futures=True)
+
+
+def http_login(name: str, peer_host: str, error: str = "") -> dict[str, object]:
+    told: dict[str, object] = {"name": name, "peer_host": peer_host, "connection_type": "http"}
+    return told | ({"error": error} if error else {})
 
 
 def refused(reason: str) -> Refusal:
