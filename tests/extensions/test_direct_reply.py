@@ -109,3 +109,15 @@ def test_replies_are_for_one_reader_only(
     with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refusal:
         server.channel.basic_get(address)
     assert refusal.value.reply_code in (404, 405)
+
+
+@pytest.mark.parametrize("passive", [True, False])
+def test_the_name_itself_can_be_declared(client: Client, passive: bool) -> None:
+    """FastStream does; RabbitMQ answers as if there were an empty queue with one consumer."""
+    answer = client.channel.queue_declare(REPLY_TO, passive=passive).method
+    assert (answer.queue, answer.message_count, answer.consumer_count) == (REPLY_TO, 0, 1)
+
+
+def test_declaring_the_address_of_somebody_gone_finds_nothing(client: Client) -> None:
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="NOT_FOUND"):
+        client.channel.queue_declare(REPLY_TO + ".somebody", passive=False)

@@ -29,7 +29,8 @@ ROOMS: dict[str, set[str]] = {
     # The command line is a user of the broker like any other; only starting one needs the composition root.
     # `embermq store` reads the files of a stopped broker, so it has to know what a queue's records mean.
     "cli": {"client", "app", "config", "build", "broker", "store"},
-    "testing": {"app", "client", "config"},
+    # A test looks into the broker that it has started.
+    "testing": {"app", "client", "config", "broker", "amqp", "net"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.on_exchange import clean, refuse_default
-from embermq.amqp.special import REPLY_TO_PREFIX
+from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import require_access
 from embermq.errors import NotFound, PreconditionFailed
@@ -23,10 +23,11 @@ def queue_name(channel: Channel, name: str) -> str:
 def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     vhost, connection = channel.vhost, channel.connection
     name = clean(method.queue)
+    if name == REPLY_TO or name.startswith(REPLY_TO_PREFIX):
+        on_reply_queue_declare(channel, method, name)
+        return
     if method.passive:
-        # Whoever answers may ask whether somebody still waits for a direct reply.
-        replies = name.startswith(REPLY_TO_PREFIX)
-        queue: Queue = vhost.queue(name) if replies else vhost.queue_for(name, connection)
+        queue: Queue = vhost.queue_for(name, connection)
     else:
         if name:
             channel.user.require("configure", vhost.name, "queue", name)
@@ -49,6 +50,14 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     channel.last_queue = queue.name
     if not method.no_wait:
         channel.send(methods.QueueDeclareOk(queue.name, queue.ready_count, queue.active_consumer_count))
+
+
+def on_reply_queue_declare(channel: Channel, method: methods.QueueDeclare, name: str) -> None:
+    """Direct replies: whoever answers may ask whether somebody still waits; every declaration is passive."""
+    if name != REPLY_TO:
+        channel.vhost.queue(name)
+    if not method.no_wait:
+        channel.send(methods.QueueDeclareOk(name, 0, 1))
 
 
 def on_queue_bind(channel: Channel, method: methods.QueueBind) -> None:

@@ -13,7 +13,7 @@ from embermq.amqp.connection import Connection
 from embermq.amqp.sessions import Sessions
 from embermq.amqp.shell import Limits, Shell
 from embermq.broker.broker import Broker
-from embermq.broker.catalog import DiskCatalog
+from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.config import Config
@@ -24,38 +24,57 @@ from embermq.store.data_directory import DataDirectory
 
 log = logging.getLogger("embermq")
 
+FAREWELL_S = 3.0
+
 # Messages are no garbage to collect: they hold bytes and point at nothing that points back. Collections are
 # for what is rare, so they may be rare themselves.
 GC_THRESHOLDS = (50_000, 20, 50)
 
 
 class App:
-    """A broker with its data directory and its listeners, on the running loop."""
+    """A broker with its data directory and its listeners, on the running loop.
 
-    def __init__(self, config: Config) -> None:
+    One `in_memory` has no data directory: durable means until it stops.
+    """
+
+    def __init__(self, config: Config, in_memory: bool = False) -> None:
         self.config = config
         self.loop = asyncio.get_running_loop()
         self.failure: asyncio.Future[None] = self.loop.create_future()
         self.turn = Turn(self.loop.call_soon)
-        self.data = DataDirectory.open(
-            str(config.data_dir),
-            self.loop.call_soon_threadsafe,
-            "always" if config.sync == "always" else "os",
-        )
-        catalog = DiskCatalog(self.data.definitions, self.fail)
-        storage = Storage(self.data, self.loop.call_later, self.fail)
-        self.broker = Broker(self.turn, catalog, storage, self.loop.call_later)
-        if not self.broker.restore(catalog):
+        self.data: DataDirectory | None = None
+        if in_memory:
+            self.broker = Broker(self.turn, Catalog(), None, self.loop.call_later)
             self.broker.create_defaults()
+        else:
+            self.broker = self.open_data()
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
-        self.watch_resources(storage)
+        alarms = self.broker.alarms
+        self.server.alarm_reason = lambda: alarms.reason
+        alarms.on_change = self.server.alarms_changed
+        if self.broker.storage is not None:
+            self.watch_resources(self.broker.storage)
         self.sessions = Sessions(
             lambda: [protocol.connection for protocol in self.server.protocols], self.loop.time
         )
         self.management = Management(self.broker, self.sessions, self.loop)
         self.amqp_port = 0
         self.http_port = 0
+
+    def open_data(self) -> Broker:
+        """The broker as its data directory remembers it."""
+        self.data = DataDirectory.open(
+            str(self.config.data_dir),
+            self.loop.call_soon_threadsafe,
+            "always" if self.config.sync == "always" else "os",
+        )
+        catalog = DiskCatalog(self.data.definitions, self.fail)
+        storage = Storage(self.data, self.loop.call_later, self.fail)
+        broker = Broker(self.turn, catalog, storage, self.loop.call_later)
+        if not broker.restore(catalog):
+            broker.create_defaults()
+        return broker
 
     def watch_resources(self, storage: Storage) -> None:
         """Memory and disk raise alarms; alarms hold publishers."""
@@ -72,8 +91,6 @@ class App:
             storage.tidy()
 
         self.server.on_tick = tick
-        self.server.alarm_reason = lambda: alarms.reason
-        alarms.on_change = self.server.alarms_changed
         storage.on_full = lambda full: alarms.set("disk space", full, "the disk refuses writes")
 
     def connect(self, shell: Shell, number: int, peer_address: str, name: str) -> Connection:
@@ -95,13 +112,23 @@ class App:
             log.critical("stopping: %s", reason)
             self.failure.set_exception(reason)
 
-    async def stop(self) -> None:
+    async def stop(self, patience_s: float = FAREWELL_S) -> None:
+        """Say goodbye, wait so long for clients to answer, write everything."""
         await self.management.stop()
-        await self.server.stop()
+        await self.server.stop(patience_s=patience_s)
         if not self.failure.done():
             self.broker.note_stop()
         self.turn.run()
-        self.data.close()
+        if self.data is not None:
+            self.data.close()
+
+    async def abort(self) -> None:
+        """End as a killed process would: nobody is told, nothing more is written."""
+        await self.management.stop()
+        self.server.abort()
+        await asyncio.sleep(0)
+        if self.data is not None:
+            self.data.close()
 
 
 def limits_of(config: Config) -> Limits:

@@ -99,7 +99,16 @@ class Server:
                 protocol.transport.abort()
         self.ticker = self.loop.call_later(TICK_S, self.tick)
 
-    async def stop(self, reason: str = "shutdown", patience_s: float = 3.0) -> None:
+    def abort(self) -> None:
+        """Be gone, without a word to anybody."""
+        if self.ticker is not None:
+            self.ticker.cancel()
+        if self.listener is not None:
+            self.listener.close()
+        for protocol in list(self.protocols):
+            protocol.transport.abort()
+
+    async def stop(self, patience_s: float, reason: str = "shutdown") -> None:
         """Listen no more, say goodbye to everybody, and wait a little for them to answer."""
         if self.ticker is not None:
             self.ticker.cancel()

@@ -103,7 +103,7 @@ def test_a_stop_says_goodbye(tmp_path: Path) -> None:
             said.extend([close, await client.method(), await half_way.method()])
 
         listener = asyncio.ensure_future(listen())
-        await app.server.stop()
+        await app.server.stop(1.0)
         await listener
 
     play(tmp_path, scenario)

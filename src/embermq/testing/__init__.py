@@ -1,0 +1,40 @@
+"""A real broker inside a test: started in milliseconds, looked into, hurt on purpose, gone without a trace.
+
+    from embermq.testing import EmbeddedBroker
+
+    with EmbeddedBroker() as broker:
+        connect(broker.url)                       # pika, aio-pika, Celery: any AMQP client
+        assert [message.body for message in broker.messages("orders")] == [b"one"]
+
+The pytest plugin (fixtures `amqp_broker`, `amqp_vhost`, `amqp_url`) comes with the package; docs/testing.md
+shows both at work.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from embermq.testing.asynchronous import AsyncEmbeddedBroker
+    from embermq.testing.embedded import EmbeddedBroker
+    from embermq.testing.inside import BrokerNotRunning, MessageView, QueueView
+
+__all__ = ["AsyncEmbeddedBroker", "BrokerNotRunning", "EmbeddedBroker", "MessageView", "QueueView"]
+
+WHERE = {
+    "AsyncEmbeddedBroker": "asynchronous",
+    "EmbeddedBroker": "embedded",
+    "BrokerNotRunning": "inside",
+    "MessageView": "inside",
+    "QueueView": "inside",
+}
+
+
+def __getattr__(name: str) -> object:
+    # On first use: pytest imports this package for its plugin in every run, used or not.
+    if name not in WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{WHERE[name]}"), name)
+    globals()[name] = value
+    return value
