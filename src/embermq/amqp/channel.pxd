@@ -42,6 +42,8 @@ cdef class Channel(Deliveries):
     cdef object wishes
     cdef public object reply_queue
     cdef bytearray gathered
+    cdef readonly unsigned long long received_count
+    cdef readonly unsigned long long returned_count
     cdef Py_ssize_t body_size
     cdef Py_ssize_t body_received
     cdef public Py_ssize_t body_max
@@ -49,7 +51,7 @@ cdef class Channel(Deliveries):
     cdef public bint confirming
     cdef bint confirm_pending
     cdef public unsigned long long published
-    cdef unsigned long long confirmed
+    cdef readonly unsigned long long confirmed
     cdef unsigned long long safe
     cdef public bint unsafe
     cdef int syncs_under_way

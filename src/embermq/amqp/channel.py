@@ -26,6 +26,7 @@ from embermq.broker.access import User
 from embermq.broker.exchange import Exchange, Route
 from embermq.broker.message import Message, expiration_ms, make_message
 from embermq.broker.queue import Queue
+from embermq.broker.selection import has_ready_consumer
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import (
     AccessRefused,
@@ -74,7 +75,9 @@ class Channel(Deliveries):
         "peek",
         "publish_bits",
         "published",
+        "received_count",
         "reply_queue",
+        "returned_count",
         "route",
         "routes",
         "safe",
@@ -111,6 +114,8 @@ class Channel(Deliveries):
         self.body_received = 0
         self.wishes: Wishes | None = None  # of the message that is coming in
         self.reply_queue: Queue | None = None  # for direct replies
+        self.received_count = 0  # messages published here
+        self.returned_count = 0
 
         self.confirming = False
         self.confirm_pending = False
@@ -256,8 +261,11 @@ class Channel(Deliveries):
             message, route = granted(message, route, self.wishes)
             self.wishes = None
         queues = route.queues
-        if route.version != route.exchange.version or route.by_headers:
-            queues = self.route_anew(message, route)
+        self.received_count += 1
+        if route.version == route.exchange.version and not route.by_headers:
+            route.count += 1
+        else:
+            queues = route.anew(message)
         if self.transaction is not None:
             # Routed now, as bindings are now; taken by the queues at commit.
             self.transaction.publishes.append((message, queues, self.publish_bits))
@@ -277,7 +285,7 @@ class Channel(Deliveries):
                 self.return_message(message, NoConsumers(""))
             return 0
         if bits & IMMEDIATE:
-            queues = tuple([queue for queue in queues if queue.has_ready_consumer(message)])
+            queues = tuple([queue for queue in queues if has_ready_consumer(queue, message)])
             if not queues:
                 self.return_message(message, NoConsumers(""))
         for queue in queues:
@@ -289,18 +297,8 @@ class Channel(Deliveries):
                 self.link.pressed_queue = queue
         return 0
 
-    def route_anew(self, message: Message, route: Route) -> tuple[Queue, ...]:
-        """For routes that depend on each message, and those that changed since basic.publish came."""
-        headers: dict[str, object] = {}
-        if route.by_headers:
-            headers = message.properties.headers or {}
-        queues, _ = route.exchange.resolve(message.routing_key, headers)
-        for routing_key in route.keys:
-            more, _ = route.exchange.resolve(routing_key, headers)
-            queues = tuple(dict.fromkeys(queues + more))
-        return queues
-
     def return_message(self, message: Message, why: NoRoute | NoConsumers) -> None:
+        self.returned_count += 1
         self.send(methods.BasicReturn(why.reply_code, why.label, message.exchange, message.routing_key))
         self.link.out.put_content(self.number, message.content, message.header_size, self.link.frame_max)
 
@@ -393,4 +391,5 @@ class Channel(Deliveries):
             emit_consumer_deleted(consumer)
         self.gathered = bytearray()
         if not shut_before:
+            self.vhost.past.channel_closed(self.confirmed, self.returned_count)
             self.connection.broker.events.emit("channel.closed", channel_closed, self)

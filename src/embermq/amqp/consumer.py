@@ -68,7 +68,9 @@ class ChannelConsumer(Consumer):
         )
         if not link.dirty:
             link.touch()
-        if not self.no_ack:
+        if self.no_ack:
+            channel.no_ack_count += 1
+        else:
             entry.delivery_tag = delivery_tag
             channel.unacked[delivery_tag] = entry
             self.unacked += 1

@@ -106,6 +106,7 @@ def open_channel(connection: Connection, number: int, buf: bytearray, pos: int, 
     assert connection.vhost is not None and connection.user is not None
     channel = Channel(connection, number, connection.vhost, connection.user, connection.limits.body_bytes_max)
     connection.channels[number] = channel
+    connection.vhost.past.channels_opened += 1
     channel.send(methods.ChannelOpenOk())
     with connection.broker.events.acting(connection.user.name):
         connection.broker.events.emit("channel.created", channel_created, channel)

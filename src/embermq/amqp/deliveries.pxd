@@ -7,6 +7,8 @@ from embermq.broker.queue cimport Queue
 cdef class Deliveries:
     cdef public dict consumers
     cdef public unsigned long long delivery_tag
+    cdef public unsigned long long no_ack_count
+    cdef public unsigned long long acked_count
     cdef public Py_ssize_t prefetch_count
     cdef public Py_ssize_t prefetch_size
     cdef public Py_ssize_t shared_prefetch_count

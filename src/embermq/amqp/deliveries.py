@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 class Deliveries:
     __slots__ = (
+        "acked_count",
         "consumers",
         "delivery_tag",
+        "no_ack_count",
         "prefetch_count",
         "prefetch_size",
         "shared_prefetch_count",
@@ -27,7 +29,9 @@ class Deliveries:
 
     def __init__(self) -> None:
         self.consumers: dict[str, ChannelConsumer] = {}
-        self.delivery_tag = 0
+        self.delivery_tag = 0  # of the last one: how many there were
+        self.no_ack_count = 0  # of these, those that nobody acknowledges
+        self.acked_count = 0
         self.unacked: dict[int, Entry] = {}
         self.prefetch_count = 0  # for consumers to come
         self.prefetch_size = 0
@@ -74,6 +78,7 @@ class Deliveries:
 
     def settle(self, entries: list[Entry]) -> int:
         queue: Queue | None = None
+        self.acked_count += len(entries)
         for entry in entries:
             self.release(entry)
             if entry.level.queue is not queue:

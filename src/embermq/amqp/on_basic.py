@@ -106,7 +106,7 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
     name = queue_name(channel, method.queue)
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
-    entry = queue.get()
+    entry = queue.get(method.no_ack)
     if entry is None:
         channel.send(methods.BasicGetEmpty())
         return
@@ -119,7 +119,7 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
     )
     channel.link.out.put_content(channel.number, message.content, message.header_size, channel.link.frame_max)
     if method.no_ack:
-        queue.settle(entry)
+        channel.no_ack_count += 1
     else:
         entry.delivery_tag = channel.delivery_tag
         channel.unacked[channel.delivery_tag] = entry

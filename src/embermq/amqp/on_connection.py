@@ -133,6 +133,7 @@ def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -
     if method.virtual_host not in user.permissions:
         raise NotAllowed(f"access to vhost '{method.virtual_host}' refused for user '{user.name}'")
     connection.vhost = vhost
+    vhost.past.connections_opened += 1
     connection.state = OPEN
     connection.send(0, methods.ConnectionOpenOk())
     connection.announced = True

@@ -10,7 +10,7 @@ from embermq.amqp.connection import Connection
 from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.state import OPEN
 from embermq.broker.consumer import Consumer
-from embermq.broker.session import ChannelInfo, ConnectionInfo
+from embermq.broker.session import ChannelCounts, ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.errors import ConnectionForced
 
 STATES = ("starting", "starting", "securing", "tuning", "opening", "running", "closing", "closed")
@@ -52,6 +52,18 @@ class Sessions:
 
     def channel_count(self) -> int:
         return sum(len(connection.channels) for connection in self.opened())
+
+    def connection_counts(self) -> Iterator[ConnectionCounts]:
+        """What every connection and its channels have counted; one at a time, as there may be many."""
+        for connection in list(self.opened()):
+            if connection.state == OPEN and connection.vhost is not None:
+                yield ConnectionCounts(
+                    connection.number,
+                    connection.vhost.name,
+                    connection.received_bytes,
+                    connection.sent_bytes,
+                    tuple(channel_counts(channel) for channel in connection.channels.values()),
+                )
 
     def close(self, info: ConnectionInfo, reason: str) -> None:
         for connection in self.opened():
@@ -96,4 +108,18 @@ class Sessions:
             confirming=bool(channel.confirming),
             transactional=channel.transaction is not None,
             flow_active=bool(channel.flow_active),
+            counts=channel_counts(channel),
         )
+
+
+def channel_counts(channel: Channel) -> ChannelCounts:
+    return ChannelCounts(
+        number=channel.number,
+        received=channel.received_count,
+        confirmed=channel.confirmed,
+        returned=channel.returned_count,
+        delivered=channel.delivery_tag,
+        delivered_no_ack=channel.no_ack_count,
+        acked=channel.acked_count,
+        unacked=len(channel.unacked),
+    )

@@ -13,6 +13,9 @@ cdef class Exchange:
     cdef public dict routes
     cdef public dict sources
     cdef public object alternate
+    cdef public unsigned long long received_count
+    cdef public unsigned long long routed_count
+    cdef public unsigned long long unroutable_count
 
 cdef class Route:
     cdef readonly bytes names
@@ -21,3 +24,4 @@ cdef class Route:
     cdef readonly tuple queues
     cdef readonly bint by_headers
     cdef readonly tuple keys
+    cdef public unsigned long long count

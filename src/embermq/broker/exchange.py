@@ -16,6 +16,7 @@ from embermq.broker.queue import Queue
 from embermq.broker.topic import TopicTrie
 
 if TYPE_CHECKING:
+    from embermq.broker.message import Message
     from embermq.broker.vhost import VirtualHost
 
 ROUTES_MAX = 16384  # kept answers per exchange
@@ -138,9 +139,12 @@ class Exchange:
         "internal",
         "matcher",
         "name",
+        "received_count",
+        "routed_count",
         "routes",
         "sources",
         "type",
+        "unroutable_count",
         "version",
         "vhost",
     )
@@ -169,6 +173,10 @@ class Exchange:
         self.routes: dict[str, Route] = {}
         self.sources: dict[Exchange, int] = {}  # exchanges bound to lead here, with the number of bindings
         self.version = 0
+        # Beside those that the kept routes have counted: see `counts`.
+        self.received_count = 0
+        self.routed_count = 0
+        self.unroutable_count = 0
         alternate = self.effective.get("alternate-exchange")
         self.alternate = alternate if isinstance(alternate, str) else None
         if self.alternate is not None:
@@ -206,7 +214,7 @@ class Exchange:
         known = {self}
         for exchange in stale:  # grows while we walk: everything upstream, each once
             exchange.version += 1
-            exchange.routes.clear()
+            exchange.forget_routes()
             for source in [*exchange.sources, *self.vhost.alternates.get(exchange.name, ())]:
                 if source not in known:
                     known.add(source)
@@ -217,10 +225,30 @@ class Exchange:
         route = self.routes.get(routing_key)
         if route is None:
             if len(self.routes) >= ROUTES_MAX:
-                self.routes.clear()
+                self.version += 1  # channels ask again, so that nobody counts on a route that is forgotten
+                self.forget_routes()
             queues, by_headers = self.resolve(routing_key, NO_HEADERS)
             route = self.routes[routing_key] = Route(names, self, () if by_headers else queues, by_headers)
         return route
+
+    def forget_routes(self) -> None:
+        self.received_count, self.routed_count, self.unroutable_count = self.counts()
+        self.routes.clear()
+
+    def counts(self) -> tuple[int, int, int]:
+        """Messages published here, copies of them put into queues, messages that no queue was for."""
+        received, routed, unroutable = self.received_count, self.routed_count, self.unroutable_count
+        for route in self.routes.values():
+            received += route.count
+            routed += route.count * len(route.queues)
+            unroutable += 0 if route.queues else route.count
+        return received, routed, unroutable
+
+    def count_one(self, queue_count: int) -> None:
+        """A message that no kept route stands for."""
+        self.received_count += 1
+        self.routed_count += queue_count
+        self.unroutable_count += queue_count == 0
 
     def resolve(self, routing_key: str, headers: Mapping[str, object]) -> tuple[tuple[Queue, ...], bool]:
         """Follow the bindings from here: the queues, each once, and whether headers were asked about."""
@@ -254,7 +282,7 @@ class Exchange:
 
 
 class Route:
-    __slots__ = ("by_headers", "exchange", "keys", "names", "queues", "version")
+    __slots__ = ("by_headers", "count", "exchange", "keys", "names", "queues", "version")
 
     def __init__(
         self,
@@ -270,3 +298,16 @@ class Route:
         self.version = exchange.version
         self.queues = queues
         self.by_headers = by_headers
+        self.count = 0  # messages that went this way
+
+    def anew(self, message: Message) -> tuple[Queue, ...]:
+        """Where one message goes: for routes that depend on each, and those that are no longer valid."""
+        headers: Mapping[str, object] = NO_HEADERS
+        if self.by_headers:
+            headers = message.properties.headers or {}
+        queues, _ = self.exchange.resolve(message.routing_key, headers)
+        for routing_key in self.keys:
+            more, _ = self.exchange.resolve(routing_key, headers)
+            queues = tuple(dict.fromkeys(queues + more))
+        self.exchange.count_one(len(queues))
+        return queues

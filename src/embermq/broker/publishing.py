@@ -79,5 +79,6 @@ def publish(exchange: Exchange, message: Message, more_keys: Iterable[str] = ())
     queues: dict[Queue, None] = {}
     for routing_key in (message.routing_key, *more_keys):
         queues |= dict.fromkeys(exchange.resolve(routing_key, headers)[0])
+    exchange.count_one(len(queues))
     refusals = sum(queue.append(message) != 0 for queue in queues)
     return len(queues), refusals

@@ -36,6 +36,10 @@ cdef class Queue:
     cdef readonly Py_ssize_t unacked_count
     cdef readonly unsigned long long published_count
     cdef readonly unsigned long long delivered_count
+    cdef readonly unsigned long long no_ack_count
+    cdef readonly unsigned long long get_count
+    cdef readonly unsigned long long get_no_ack_count
+    cdef readonly unsigned long long get_empty_count
     cdef readonly unsigned long long acked_count
     cdef readonly unsigned long long redelivered_count
     cpdef int append(self, Message message) except -1
@@ -55,7 +59,6 @@ cdef class Queue:
     cpdef bint drain(self) except -1
     @cython.locals(entry=Entry, consumer=Consumer, level=Level, budget=Py_ssize_t, size=Py_ssize_t)
     cdef bint drain_plainly(self) except -1
-    cpdef Entry get(self)
+    cpdef Entry get(self, bint no_ack=*)
     cpdef int settle(self, Entry entry) except -1
     cpdef bint is_pressed(self, bint half=*) except -1
-    cpdef bint has_ready_consumer(self, Message message) except -1

@@ -20,11 +20,9 @@ from embermq.broker.rules import QueueRules, has_rules
 from embermq.broker.selection import (
     DELIVERY_OVERHEAD_BYTES,
     DRAIN_BYTES_MAX,
-    candidates,
     consumer_added,
     consumer_removed,
     drain_selectively,
-    may_have,
 )
 from embermq.broker.turn import Turn
 
@@ -51,6 +49,9 @@ class Queue:
         "dirty",
         "durable",
         "effective",
+        "get_count",
+        "get_empty_count",
+        "get_no_ack_count",
         "high",
         "id",
         "keeps",
@@ -58,6 +59,7 @@ class Queue:
         "low",
         "name",
         "next_consumer",
+        "no_ack_count",
         "owner",
         "published_count",
         "ready_bytes",
@@ -106,7 +108,11 @@ class Queue:
         self.ready_bytes = 0
         self.unacked_count = 0
         self.published_count = 0
-        self.delivered_count = 0
+        self.delivered_count = 0  # in whatever way; those without acknowledgement and by hand are also
+        self.no_ack_count = 0
+        self.get_count = 0
+        self.get_no_ack_count = 0
+        self.get_empty_count = 0
         self.acked_count = 0
         self.redelivered_count = 0
         if has_rules(self.effective):
@@ -243,7 +249,7 @@ class Queue:
         if entry.redelivered:
             self.redelivered_count += 1
         if consumer.no_ack:
-            self.acked_count += 1
+            self.no_ack_count += 1
             entry.level.forget(entry)
         else:
             entry.consumer = consumer
@@ -266,17 +272,23 @@ class Queue:
                 return consumer
         return None
 
-    def get(self) -> Entry | None:
-        """Take one message out by hand (basic.get); the caller settles or requeues it."""
+    def get(self, no_ack: bool = False) -> Entry | None:
+        """Take one message out by hand (basic.get); the caller settles or requeues it, unless `no_ack`."""
         entry = self.take_head()
         if self.rules is not None:
             self.rules.used()
         if entry is None:
+            self.get_empty_count += 1
             return None
         self.delivered_count += 1
-        self.unacked_count += 1
         if entry.redelivered:
             self.redelivered_count += 1
+        if no_ack:
+            self.get_no_ack_count += 1
+            entry.level.forget(entry)
+        else:
+            self.get_count += 1
+            self.unacked_count += 1
         return entry
 
     def settle(self, entry: Entry) -> int:
@@ -306,15 +318,6 @@ class Queue:
         self.ready_bytes = sum(
             entry.message.size - entry.message.header_size for level in self.levels for entry in level.ring
         )
-
-    def has_ready_consumer(self, message: Message) -> bool:
-        """Could this message leave at once? What `immediate` asks."""
-        if self.ready_count:
-            return False
-        for consumer in candidates(self):
-            if may_have(consumer, message) and consumer.can_take(message.size):
-                return True
-        return False
 
     def is_pressed(self, half: bool = False) -> bool:
         """Have messages piled up before consumers, past the mark (or half of it)?"""

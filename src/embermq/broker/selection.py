@@ -42,6 +42,15 @@ def may_have(consumer: Consumer, message: Message) -> bool:
     return consumer.no_local_of == NOBODY or consumer.no_local_of != message.publisher
 
 
+def has_ready_consumer(queue: Queue, message: Message) -> bool:
+    """Could this message leave at once? What `immediate` asks."""
+    if queue.ready_count:
+        return False
+    return any(
+        may_have(consumer, message) and consumer.can_take(message.size) for consumer in candidates(queue)
+    )
+
+
 def consumer_added(queue: Queue, consumer: Consumer) -> None:
     queue.consumers.append(consumer)
     queue.consumers.sort(key=lambda c: -c.priority)

@@ -7,6 +7,29 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class ChannelCounts:
+    """What a channel has counted since it was opened."""
+
+    number: int
+    received: int  # messages published on it
+    confirmed: int
+    returned: int
+    delivered: int  # in whatever way
+    delivered_no_ack: int
+    acked: int
+    unacked: int  # now
+
+
+@dataclass(frozen=True)
+class ConnectionCounts:
+    number: int
+    vhost: str
+    received_bytes: int
+    sent_bytes: int
+    channels: tuple[ChannelCounts, ...]
+
+
+@dataclass(frozen=True)
 class ConnectionInfo:
     number: int
     name: str  # "127.0.0.1:50000 -> 127.0.0.1:5672"
@@ -39,6 +62,7 @@ class ChannelInfo:
     confirming: bool
     transactional: bool
     flow_active: bool
+    counts: ChannelCounts
 
     @property
     def name(self) -> str:

@@ -1,30 +1,86 @@
-"""What queues have counted, added up; and kept when they are gone, so that totals never go down."""
+"""What was counted, added up; and kept when those who counted are gone, so that totals never go down.
+
+Queues, exchanges and channels count for themselves, in numbers of their own that cost next to nothing. When
+one goes, its virtual host keeps the sum (`vhost.past`); when that goes, the broker does (`broker.past`).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from embermq.broker.exchange import Exchange
     from embermq.broker.queue import Queue
 
 
 class Tally:
-    __slots__ = ("acked", "delivered", "published", "redelivered")
+    __slots__ = (
+        "acked",
+        "channels_closed",
+        "channels_opened",
+        "confirmed",
+        "connections_opened",
+        "delivered",
+        "delivered_no_ack",
+        "got",
+        "got_empty",
+        "got_no_ack",
+        "published",
+        "queues_created",
+        "queues_declared",
+        "queues_deleted",
+        "received",
+        "redelivered",
+        "returned",
+        "routed",
+        "unroutable",
+    )
 
     def __init__(self) -> None:
-        self.published = 0
-        self.delivered = 0
+        self.received = 0  # messages that came from publishers
+        self.routed = 0  # copies of them that went to queues
+        self.unroutable = 0  # messages that no queue was for, returned or dropped
+        self.returned = 0
+        self.confirmed = 0
+        self.published = 0  # messages that queues took, from publishers or as dead letters
+        self.delivered = 0  # in whatever way
+        self.delivered_no_ack = 0
+        self.got = 0
+        self.got_no_ack = 0
+        self.got_empty = 0
         self.acked = 0
         self.redelivered = 0
+        self.queues_declared = 0
+        self.queues_created = 0
+        self.queues_deleted = 0
+        self.channels_opened = 0
+        self.channels_closed = 0
+        self.connections_opened = 0
 
     def add_queue(self, queue: Queue) -> None:
         self.published += queue.published_count
         self.delivered += queue.delivered_count
+        self.delivered_no_ack += queue.no_ack_count
+        self.got += queue.get_count
+        self.got_no_ack += queue.get_no_ack_count
+        self.got_empty += queue.get_empty_count
         self.acked += queue.acked_count
         self.redelivered += queue.redelivered_count
 
+    def add_exchange(self, exchange: Exchange) -> None:
+        received, routed, unroutable = exchange.counts()
+        self.received += received
+        self.routed += routed
+        self.unroutable += unroutable
+
+    def add_channel(self, confirmed: int, returned: int) -> None:
+        self.confirmed += confirmed
+        self.returned += returned
+
+    def channel_closed(self, confirmed: int, returned: int) -> None:
+        self.channels_closed += 1
+        self.add_channel(confirmed, returned)
+
     def add(self, other: Tally) -> None:
-        self.published += other.published
-        self.delivered += other.delivered
-        self.acked += other.acked
-        self.redelivered += other.redelivered
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -55,7 +55,7 @@ class VirtualHost:
         self.events = events or Events()
         self.description = ""
         self.tags: tuple[str, ...] = ()
-        self.past = Tally()  # of queues that were deleted
+        self.past = Tally()  # of queues, exchanges and channels that are gone; and how many there were
         self.turn = turn
         self.catalog = catalog
         self.storage = storage
@@ -135,6 +135,7 @@ class VirtualHost:
         doomed = [exchange]
         for going in doomed:  # grows while we walk: auto-delete exchanges may hang on each other in a chain
             self.exchanges.pop(going.name, None)
+            self.past.add_exchange(going)
             if going.durable:
                 self.catalog.delete("exchange", self.name, going.name)
             if going.alternate is not None:
@@ -182,6 +183,7 @@ class VirtualHost:
         auto_delete: bool,
         arguments: dict[str, object],
     ) -> Queue:
+        self.past.queues_declared += 1
         existing = self.queues.get(name)
         if existing is not None:
             what = describe(existing)
@@ -234,6 +236,7 @@ class VirtualHost:
             id=id,
         )
         self.queues[name] = queue
+        self.past.queues_created += 1
         self.exchanges[DEFAULT_EXCHANGE].changed()
         return queue
 
@@ -264,6 +267,7 @@ class VirtualHost:
         consumers, queue.consumers = queue.consumers, []
         for consumer in consumers:
             consumer.queue_deleted()
+        self.past.queues_deleted += 1
         self.past.add_queue(queue)
         count = queue.ready_count
         queue.drop()

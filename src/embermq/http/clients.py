@@ -11,6 +11,7 @@ from embermq.http.exchanges import vhost_of
 from embermq.http.listing import listing, single
 from embermq.http.login import ADMINISTRATOR, sees_everything
 from embermq.http.overview import visible_vhosts
+from embermq.http.rates import ranges_asked
 from embermq.http.request import Request, Response, not_authorised, not_found
 from embermq.http.views import channel_view, connection_view, consumer_view
 
@@ -23,21 +24,24 @@ def own(request: Request, infos: Iterable[ConnectionInfo]) -> list[ConnectionInf
 
 
 async def all_connections(request: Request) -> Response:
+    ranges = ranges_asked(request)
     infos = own(request, request.context.sessions.connections())
-    return await listing(request, infos, lambda info: connection_view(request.context, info))
+    return await listing(request, infos, lambda info: connection_view(request.context, info, ranges))
 
 
 async def connections_in(request: Request) -> Response:
-    vhost = vhost_of(request, to_see=True).name
+    vhost, ranges = vhost_of(request, to_see=True).name, ranges_asked(request)
     infos = [info for info in own(request, request.context.sessions.connections()) if info.vhost == vhost]
-    return await listing(request, infos, lambda info: connection_view(request.context, info))
+    return await listing(request, infos, lambda info: connection_view(request.context, info, ranges))
 
 
 async def connections_of_user(request: Request) -> Response:
     infos = own(request, request.context.sessions.connections())
-    name = request.names["user"]
+    name, ranges = request.names["user"], ranges_asked(request)
     return await listing(
-        request, [i for i in infos if i.user == name], lambda info: connection_view(request.context, info)
+        request,
+        [i for i in infos if i.user == name],
+        lambda info: connection_view(request.context, info, ranges),
     )
 
 
@@ -51,7 +55,7 @@ def connection_named(request: Request) -> ConnectionInfo:
 
 
 def one_connection(request: Request) -> Response:
-    return single(request, connection_view(request.context, connection_named(request)))
+    return single(request, connection_view(request.context, connection_named(request), ranges_asked(request)))
 
 
 def close_connection(request: Request) -> Response:
@@ -78,22 +82,26 @@ def own_channels(request: Request) -> list[ChannelInfo]:
 
 
 async def all_channels(request: Request) -> Response:
-    return await listing(request, own_channels(request), lambda info: channel_view(request.context, info))
+    ranges = ranges_asked(request)
+    return await listing(
+        request, own_channels(request), lambda info: channel_view(request.context, info, ranges)
+    )
 
 
 async def channels_in(request: Request) -> Response:
-    vhost = vhost_of(request, to_see=True).name
+    vhost, ranges = vhost_of(request, to_see=True).name, ranges_asked(request)
     channels = [info for info in own_channels(request) if info.connection.vhost == vhost]
-    return await listing(request, channels, lambda info: channel_view(request.context, info))
+    return await listing(request, channels, lambda info: channel_view(request.context, info, ranges))
 
 
 async def channels_of_connection(request: Request) -> Response:
-    number = connection_named(request).number
+    number, ranges = connection_named(request).number, ranges_asked(request)
     channels = [info for info in own_channels(request) if info.connection.number == number]
-    return await listing(request, channels, lambda info: channel_view(request.context, info))
+    return await listing(request, channels, lambda info: channel_view(request.context, info, ranges))
 
 
 def one_channel(request: Request) -> Response:
+    ranges = ranges_asked(request)
     for info in own_channels(request):
         if info.name == request.names["name"]:
             details = [
@@ -101,7 +109,9 @@ def one_channel(request: Request) -> Response:
                 for consumer in consumers(visible_vhosts(request))
                 if (found := request.context.sessions.channel_of(consumer)) and found[0].name == info.name
             ]
-            return single(request, channel_view(request.context, info) | {"consumer_details": details})
+            return single(
+                request, channel_view(request.context, info, ranges) | {"consumer_details": details}
+            )
     raise not_found()
 
 

@@ -12,7 +12,8 @@ from typing import Protocol
 from embermq import __version__
 from embermq.broker.broker import Broker
 from embermq.broker.consumer import Consumer
-from embermq.broker.session import ChannelInfo, ConnectionInfo
+from embermq.broker.session import ChannelInfo, ConnectionCounts, ConnectionInfo
+from embermq.http.history import History
 
 __all__ = ["Context", "Listener", "Sessions"]
 
@@ -37,6 +38,8 @@ class Sessions(Protocol):
 
     def channel_count(self) -> int: ...
 
+    def connection_counts(self) -> Iterable[ConnectionCounts]: ...
+
     def close(self, connection: ConnectionInfo, reason: str) -> None:
         """Say goodbye with CONNECTION_FORCED; the reason is in the text."""
         ...
@@ -57,6 +60,11 @@ class Context:
     started_at: float = field(default_factory=time.time)
     version: str = __version__
     node: str = field(default_factory=lambda: f"embermq@{socket.gethostname().partition('.')[0]}")
+
+    history: History = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.history = History(self.broker, self.sessions)
 
     @property
     def uptime_ms(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from embermq.broker.exchange import Binding, Exchange
@@ -11,9 +11,10 @@ from embermq.errors import AccessRefused
 from embermq.http.listing import listing, single
 from embermq.http.login import require_vhost
 from embermq.http.overview import visible_vhosts
+from embermq.http.rates import ranges_asked
 from embermq.http.request import Request, Response, boolean, not_found, table, text
 from embermq.http.thing_name import clean
-from embermq.http.views import binding_view, exchange_view
+from embermq.http.views import View, binding_view, exchange_view
 
 Thing = TypeVar("Thing")
 DEFAULT_NAMES = ("", "amq.default")  # how paths name the default exchange
@@ -38,17 +39,23 @@ def in_order(things: dict[str, Thing]) -> list[Thing]:
     return [things[name] for name in sorted(things)]
 
 
+def view_asked(request: Request) -> Callable[[Exchange], View]:
+    context, ranges = request.context, ranges_asked(request)
+    return lambda exchange: exchange_view(context, exchange, ranges)
+
+
 async def all_exchanges(request: Request) -> Response:
-    vhosts = visible_vhosts(request)
-    return await listing(request, [e for vhost in vhosts for e in in_order(vhost.exchanges)], exchange_view)
+    exchanges = [e for vhost in visible_vhosts(request) for e in in_order(vhost.exchanges)]
+    return await listing(request, exchanges, view_asked(request))
 
 
 async def exchanges_in(request: Request) -> Response:
-    return await listing(request, in_order(vhost_of(request, to_see=True).exchanges), exchange_view)
+    return await listing(request, in_order(vhost_of(request, to_see=True).exchanges), view_asked(request))
 
 
 def one_exchange(request: Request) -> Response:
-    return single(request, exchange_view(exchange_named(vhost_of(request), request.names["name"])))
+    exchange = exchange_named(vhost_of(request), request.names["name"])
+    return single(request, {**view_asked(request)(exchange), "incoming": [], "outgoing": []})
 
 
 def put_exchange(request: Request) -> Response:

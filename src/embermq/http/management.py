@@ -16,6 +16,7 @@ class Management:
         self.context = Context(broker, sessions)
         self.api = Api(self.context, all_routes())
         self.server = HTTPServer(self.api.answer, loop)
+        self.loop = loop
 
     def announce(self, protocol: str, host: str, port: int) -> None:
         """A listener that the overview and the health checks speak of."""
@@ -24,8 +25,10 @@ class Management:
     async def listen(self, host: str, port: int) -> int:
         actual = await self.server.listen(host, port)
         self.announce("http", host, actual)
+        self.context.history.start(self.loop)
         return actual
 
     async def stop(self) -> None:
+        await self.context.history.stop()
         await self.server.stop()
         self.api.close()

@@ -41,7 +41,7 @@ def identity(context: Context) -> str:
 
 
 async def samples_of(context: Context) -> list[Sample]:
-    sums, sessions = await totals(context.broker.vhosts.values()), context.sessions
+    sums, sessions = await totals(context.broker.vhosts.values(), context.sessions), context.sessions
     tally = sums.tally
     tally.add(context.broker.past)
     return [

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Hashable
 
 from embermq.broker.vhost import VirtualHost
 from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
+from embermq.http.history import BASIC, DETAILED, GLOBAL
 from embermq.http.listing import listing, single
 from embermq.http.login import may_enter, sees_everything
+from embermq.http.rates import ranges_asked, total_numbers
 from embermq.http.request import Request, Response, not_found
 from embermq.http.totals import totals
 from embermq.http.views import View
@@ -27,13 +30,22 @@ def visible_vhosts(request: Request) -> list[VirtualHost]:
 
 async def overview(request: Request) -> Response:
     context = request.context
-    sums = await totals(visible_vhosts(request))
+    vhosts, ranges = visible_vhosts(request), ranges_asked(request)
+    sums = await totals(vhosts, context.sessions)
+    keys: list[Hashable] = [("vhost", vhost.name) for vhost in vhosts]
+    if sees_everything(request.user):
+        sums.tally.add(context.broker.past)
+        keys = ["overview"]
     view: View = {
         "management_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
         "product_name": "EmberMQ",
         "product_version": context.version,
-        "rates_mode": "none",
+        "rates_mode": "basic",
+        "sample_retention_policies": {
+            name: [kept for _, kept in policy]
+            for name, policy in (("global", GLOBAL), ("basic", BASIC), ("detailed", DETAILED))
+        },
         "exchange_types": EXCHANGE_TYPES,
         "cluster_name": context.node,
         "node": context.node,
@@ -42,8 +54,7 @@ async def overview(request: Request) -> Response:
         "disable_stats": False,
         "enable_queue_totals": True,
         "statistics_db_event_queue": 0,
-        "message_stats": sums.message_stats,
-        "queue_totals": sums.queue_totals,
+        **total_numbers(context.history, keys, sums.values(), ranges),
         "object_totals": {
             "connections": context.sessions.connection_count(),
             "channels": context.sessions.channel_count(),
@@ -51,7 +62,6 @@ async def overview(request: Request) -> Response:
             "queues": sums.queues,
             "consumers": sums.consumers,
         },
-        "churn_rates": {},
     }
     if sees_everything(request.user):
         view["listeners"] = listeners(context)
@@ -87,7 +97,7 @@ def node_view(context: Context) -> View:
         "fd_used": open_files(),
         "sockets_used": context.sessions.connection_count(),
         "partitions": [],
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "exchange_types": EXCHANGE_TYPES,
         "auth_mechanisms": [
             {"name": name, "description": f"SASL {name}", "enabled": True} for name in ("PLAIN", "AMQPLAIN")

@@ -44,7 +44,7 @@ code { font: .9em ui-monospace, monospace }
 
 async def start_page(request: Request) -> Response:
     context, vhosts = request.context, visible_vhosts(request)
-    sums = await totals(vhosts)
+    sums = await totals(vhosts, context.sessions)
     cards = {
         "Ready": sums.ready,
         "Unacknowledged": sums.unacked,

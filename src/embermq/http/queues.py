@@ -11,9 +11,10 @@ from embermq.errors import PreconditionFailed
 from embermq.http.exchanges import in_order, vhost_of
 from embermq.http.listing import listing, single
 from embermq.http.overview import visible_vhosts
+from embermq.http.rates import ranges_asked
 from embermq.http.request import Request, Response, bad_request, boolean, echoed, not_found, table
 from embermq.http.thing_name import clean
-from embermq.http.views import View, binding_view, consumer_view, queue_view
+from embermq.http.views import View, binding_view, brief_queue_view, consumer_view, queue_view
 
 NOBODY = object()  # no connection owns what HTTP declares, and none of its exclusive queues are HTTP's
 
@@ -38,21 +39,30 @@ SORTABLE: dict[str, Callable[[Queue], Any]] = {
 }
 
 
+def view_asked(request: Request) -> Callable[[Queue], View]:
+    """With everything; or, for `disable_stats=true`, what costs nothing, with lengths where wanted."""
+    context, ranges = request.context, ranges_asked(request)
+    if not request.flag("disable_stats"):
+        return lambda queue: queue_view(context, queue, ranges)
+    with_lengths = request.flag("enable_queue_totals")
+    return lambda queue: brief_queue_view(context, queue, with_lengths)
+
+
 async def all_queues(request: Request) -> Response:
     vhosts = visible_vhosts(request)
     queues = [queue for vhost in vhosts for queue in in_order(vhost.queues)]
-    return await listing(request, queues, lambda queue: queue_view(request.context, queue), sortable=SORTABLE)
+    return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 
 async def queues_in(request: Request) -> Response:
     queues = in_order(vhost_of(request, to_see=True).queues)
-    return await listing(request, queues, lambda queue: queue_view(request.context, queue), sortable=SORTABLE)
+    return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 
 def one_queue(request: Request) -> Response:
     queue = queue_named(vhost_of(request), request.names["name"])
     consumers = [consumer_view(request.context, consumer) for consumer in queue.consumers]
-    view: View = {**queue_view(request.context, queue), "consumer_details": consumers}
+    view: View = {**view_asked(request)(queue), "consumer_details": consumers}
     return single(request, view | {"incoming": [], "deliveries": []})
 
 

@@ -1,13 +1,45 @@
-"""Sums over many queues, made in steps: there may be tens of thousands of them."""
+"""Sums over many queues, exchanges and clients, made in steps: there may be tens of thousands of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
+from embermq.broker.queue import Queue
+from embermq.broker.session import ConnectionCounts
 from embermq.broker.tally import Tally
 from embermq.broker.vhost import VirtualHost
 from embermq.http.pace import Pace
-from embermq.http.views import View
+
+LENGTHS = ("messages", "messages_ready", "messages_unacknowledged")
+DELIVERIES = (
+    "deliver",
+    "deliver_no_ack",
+    "get",
+    "get_no_ack",
+    "get_empty",
+    "deliver_get",
+    "ack",
+    "redeliver",
+)
+PUBLISHING = ("publish", "confirm", "return_unroutable", "drop_unroutable")
+DATA = ("recv_oct", "send_oct")
+CHURN = (
+    "connection_created",
+    "connection_closed",
+    "channel_created",
+    "channel_closed",
+    "queue_declared",
+    "queue_created",
+    "queue_deleted",
+)
+COLUMNS = (*LENGTHS, *PUBLISHING, *DELIVERIES, *DATA, *CHURN)  # of `Totals.values`
+
+
+class Counting(Protocol):
+    """What the room of the connections tells of what was counted there."""
+
+    def connection_counts(self) -> Iterable[ConnectionCounts]: ...
 
 
 class Totals:
@@ -19,39 +51,80 @@ class Totals:
         self.ready_bytes = 0
         self.unacked = 0
         self.paged = 0
+        self.connections = 0
+        self.channels = 0
+        self.received_bytes = 0
+        self.sent_bytes = 0
         self.tally = Tally()
 
-    @property
-    def message_stats(self) -> View:
+    def add(self, other: Totals) -> None:
+        for name, value in vars(other).items():
+            if name != "tally":
+                setattr(self, name, getattr(self, name) + value)
+        self.tally.add(other.tally)
+
+    def add_queue(self, queue: Queue) -> None:
+        self.queues += 1
+        self.consumers += len(queue.consumers)
+        self.ready += queue.ready_count
+        self.ready_bytes += queue.ready_bytes
+        self.unacked += queue.unacked_count
+        self.paged += sum(level.paged_count for level in queue.levels)
+        self.tally.add_queue(queue)
+
+    def add_connection(self, counts: ConnectionCounts) -> None:
+        self.connections += 1
+        self.channels += len(counts.channels)
+        self.received_bytes += counts.received_bytes
+        self.sent_bytes += counts.sent_bytes
+        for channel in counts.channels:
+            self.tally.add_channel(channel.confirmed, channel.returned)
+
+    def values(self) -> tuple[int, ...]:
+        """What is sampled, in the order of COLUMNS."""
         tally = self.tally
-        return {
-            "publish": tally.published,
-            "deliver_get": tally.delivered,
-            "ack": tally.acked,
-            "redeliver": tally.redelivered,
-        }
+        return (
+            self.ready + self.unacked,
+            self.ready,
+            self.unacked,
+            tally.received,
+            tally.confirmed,
+            tally.returned,
+            tally.unroutable - tally.returned,
+            tally.delivered - tally.delivered_no_ack - tally.got - tally.got_no_ack,
+            tally.delivered_no_ack,
+            tally.got,
+            tally.got_no_ack,
+            tally.got_empty,
+            tally.delivered,
+            tally.acked,
+            tally.redelivered,
+            self.received_bytes,
+            self.sent_bytes,
+            tally.connections_opened,
+            tally.connections_opened - self.connections,
+            tally.channels_opened,
+            tally.channels_closed,
+            tally.queues_declared,
+            tally.queues_created,
+            tally.queues_deleted,
+        )
 
-    @property
-    def queue_totals(self) -> View:
-        return {
-            "messages": self.ready + self.unacked,
-            "messages_ready": self.ready,
-            "messages_unacknowledged": self.unacked,
-        }
 
-
-async def totals(vhosts: Iterable[VirtualHost]) -> Totals:
+async def totals(vhosts: Iterable[VirtualHost], counting: Counting) -> Totals:
     pace, sums = Pace(), Totals()
+    names = set()
     for vhost in vhosts:
+        names.add(vhost.name)
         sums.tally.add(vhost.past)
         sums.exchanges += len(vhost.exchanges)
-        sums.queues += len(vhost.queues)
+        for exchange in list(vhost.exchanges.values()):
+            sums.tally.add_exchange(exchange)
         for queue in list(vhost.queues.values()):
-            sums.tally.add_queue(queue)
-            sums.consumers += len(queue.consumers)
-            sums.ready += queue.ready_count
-            sums.ready_bytes += queue.ready_bytes
-            sums.unacked += queue.unacked_count
-            sums.paged += sum(level.paged_count for level in queue.levels)
+            sums.add_queue(queue)
             await pace.breathe()
+    for counts in counting.connection_counts():
+        if counts.vhost in names:
+            sums.add_connection(counts)
+        await pace.breathe()
     return sums

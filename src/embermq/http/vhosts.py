@@ -9,8 +9,10 @@ from embermq.broker.broker import Broker
 from embermq.broker.vhost import VirtualHost
 from embermq.http.listing import listing, single
 from embermq.http.overview import visible_vhosts
+from embermq.http.rates import ranges_asked
 from embermq.http.request import Request, Response, bad_request, not_found, text
 from embermq.http.thing_name import clean
+from embermq.http.totals import totals
 from embermq.http.users import tags_of
 from embermq.http.views import vhost_view
 
@@ -23,11 +25,16 @@ def vhost_named(request: Request) -> VirtualHost:
 
 
 async def all_vhosts(request: Request) -> Response:
-    return await listing(request, visible_vhosts(request), lambda vhost: vhost_view(request.context, vhost))
+    context, ranges = request.context, ranges_asked(request)
+    vhosts = visible_vhosts(request)
+    sums = {vhost.name: await totals([vhost], context.sessions) for vhost in vhosts}
+    return await listing(request, vhosts, lambda vhost: vhost_view(context, vhost, sums[vhost.name], ranges))
 
 
-def one_vhost(request: Request) -> Response:
-    return single(request, vhost_view(request.context, vhost_named(request)))
+async def one_vhost(request: Request) -> Response:
+    context, vhost = request.context, vhost_named(request)
+    sums = await totals([vhost], context.sessions)
+    return single(request, vhost_view(context, vhost, sums, ranges_asked(request)))
 
 
 def put_vhost(request: Request) -> Response:

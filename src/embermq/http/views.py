@@ -19,6 +19,17 @@ from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
 from embermq.http.context import Context
+from embermq.http.history import channel_values, exchange_values, queue_values
+from embermq.http.rates import (
+    NOTHING,
+    Ranges,
+    channel_numbers,
+    connection_numbers,
+    exchange_numbers,
+    queue_numbers,
+    vhost_numbers,
+)
+from embermq.http.totals import Totals
 
 View = dict[str, Any]
 
@@ -56,7 +67,7 @@ def queue_definition(queue: Queue) -> View:
     }
 
 
-def queue_view(context: Context, queue: Queue) -> View:
+def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View:
     exclusive_tag = next((consumer.tag for consumer in queue.consumers if consumer.exclusive), None)
     view = queue_definition(queue)
     view |= {
@@ -69,21 +80,23 @@ def queue_view(context: Context, queue: Queue) -> View:
         "policy": None,
         "operator_policy": None,
         "effective_policy_definition": {},
-        "messages": queue.ready_count + queue.unacked_count,
-        "messages_ready": queue.ready_count,
-        "messages_unacknowledged": queue.unacked_count,
+        "consumer_utilisation": None,
         "messages_paged_out": sum(level.paged_count for level in queue.levels),
         "message_bytes_ready": queue.ready_bytes,
         "message_bytes_ram": sum(level.ring_bytes for level in queue.levels),
-        "message_stats": {
-            "publish": queue.published_count,
-            "deliver_get": queue.delivered_count,
-            "ack": queue.acked_count,
-            "redeliver": queue.redelivered_count,
-        },
+        **queue_numbers(context.history, queue, queue_values(queue), ranges),
     }
     if queue.owner is not None:
         view["owner_pid_details"] = {"name": str(getattr(queue.owner, "name", ""))}
+    return view
+
+
+def brief_queue_view(context: Context, queue: Queue, with_lengths: bool) -> View:
+    view = {**queue_definition(queue), "exclusive": queue.exclusive, "node": context.node}
+    view["type"] = queue.arguments.get("x-queue-type", "classic")
+    if with_lengths:
+        ready, unacked = queue.ready_count, queue.unacked_count
+        view |= {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
     return view
 
 
@@ -99,8 +112,9 @@ def exchange_definition(exchange: Exchange) -> View:
     }
 
 
-def exchange_view(exchange: Exchange) -> View:
-    return {**exchange_definition(exchange), "policy": None}
+def exchange_view(context: Context, exchange: Exchange, ranges: Ranges = NOTHING) -> View:
+    numbers = exchange_numbers(context.history, exchange, exchange_values(exchange), ranges)
+    return {**exchange_definition(exchange), "policy": None, **numbers}
 
 
 def properties_key(routing_key: str, arguments: dict[str, object]) -> str:
@@ -129,7 +143,7 @@ def binding_view(binding: Binding) -> View:
     return {**binding_definition(binding), "properties_key": key}
 
 
-def vhost_view(context: Context, vhost: VirtualHost) -> View:
+def vhost_view(context: Context, vhost: VirtualHost, sums: Totals, ranges: Ranges = NOTHING) -> View:
     description, tags = vhost.description, list(vhost.tags)
     return {
         "name": vhost.name,
@@ -139,16 +153,8 @@ def vhost_view(context: Context, vhost: VirtualHost) -> View:
         "default_queue_type": "classic",
         "tracing": False,
         "cluster_state": {context.node: "running"},
-        **message_totals(vhost.queues.values()),
+        **vhost_numbers(context.history, vhost.name, sums.values(), ranges),
     }
-
-
-def message_totals(queues: Any) -> View:
-    ready = unacked = 0
-    for queue in queues:
-        ready += queue.ready_count
-        unacked += queue.unacked_count
-    return {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
 
 
 def user_view(user: User) -> View:
@@ -165,7 +171,8 @@ def permission_view(user: User, vhost: str, permission: Permission) -> View:
     return {"user": user.name, "vhost": vhost, **permission.patterns}
 
 
-def connection_view(context: Context, info: ConnectionInfo) -> View:
+def connection_view(context: Context, info: ConnectionInfo, ranges: Ranges = NOTHING) -> View:
+    octets = (info.received_bytes, info.sent_bytes)
     return {
         "name": info.name,
         "node": context.node,
@@ -186,14 +193,14 @@ def connection_view(context: Context, info: ConnectionInfo) -> View:
         "frame_max": info.frame_max,
         "timeout": info.heartbeat_s,
         "connected_at": int(info.connected_at * 1000),
-        "recv_oct": info.received_bytes,
-        "send_oct": info.sent_bytes,
+        **connection_numbers(context.history, info.number, octets, ranges),
         "client_properties": plain(dict(info.client_properties)),
     }
 
 
-def channel_view(context: Context, info: ChannelInfo) -> View:
+def channel_view(context: Context, info: ChannelInfo, ranges: Ranges = NOTHING) -> View:
     connection = info.connection
+    key = (connection.number, info.number)
     return {
         "name": info.name,
         "node": context.node,
@@ -209,6 +216,7 @@ def channel_view(context: Context, info: ChannelInfo) -> View:
         "prefetch_count": info.prefetch_count,
         "global_prefetch_count": info.shared_prefetch_count,
         "connection_details": connection_details(connection),
+        **channel_numbers(context.history, key, channel_values(info.counts), ranges),
     }
 
 

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
+from embermq.broker.selection import has_ready_consumer
 from tests.unit.broker.world import NOBODY, Loop, Taker, constant, message, new_queue, new_vhost
 
 DRAIN_BYTES_MAX = constant("selection", "DRAIN_BYTES_MAX")
@@ -215,17 +216,17 @@ def test_a_no_local_consumer_without_credit_is_not_overtaken() -> None:
 def test_whether_a_message_could_leave_at_once() -> None:
     queue = new_queue(new_vhost(Loop()))
     probe = message(publisher=7)
-    assert not queue.has_ready_consumer(probe)
+    assert not has_ready_consumer(queue, probe)
     taker = Taker(queue, credit=0)
     queue.add_consumer(taker)
-    assert not queue.has_ready_consumer(probe)
+    assert not has_ready_consumer(queue, probe)
     taker.credit = 1
-    assert queue.has_ready_consumer(probe)
+    assert has_ready_consumer(queue, probe)
     taker.no_local_of = 7
-    assert not queue.has_ready_consumer(probe)
+    assert not has_ready_consumer(queue, probe)
     taker.no_local_of = NOBODY
     queue.append(message())
-    assert not queue.has_ready_consumer(probe), "another message comes first"
+    assert not has_ready_consumer(queue, probe), "another message comes first"
 
 
 def test_pressure_is_felt_only_before_consumers() -> None:

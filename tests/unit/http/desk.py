@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -45,7 +47,8 @@ class Desk:
     def __enter__(self) -> Self:
         self.runner = asyncio.Runner()
         loop = self.runner.get_loop()
-        self.broker = Broker(Turn(loop.call_soon), call_later=loop.call_later)
+        self.clock: Callable[[], float] = time.time
+        self.broker = Broker(Turn(loop.call_soon, self.now), call_later=loop.call_later)
         self.broker.create_defaults()
         for role in ROLES:
             tags = frozenset() if role == "none" else frozenset({role})
@@ -61,6 +64,15 @@ class Desk:
     ) -> None:
         self.api.close()
         self.runner.close()
+
+    def now(self) -> float:
+        return self.clock()
+
+    def set_clock(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.runner.run(work)
 
     def ask(
         self,
