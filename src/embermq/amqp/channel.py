@@ -262,7 +262,7 @@ class Channel(Deliveries):
             self.wishes = None
         queues = route.queues
         self.received_count += 1
-        if route.version == route.exchange.version and not route.by_headers:
+        if route.version == route.exchange.version and not route.varies:
             route.count += 1
         else:
             queues = route.anew(message)

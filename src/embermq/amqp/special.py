@@ -15,6 +15,7 @@ from embermq.amqp.publish_rules import BASIC_PUBLISH, shortstr_at
 from embermq.broker.exchange import Route
 from embermq.broker.message import Message
 from embermq.broker.rewriting import rewritten, typed_headers
+from embermq.broker.sharing import BY_PROPERTIES
 from embermq.errors import PreconditionFailed
 from embermq.wire.content import ABSENT, Peek
 from embermq.wire.kernel import load_u32
@@ -85,5 +86,5 @@ def granted(message: Message, route: Route, wishes: Wishes) -> tuple[Message, Ro
             properties.reply_to = wishes.reply_to
         message = rewritten(message, message.names, properties, headers)
     if wishes.keys:
-        route = Route(route.names, route.exchange, (), True, (message.routing_key, *wishes.keys))
+        route = Route(route.names, route.exchange, (), BY_PROPERTIES, (message.routing_key, *wishes.keys))
     return message, route

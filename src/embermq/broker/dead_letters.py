@@ -78,7 +78,7 @@ class DeadLetters:
         headers = properties.headers or {}
         queues: dict[Queue, None] = {}
         for routing_key in [letter.routing_key, *copy_keys(headers)]:
-            queues.update(dict.fromkeys(exchange.resolve(routing_key, headers)[0]))
+            queues.update(dict.fromkeys(exchange.resolve(routing_key, properties)[0]))
         if reason == "rejected":
             return list(queues)
         deaths = headers.get("x-death")

@@ -20,7 +20,7 @@ class EventMatcher(TopicMatcher):
     """Matches like a topic exchange, and publishes to it."""
 
     def __init__(self, exchange: Exchange, events: Events) -> None:
-        super().__init__()
+        super().__init__({})
         self.exchange = exchange
         self.events = events
         self.binding_count = 0
@@ -47,7 +47,7 @@ class EventMatcher(TopicMatcher):
             headers=headers, delivery_mode=PERSISTENT, timestamp=event.timestamp_ms // 1000
         )
         message = composed(EVENT_EXCHANGE, event.key, properties, b"")
-        for queue in self.exchange.route(message.names, event.key).queues:
+        for queue in self.exchange.resolve(event.key, properties)[0]:
             queue.append(message)
 
 

@@ -22,6 +22,6 @@ cdef class Route:
     cdef readonly Exchange exchange
     cdef readonly long version
     cdef readonly tuple queues
-    cdef readonly bint by_headers
+    cdef readonly int varies
     cdef readonly tuple keys
     cdef public unsigned long long count

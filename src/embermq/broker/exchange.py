@@ -2,8 +2,8 @@
 
 A `Route` is the answer for one exchange and routing key: the queues, worked out once and kept. It is valid
 while `route.version == route.exchange.version`; every change of bindings raises the version of the exchange
-and of all exchanges that lead to it. Where a headers exchange is on the way the answer depends on each
-message (`by_headers`) and is worked out anew.
+and of all exchanges that lead to it. Where the answer also depends on chance or on the properties of each
+message, as with a headers exchange on the way, it is worked out anew (`varies`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from embermq.broker.headers import HeadersPattern
 from embermq.broker.queue import Queue
+from embermq.broker.sharing import (
+    BY_PROPERTIES,
+    FIXED,
+    ConsistentHashMatcher,
+    ModulusHashMatcher,
+    RandomMatcher,
+)
 from embermq.broker.topic import TopicTrie
+from embermq.wire.properties import Properties
 
 if TYPE_CHECKING:
     from embermq.broker.message import Message
     from embermq.broker.vhost import VirtualHost
 
 ROUTES_MAX = 16384  # kept answers per exchange
-NO_HEADERS: Mapping[str, object] = {}
 
 
 class Binding:
@@ -63,15 +70,20 @@ def frozen(value: object) -> object:
 
 
 class Matcher(Protocol):
+    @property
+    def varies(self) -> int: ...
+
     def add(self, binding: Binding) -> None: ...
 
     def remove(self, binding: Binding) -> None: ...
 
-    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]: ...
+    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]: ...
 
 
 class DirectMatcher:
-    def __init__(self) -> None:
+    varies = FIXED
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
         self.by_key: dict[str, list[Binding]] = {}
 
     def add(self, binding: Binding) -> None:
@@ -83,12 +95,14 @@ class DirectMatcher:
         if not bindings:
             del self.by_key[binding.routing_key]
 
-    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]:
+    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
         return [binding.destination for binding in self.by_key.get(routing_key, ())]
 
 
 class FanoutMatcher:
-    def __init__(self) -> None:
+    varies = FIXED
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
         self.bindings: dict[Binding, None] = {}
 
     def add(self, binding: Binding) -> None:
@@ -97,12 +111,14 @@ class FanoutMatcher:
     def remove(self, binding: Binding) -> None:
         del self.bindings[binding]
 
-    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]:
+    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
         return [binding.destination for binding in self.bindings]
 
 
 class TopicMatcher:
-    def __init__(self) -> None:
+    varies = FIXED
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
         self.trie: TopicTrie[Queue | Exchange] = TopicTrie()
 
     def add(self, binding: Binding) -> None:
@@ -111,20 +127,27 @@ class TopicMatcher:
     def remove(self, binding: Binding) -> None:
         self.trie.remove(binding.routing_key, binding.destination)
 
-    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]:
+    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
         return self.trie.match(routing_key)
 
 
 class HeadersMatcher(FanoutMatcher):
-    def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Queue | Exchange]:
+    varies = BY_PROPERTIES
+
+    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
+        headers = (properties.headers if properties is not None else None) or {}
         return [b.destination for b in self.bindings if b.pattern is not None and b.pattern.matches(headers)]
 
 
-MATCHERS: dict[str, Callable[[], Matcher]] = {
+MATCHERS: dict[str, Callable[[Mapping[str, object]], Matcher]] = {
     "direct": DirectMatcher,
     "fanout": FanoutMatcher,
     "topic": TopicMatcher,
     "headers": HeadersMatcher,
+    "x-consistent-hash": ConsistentHashMatcher,
+    "x-modulus-hash": ModulusHashMatcher,
+    "x-random": RandomMatcher,
+    "x-local-random": RandomMatcher,
 }
 
 
@@ -168,7 +191,7 @@ class Exchange:
         self.internal = internal
         self.arguments = arguments or {}
         self.effective = self.arguments  # what holds: these, and what policies add
-        self.matcher: Matcher = MATCHERS[type]()
+        self.matcher: Matcher = MATCHERS[type](self.effective)
         self.bindings: dict[tuple[object, ...], Binding] = {}
         self.routes: dict[str, Route] = {}
         self.sources: dict[Exchange, int] = {}  # exchanges bound to lead here, with the number of bindings
@@ -227,8 +250,8 @@ class Exchange:
             if len(self.routes) >= ROUTES_MAX:
                 self.version += 1  # channels ask again, so that nobody counts on a route that is forgotten
                 self.forget_routes()
-            queues, by_headers = self.resolve(routing_key, NO_HEADERS)
-            route = self.routes[routing_key] = Route(names, self, () if by_headers else queues, by_headers)
+            queues, varies = self.resolve(routing_key, None)
+            route = self.routes[routing_key] = Route(names, self, () if varies else queues, varies)
         return route
 
     def forget_routes(self) -> None:
@@ -250,28 +273,28 @@ class Exchange:
         self.routed_count += queue_count
         self.unroutable_count += queue_count == 0
 
-    def resolve(self, routing_key: str, headers: Mapping[str, object]) -> tuple[tuple[Queue, ...], bool]:
-        """Follow the bindings from here: the queues, each once, and whether headers were asked about."""
+    def resolve(self, routing_key: str, properties: Properties | None) -> tuple[tuple[Queue, ...], int]:
+        """Follow the bindings from here: the queues, each once, and what else than the key decides."""
         queues: dict[Queue, None] = {}
-        by_headers = False
+        varies = FIXED
         exchanges: list[Exchange] = [self]
         known = {self}
         for exchange in exchanges:  # grows while we walk; cycles end because each comes once
-            by_headers = by_headers or exchange.type == "headers"
-            for destination in exchange.destinations(routing_key, headers):
+            varies = max(varies, exchange.matcher.varies)
+            for destination in exchange.destinations(routing_key, properties):
                 if isinstance(destination, Queue):
                     queues[destination] = None
                 elif destination not in known:
                     known.add(destination)
                     exchanges.append(destination)
-        return tuple(queues), by_headers
+        return tuple(queues), varies
 
-    def destinations(self, routing_key: str, headers: Mapping[str, object]) -> list[Queue | Exchange]:
+    def destinations(self, routing_key: str, properties: Properties | None) -> list[Queue | Exchange]:
         """Where a message goes from here; when nowhere, to the alternate exchange."""
         if not self.name:  # the default exchange: every queue is bound by its name
             queue = self.vhost.queues.get(routing_key)
             return [] if queue is None else [queue]
-        found = list(self.matcher.match(routing_key, headers))
+        found = list(self.matcher.match(routing_key, properties))
         if not found and self.alternate is not None:
             alternate = self.vhost.exchanges.get(self.alternate)
             return [] if alternate is None else [alternate]
@@ -282,14 +305,14 @@ class Exchange:
 
 
 class Route:
-    __slots__ = ("by_headers", "count", "exchange", "keys", "names", "queues", "version")
+    __slots__ = ("count", "exchange", "keys", "names", "queues", "varies", "version")
 
     def __init__(
         self,
         names: bytes,
         exchange: Exchange,
         queues: tuple[Queue, ...],
-        by_headers: bool = False,
+        varies: int = FIXED,
         keys: tuple[str, ...] = (),
     ) -> None:
         self.keys = keys  # of CC and BCC; such a route is for one message
@@ -297,17 +320,15 @@ class Route:
         self.exchange = exchange
         self.version = exchange.version
         self.queues = queues
-        self.by_headers = by_headers
+        self.varies = varies
         self.count = 0  # messages that went this way
 
     def anew(self, message: Message) -> tuple[Queue, ...]:
         """Where one message goes: for routes that depend on each, and those that are no longer valid."""
-        headers: Mapping[str, object] = NO_HEADERS
-        if self.by_headers:
-            headers = message.properties.headers or {}
-        queues, _ = self.exchange.resolve(message.routing_key, headers)
+        properties = message.properties if self.varies == BY_PROPERTIES else None
+        queues, _ = self.exchange.resolve(message.routing_key, properties)
         for routing_key in self.keys:
-            more, _ = self.exchange.resolve(routing_key, headers)
+            more, _ = self.exchange.resolve(routing_key, properties)
             queues = tuple(dict.fromkeys(queues + more))
         self.exchange.count_one(len(queues))
         return queues

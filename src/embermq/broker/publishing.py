@@ -75,10 +75,10 @@ def copy_keys(headers: object) -> list[str]:
 def publish(exchange: Exchange, message: Message, more_keys: Iterable[str] = ()) -> tuple[int, int]:
     """Put it into the queues that it is for: how many these are, and how many of them refused it."""
     exchange.vhost.turn.refresh()
-    headers = message.properties.headers or {}
+    properties = message.properties
     queues: dict[Queue, None] = {}
     for routing_key in (message.routing_key, *more_keys):
-        queues |= dict.fromkeys(exchange.resolve(routing_key, headers)[0])
+        queues |= dict.fromkeys(exchange.resolve(routing_key, properties)[0])
     exchange.count_one(len(queues))
     refusals = sum(queue.append(message) != 0 for queue in queues)
     return len(queues), refusals

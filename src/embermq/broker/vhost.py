@@ -16,6 +16,7 @@ from embermq.broker.event_properties import binding_ends, exchange_created, name
 from embermq.broker.events import Events
 from embermq.broker.exchange import MATCHERS, Binding, Exchange
 from embermq.broker.queue import Queue, describe
+from embermq.broker.sharing import check_binding, check_hash_arguments
 from embermq.broker.storage import Storage
 from embermq.broker.tally import Tally
 from embermq.broker.turn import Turn
@@ -112,6 +113,8 @@ class VirtualHost:
             self, name, type, durable=durable, auto_delete=auto_delete, internal=internal, arguments=arguments
         )
         args.check_exchange_arguments(describe_exchange(exchange), arguments)
+        if type == "x-consistent-hash":
+            check_hash_arguments(describe_exchange(exchange), arguments)
         self.exchanges[name] = exchange
         exchange.changed()  # somebody may have named it as an alternate before
         if durable:
@@ -280,6 +283,7 @@ class VirtualHost:
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
         binding = Binding(source, destination, routing_key, arguments)
+        check_binding(binding)
         if not self.add_binding(binding):
             self.catalog.rely()
             return

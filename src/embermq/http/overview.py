@@ -20,6 +20,15 @@ EXCHANGE_TYPES = [
     {"name": name, "description": f"AMQP {name} exchange, as per the AMQP specification", "enabled": True}
     for name in ("direct", "fanout", "headers", "topic")
 ]
+EXCHANGE_TYPES += [
+    {"name": name, "description": description, "enabled": True}
+    for name, description in (
+        ("x-consistent-hash", "Consistent Hashing Exchange"),
+        ("x-local-random", "Picks one random local binding (queue) to route via (to)."),
+        ("x-modulus-hash", "Modulus Hashing Exchange"),
+        ("x-random", "Randomly picks a binding (queue) to route via (to)."),
+    )
+]
 
 
 def visible_vhosts(request: Request) -> list[VirtualHost]:

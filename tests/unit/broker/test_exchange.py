@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from embermq.broker.exchange import Binding, Exchange, frozen
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost
+from embermq.wire.properties import Properties
 from tests.unit.broker.world import Loop, constant, new_queue, new_vhost
 
 ROUTES_MAX = constant("exchange", "ROUTES_MAX")
@@ -27,7 +28,7 @@ def declare(vhost: VirtualHost, name: str, type: str = "fanout", auto_delete: bo
 
 
 def found(exchange: Exchange, key: str = "", headers: dict[str, object] | None = None) -> list[str]:
-    queues, _ = exchange.resolve(key, headers or {})
+    queues, _ = exchange.resolve(key, Properties(headers=headers))
     return [queue.name for queue in queues]
 
 
@@ -108,7 +109,7 @@ def test_routes_are_kept_until_something_downstream_changes(vhost: VirtualHost) 
     vhost.bind(c, queue, "", {})
     assert route.version != a.version, "the old answer can be told from a new one"
     fresh = a.route(NAMES, "key")
-    assert fresh.queues == (queue,) and not fresh.by_headers
+    assert fresh.queues == (queue,) and not fresh.varies
     upstream_only = c.route(NAMES, "key")
     vhost.unbind(a, b, "", {})
     assert upstream_only.version == c.version, "a change upstream concerns nobody downstream"
@@ -123,7 +124,7 @@ def test_routes_through_a_headers_exchange_are_worked_out_for_each_message(vhost
     vhost.bind(a, b, "", {})
     vhost.bind(b, queue, "", {"colour": "red"})
     route = a.route(NAMES, "key")
-    assert route.by_headers and route.queues == ()
+    assert route.varies and route.queues == ()
     assert found(a, "key", {"colour": "red"}) == ["q"]
     assert found(a, "key", {"colour": "blue"}) == []
 
