@@ -22,6 +22,7 @@ cdef int CONTENT_HEADER_BYTES_MIN
 cdef int MODE_TRANSIENT
 cdef int MODE_PERSISTENT
 cdef int NOT_THERE
+cdef int KEPT_ALWAYS
 
 cdef class Channel(Deliveries):
     cdef public Link link

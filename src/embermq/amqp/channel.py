@@ -25,7 +25,7 @@ from embermq.amqp.special import Wishes, granted, wishes_in
 from embermq.broker.access import User
 from embermq.broker.exchange import Exchange, Route
 from embermq.broker.message import Message, expiration_ms, make_message
-from embermq.broker.queue import Queue
+from embermq.broker.queue import KEEPS_ALL, Queue
 from embermq.broker.selection import has_ready_consumer
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import (
@@ -51,7 +51,7 @@ CLASS_BASIC = 60
 ROUTES_MAX = 256  # routes remembered per channel
 CONTENT_HEADER_BYTES_MIN = 14
 # The same under names of this module, where they are C numbers.
-MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE = TRANSIENT, PERSISTENT, ABSENT
+MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE, KEPT_ALWAYS = TRANSIENT, PERSISTENT, ABSENT, KEEPS_ALL
 
 
 class Channel(Deliveries):
@@ -291,7 +291,7 @@ class Channel(Deliveries):
         for queue in queues:
             if queue.append(message) != 0:
                 self.refused()
-            if message.persistent and queue.keeps:
+            if queue.keeps and (message.persistent or queue.keeps == KEPT_ALWAYS):
                 self.unsafe = True
             if queue.is_pressed():
                 self.link.pressed_queue = queue

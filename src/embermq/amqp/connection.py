@@ -301,14 +301,17 @@ class Connection(Link):
         if self.state < OPEN:
             self.refuse_handshake(error, blame)
         elif error.scope == "channel" and channel is not None and not channel.closing:
-            log.info("%s, channel %d: %s", self.name, channel.number, error)
-            channel.shut()
-            channel.send(channel_close_method(error, blame))
+            self.close_channel(channel, error, blame)
         elif self.state == OPEN:
             log.warning("%s: %s", self.name, error)
             self.close(error, blame)
         else:
             self.end()
+
+    def close_channel(self, channel: Channel, error: AMQPError, blame: int = 0) -> None:
+        log.info("%s, channel %d: %s", self.name, channel.number, error)
+        channel.shut()
+        channel.send(channel_close_method(error, blame))
 
     def refuse_handshake(self, error: AMQPError, blame: int) -> None:
         """Before the connection is open there is little to say to a stranger, and no hurry to say it.

@@ -15,3 +15,6 @@ cdef class ChannelConsumer(Consumer):
     cpdef bint can_take(self, Py_ssize_t size) except -1
     @cython.locals(channel=Channel, link=Link, message=Message, delivery_tag=cython.ulonglong)
     cpdef int deliver(self, Entry entry) except -1
+    @cython.locals(channel=Channel, link=Link, size=Py_ssize_t)
+    cpdef int deliver_stored(self, Entry entry, bytes block, Py_ssize_t names_at, Py_ssize_t content_at,
+                             Py_ssize_t stop, Py_ssize_t header_size, unsigned long long offset) except -1

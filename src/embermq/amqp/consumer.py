@@ -6,7 +6,9 @@ from embermq.amqp.channel import Channel
 from embermq.amqp.session_events import emit_consumer_deleted
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
-from embermq.broker.queue import Queue
+from embermq.broker.queue import Queue, describe
+from embermq.broker.stream_headers import OFFSET_FIELD
+from embermq.errors import NotFound
 from embermq.wire.primitive import encode_shortstr
 
 BASIC_DELIVER = b"\x00\x3c\x00\x3c"  # class and method, as on the wire
@@ -30,6 +32,7 @@ class ChannelConsumer(Consumer):
         self.prefix = BASIC_DELIVER + encode_shortstr(tag)
         self.prefetch_count = channel.prefetch_count
         self.prefetch_size = channel.prefetch_size
+        self.weighs = channel.prefetch_size != 0 or channel.shared_prefetch_size != 0
 
     def can_take(self, size: int) -> bool:
         channel = self.channel
@@ -79,11 +82,60 @@ class ChannelConsumer(Consumer):
             channel.shared_unacked_bytes += message.size
         return 0
 
+    def deliver_stored(
+        self,
+        entry: Entry | None,
+        block: bytes,
+        names_at: int,
+        content_at: int,
+        stop: int,
+        header_size: int,
+        offset: int,
+    ) -> int:
+        channel = self.channel
+        link = channel.link
+        channel.delivery_tag += 1
+        link.out.put_stored_delivery(
+            self.prefix,
+            channel.delivery_tag,
+            channel.number,
+            block,
+            names_at,
+            content_at,
+            stop,
+            header_size,
+            OFFSET_FIELD,
+            offset,
+            link.frame_max,
+        )
+        if not link.dirty:
+            link.touch()
+        if entry is not None:
+            size = entry.message.size
+            entry.delivery_tag = channel.delivery_tag
+            channel.unacked[entry.delivery_tag] = entry
+            self.unacked += 1
+            self.unacked_bytes += size
+            channel.shared_unacked += 1
+            channel.shared_unacked_bytes += size
+        return 0
+
     @property
     def is_active(self) -> bool:
         return self.channel.flow_active
 
-    def queue_deleted(self) -> None:
+    def range_delivered(self) -> None:
+        self.leave_channel()
+        self.channel.connection.notify_cancel(self.channel, self.tag)
+
+    def leave_channel(self) -> None:
         if self.channel.consumers.pop(self.tag, None) is not None:
             emit_consumer_deleted(self)
-        self.channel.connection.notify_cancel(self.channel, self.tag)
+
+    def queue_deleted(self) -> None:
+        self.leave_channel()
+        if "x-stream-end-offset" in self.arguments:
+            # For one who reads a range, basic.cancel means that this is whole; here it is not.
+            self.channel.connection.close_channel(self.channel, NotFound(f"no {describe(self.queue)}"))
+        else:
+            self.channel.connection.notify_cancel(self.channel, self.tag)

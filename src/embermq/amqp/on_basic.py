@@ -10,6 +10,7 @@ from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
 from embermq.broker.arguments import type_name
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue, describe
+from embermq.broker.stream import Stream
 from embermq.broker.vhost import generated_name
 from embermq.errors import AccessRefused, NotAllowed, PreconditionFailed
 from embermq.wire import methods
@@ -40,7 +41,10 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     single_active = queue.rules is not None and queue.rules.single_active
     if queue.has_exclusive_consumer or (method.exclusive and (queue.consumers or single_active)):
         raise AccessRefused(f"{describe(queue)} in exclusive use")
-    check_consumer_arguments(queue, method.arguments)
+    if isinstance(queue, Stream):
+        check_stream_consumer(channel, queue, method)
+    else:
+        check_consumer_arguments(queue, method.arguments)
     consumer = ChannelConsumer(
         channel,
         queue,
@@ -78,6 +82,11 @@ def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
 
 
 def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
+    if "x-stream-offset" in arguments:
+        kind = queue.arguments.get("x-queue-type", "classic")
+        raise PreconditionFailed(
+            f"invalid arg 'x-stream-offset' for {describe(queue)} of queue type rabbit_{kind}_queue"
+        )
     priority = arguments.get("x-priority", 0)
     if isinstance(priority, bool) or not isinstance(priority, int):
         raise PreconditionFailed(
@@ -89,6 +98,22 @@ def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None
             f"invalid arg 'x-cancel-on-ha-failover' for {describe(queue)}: "
             f"{{unacceptable_type,{type_name(failover)}}}"
         )
+
+
+def check_stream_consumer(channel: Channel, stream: Stream, method: methods.BasicConsume) -> None:
+    """Credit comes from acks and a prefetch. Only one who reads a range may do without: it has an end."""
+    arguments = method.arguments
+    stream.plan(arguments)
+    if "x-priority" in arguments:
+        raise PreconditionFailed(
+            f"invalid arg 'x-priority' for {describe(stream)} of queue type rabbit_stream_queue"
+        )
+    if "x-stream-end-offset" in arguments and method.no_ack:
+        return
+    if method.no_ack:
+        raise stream.cannot("automatic acknowledgement")
+    if not channel.prefetch_count:
+        raise PreconditionFailed(f"consumer prefetch count is not set for '{describe(stream)}'")
 
 
 def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:
@@ -138,12 +163,20 @@ def on_basic_reject(channel: Channel, method: methods.BasicReject) -> None:
 
 
 def reject(channel: Channel, entries: list[Entry], requeue: bool) -> None:
+    refuse_of_stream(entries, "basic.nack and basic.reject")
     if channel.transaction is not None:
         channel.transaction.rejects.append((entries, requeue))
     elif requeue:
         channel.requeue(entries)
     else:
         channel.discard(entries)
+
+
+def refuse_of_stream(entries: list[Entry], method: str) -> None:
+    """What leaves a stream cannot come back to it."""
+    for entry in entries:
+        if isinstance(entry.queue, Stream):
+            raise entry.queue.cannot(method)
 
 
 def on_basic_recover(channel: Channel, method: methods.BasicRecover) -> None:
@@ -158,6 +191,7 @@ def on_basic_recover_async(channel: Channel, method: methods.BasicRecoverAsync) 
 def recover(channel: Channel, requeue: bool) -> None:
     """All that is unacknowledged goes back to its queue, or again to the consumer that had it."""
     entries = list(channel.unacked.values())
+    refuse_of_stream(entries, "basic.recover")
     channel.unacked.clear()
     again: list[Entry] = []
     if not requeue:

@@ -96,7 +96,7 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-overflow": text("invalid_overflow", ("drop-head", "reject-publish", "reject-publish-dlx")),
     "x-dead-letter-exchange": text(),
     "x-dead-letter-routing-key": text(),
-    "x-queue-type": text("\"unsupported queue type '{}'\"", ("classic", "quorum")),
+    "x-queue-type": text("\"unsupported queue type '{}'\"", ("classic", "quorum", "stream")),
     "x-queue-mode": text("\"unsupported queue mode '{}'\"", ("default", "lazy")),
     "x-queue-version": queue_version,
     "x-single-active-consumer": boolean,
@@ -126,10 +126,15 @@ def check_queue_arguments(
             f"invalid arg 'x-dead-letter-routing-key' for {what}: routing_key_but_no_dlx_defined"
         )
     if arguments.get("x-queue-type") == "quorum":
-        refused = [("non-durable", not durable), ("exclusive-owner", exclusive), ("auto-delete", auto_delete)]
-        for quality, present in refused:
-            if present:
-                raise PreconditionFailed(f"invalid property '{quality}' for {what}")
+        require_lasting(what, durable, exclusive, auto_delete)
+
+
+def require_lasting(what: str, durable: bool, exclusive: bool, auto_delete: bool) -> None:
+    """Quorum queues and streams are there to stay."""
+    refused = [("non-durable", not durable), ("exclusive-owner", exclusive), ("auto-delete", auto_delete)]
+    for quality, present in refused:
+        if present:
+            raise PreconditionFailed(f"invalid property '{quality}' for {what}")
 
 
 def check_exchange_arguments(what: str, arguments: Mapping[str, object]) -> None:

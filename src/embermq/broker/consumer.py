@@ -24,6 +24,7 @@ class Consumer:
         "tag",
         "unacked",
         "unacked_bytes",
+        "weighs",
     )
 
     def __init__(
@@ -45,12 +46,30 @@ class Consumer:
         self.priority = priority if isinstance(priority, int) else 0
         self.unacked = 0  # deliveries that are out with this consumer
         self.unacked_bytes = 0
+        self.weighs = False  # has credit in octets, so that the sizes of its messages matter
 
     def can_take(self, size: int) -> bool:
         """Is there credit for a message of this size now?"""
         raise NotImplementedError
 
     def deliver(self, entry: Entry) -> int:
+        raise NotImplementedError
+
+    def deliver_stored(
+        self,
+        entry: Entry | None,
+        block: bytes,
+        names_at: int,
+        content_at: int,
+        stop: int,
+        header_size: int,
+        offset: int,
+    ) -> int:
+        """A message of a stream, as it stands in a block of the log; no entry: it is not to be acked."""
+        raise NotImplementedError
+
+    def range_delivered(self) -> None:
+        """All that the consumer asked for has been delivered; it is a consumer no more."""
         raise NotImplementedError
 
     @property

@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from embermq.broker.message import NO_TTL, Message
+from embermq.broker.queue import KEEPS_ALL, KEEPS_NOTHING
 from embermq.broker.rewriting import names_of, rewritten, typed_headers
 from embermq.wire.table_writer import TypedField, TypedValue
 
@@ -61,7 +62,7 @@ class DeadLetters:
         kept = False
         for queue in self.targets(letter, reason):
             queue.append(letter)
-            kept = kept or (letter.persistent and queue.keeps)
+            kept = kept or queue.keeps == KEEPS_ALL or (letter.persistent and queue.keeps != KEEPS_NOTHING)
         if entry is None:
             return
         if kept and entry.stored:

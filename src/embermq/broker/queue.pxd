@@ -30,7 +30,7 @@ cdef class Queue:
     cdef public list levels
     cdef public object rules
     cdef readonly str id
-    cdef readonly bint keeps
+    cdef readonly int keeps
     cdef readonly Py_ssize_t ready_count
     cdef public Py_ssize_t ready_bytes
     cdef readonly Py_ssize_t unacked_count

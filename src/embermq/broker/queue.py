@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 DRAIN_BUDGET, OVERHEAD = DRAIN_BYTES_MAX, DELIVERY_OVERHEAD_BYTES
 HIGH_PRIORITY_MIN = 5  # 5-9 is the higher of the two levels that AMQP asks for
 HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
+KEEPS_NOTHING, KEEPS_PERSISTENT, KEEPS_ALL = 0, 1, 2  # which messages are on disk before they are confirmed
 PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
 PRESSED_BYTES = 16 * 1024 * 1024
 
@@ -94,7 +95,7 @@ class Queue:
         self.arguments = arguments or {}
         self.effective = self.arguments  # what holds: these, and what policies add
         self.id = id  # names the queue's files; never used twice
-        self.keeps = durable and storage is not None  # persistent messages are on disk
+        self.keeps = KEEPS_PERSISTENT if durable and storage is not None else KEEPS_NOTHING
         self.low = Level(self, turn, durable, storage, id)
         self.high = Level(self, turn, durable, storage, id + HIGH_SUFFIX)
         self.levels = [self.high, self.low]  # in the order in which they are emptied

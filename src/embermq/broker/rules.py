@@ -46,6 +46,8 @@ def delivery_limit_from(arguments: dict[str, object]) -> int | None:
 
 
 def has_rules(arguments: dict[str, object]) -> bool:
+    if arguments.get("x-queue-type") == "stream":
+        return False
     return not ARGUMENTS.isdisjoint(arguments) or arguments.get("x-queue-type") == "quorum"
 
 

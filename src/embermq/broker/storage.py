@@ -41,8 +41,8 @@ class Storage:
         """Is anything on disk under this name?"""
         return self.data.disk.filesystem.exists(self.data.layout.queue(log_id))
 
-    def open_log(self, log_id: str) -> Log:
-        opened = self.data.open_log(log_id)
+    def open_log(self, log_id: str, segment_bytes: int | None = None) -> Log:
+        opened = self.data.open_log(log_id, segment_bytes)
         for damage in opened.recovery.damages:
             log.error("%s", damage)
         return opened

@@ -18,6 +18,8 @@ from embermq.broker.exchange import MATCHERS, Binding, Exchange
 from embermq.broker.queue import Queue, describe
 from embermq.broker.sharing import check_binding, check_hash_arguments
 from embermq.broker.storage import Storage
+from embermq.broker.stream import Stream
+from embermq.broker.stream_arguments import STREAM, check_declaration, require_equal_declaration
 from embermq.broker.tally import Tally
 from embermq.broker.turn import Turn
 from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
@@ -193,17 +195,19 @@ class VirtualHost:
             require_access(existing, owner)
             if exclusive != existing.exclusive:
                 raise locked(existing)
-            args.check_queue_arguments(what, arguments, durable, exclusive, auto_delete)
+            check_declaration(what, arguments, durable, exclusive, auto_delete)
             args.require_equal(what, "durable", durable, bool(existing.durable))
             args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
-            args.require_equal_arguments(what, args.COMPARED_QUEUE_ARGUMENTS, arguments, existing.arguments)
+            require_equal_declaration(what, arguments, existing.arguments)
             self.catalog.rely()
             return existing
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
+        if not name and arguments.get("x-queue-type") == STREAM:
+            raise PreconditionFailed("Cannot declare a server-named queue for type rabbit_stream_queue")
         name = name or generated_name("amq.gen-")
         what = f"queue '{name}' in vhost '{self.name}'"
-        args.check_queue_arguments(what, arguments, durable, exclusive, auto_delete)
+        check_declaration(what, arguments, durable, exclusive, auto_delete)
         queue = self.add_queue(
             name,
             id=new_queue_id(),
@@ -227,17 +231,21 @@ class VirtualHost:
         auto_delete: bool,
         arguments: dict[str, object],
     ) -> Queue:
-        queue = Queue(
-            self,
-            name,
-            self.turn,
-            durable=durable,
-            auto_delete=auto_delete,
-            owner=owner,
-            arguments=arguments,
-            storage=self.storage,
-            id=id,
-        )
+        queue: Queue
+        if arguments.get("x-queue-type") == STREAM:
+            queue = Stream(self, name, self.turn, arguments=arguments, storage=self.storage, id=id)
+        else:
+            queue = Queue(
+                self,
+                name,
+                self.turn,
+                durable=durable,
+                auto_delete=auto_delete,
+                owner=owner,
+                arguments=arguments,
+                storage=self.storage,
+                id=id,
+            )
         self.queues[name] = queue
         self.past.queues_created += 1
         self.exchanges[DEFAULT_EXCHANGE].changed()

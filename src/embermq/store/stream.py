@@ -1,9 +1,77 @@
-"""What a stream does with a log: the sequence is its offset; look-up by time; retention."""
+"""What a stream does with a log: the sequence is its offset; blocks, look-up by time, retention."""
 
 from __future__ import annotations
 
 from embermq.store.log import READ_BLOCK_BYTES, Log
-from embermq.store.reader import first_at_time
+from embermq.store.reader import Reader, first_at_time
+from embermq.store.record import RECORD_HEADER_SIZE
+from embermq.store.segment import Segment
+
+
+class Block:
+    """Bytes of one segment from a record's beginning on; what was appended once never changes."""
+
+    __slots__ = ("data", "position", "segment")
+
+    def __init__(self, segment: Segment, position: int, data: bytes) -> None:
+        self.segment = segment
+        self.position = position
+        self.data = data
+
+
+class BlockReader(Reader):
+    """Reads a log as blocks of records that the caller takes apart."""
+
+    __slots__ = ()
+
+    def block(self, sequence: int, bytes_max: int, known: Block | None) -> tuple[Block, int] | None:
+        """A block, and where in it to look for `sequence` and what follows; None if nothing follows.
+
+        At least one whole record stands there. `known` is a block that somebody has read already: it is
+        answered if it will do.
+        """
+        segment = self.segment
+        if segment is None or segment.removed or sequence != self.sequence:
+            segment = self.log.segment_from(sequence)
+            if segment is None:
+                return None
+            self._seek(segment, sequence)
+        while True:
+            while self.position >= segment.size:
+                following = self.log.segment_after(segment)
+                if following is None:
+                    return None
+                segment = following
+                self._seek(segment, segment.first)
+                self.sequence = sequence
+            if known is not None and known.segment is segment:
+                at = self.position - known.position
+                if 0 <= at < len(known.data) and whole_record(known.data, at):
+                    return known, at
+            data = self._block(segment, self.position, max(bytes_max, RECORD_HEADER_SIZE))
+            if not whole_record(data, 0):
+                data = self._one_record(segment, data)
+            if whole_record(data, 0):
+                return Block(segment, self.position, data), 0
+            self._skip_damage(segment)
+
+    def went_on(self, position: int, sequence: int) -> None:
+        """The caller has read up to that position of the segment; it will ask for `sequence` next."""
+        self.position = position
+        self.sequence = sequence
+
+    def damaged(self, position: int) -> None:
+        """The record at that position does not check out: go on behind it."""
+        assert self.segment is not None
+        self.position = position
+        self._skip_damage(self.segment)
+
+
+def whole_record(data: bytes, at: int) -> bool:
+    """Does the record that begins there end in the data as well?"""
+    if at + RECORD_HEADER_SIZE > len(data):
+        return False
+    return at + RECORD_HEADER_SIZE + int.from_bytes(data[at + 4 : at + 8], "little") <= len(data)
 
 
 def sequence_at_time(log: Log, timestamp_ms: int) -> int:

@@ -1,3 +1,7 @@
+cimport cython
+
+
+@cython.final
 cdef class Output:
     cdef unsigned char* data
     cdef Py_ssize_t capacity
@@ -7,6 +11,14 @@ cdef class Output:
     cpdef int put_delivery(self, bytes prefix, unsigned long long delivery_tag, bint redelivered, bytes names,
                            int channel, bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1
     cpdef int put_content(self, int channel, bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1
+    cdef int put_deliver(self, bytes prefix, unsigned long long delivery_tag, bint redelivered,
+                         const unsigned char* names, Py_ssize_t names_size, int channel) except -1
+    cdef int put_body(self, int channel, const unsigned char* source, Py_ssize_t body_size,
+                      Py_ssize_t frame_max) except -1
+    cpdef int put_stored_delivery(self, bytes prefix, unsigned long long delivery_tag, int channel, bytes block,
+                                  Py_ssize_t names_at, Py_ssize_t content_at, Py_ssize_t stop,
+                                  Py_ssize_t header_size, bytes field, unsigned long long number,
+                                  Py_ssize_t frame_max) except -1
     cpdef int put_ack(self, int channel, unsigned long long delivery_tag, bint multiple) except -1
     cpdef bytes take(self)
 

@@ -104,6 +104,60 @@ class Output:
         self.size = len(data)
         return 0
 
+    def put_stored_delivery(
+        self,
+        prefix: bytes,
+        delivery_tag: int,
+        channel: int,
+        block: bytes,
+        names_at: int,
+        content_at: int,
+        stop: int,
+        header_size: int,
+        field: bytes,
+        number: int,
+        frame_max: int,
+    ) -> int:
+        """Append basic.deliver and the content that stands at block[content_at:stop], with one header more.
+
+        `block[names_at:content_at]` is exchange and routing key. The header is `field`, its name as a short
+        string followed by the type letter of a 64-bit integer, with the value `number`; it comes last.
+        """
+        if (
+            not (0 <= names_at <= content_at and 14 <= header_size <= stop - content_at)
+            or stop > len(block)
+            or frame_max <= 8
+        ):
+            raise IndexError(f"names at {names_at}, header of {header_size} at {content_at}..{stop}")
+        header = block[content_at : content_at + header_size]
+        flags = int.from_bytes(header[12:14], "big")
+        at = 14
+        for flag in (0x8000, 0x4000):
+            if flags & flag and at < header_size:
+                at += 1 + header[at]
+        rest_at, table = at, b""
+        if flags & 0x2000:
+            if at + 4 > header_size:
+                raise IndexError("a content header ends before its headers")
+            rest_at = at + 4 + int.from_bytes(header[at : at + 4], "big")
+            table = header[at + 4 : rest_at]
+        if rest_at > header_size:
+            raise IndexError("a content header ends before its headers do")
+        table += field + number.to_bytes(8, "big")
+        new = b"".join(
+            (
+                header[:12],
+                (flags | 0x2000).to_bytes(2, "big"),
+                header[14:at],
+                len(table).to_bytes(4, "big"),
+                table,
+                header[rest_at:],
+            )
+        )
+        content = new + block[content_at + header_size : stop]
+        names = block[names_at:content_at]
+        return self.put_delivery(prefix, delivery_tag, False, names, channel, content, len(new), frame_max)
+
     def put_ack(self, channel: int, delivery_tag: int, multiple: bool) -> int:
         """Append basic.ack: a publisher's confirm."""
         self.data += _ACK_FRAME.pack(1, channel, 13, 0x003C0050, delivery_tag, multiple, 0xCE)

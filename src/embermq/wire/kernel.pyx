@@ -5,6 +5,7 @@
 because positions come from the network.
 """
 
+cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdlib cimport free, realloc
@@ -91,6 +92,7 @@ cdef inline int check_content(bytes content, Py_ssize_t header_size, Py_ssize_t 
     return 0
 
 
+@cython.final
 cdef class Output:
     """Frames on their way out of one connection, in the order in which they were put."""
 
@@ -135,8 +137,14 @@ cdef class Output:
         the routing key as short strings, both just as they stand on the wire.
         """
         check_content(content, header_size, frame_max)  # first: nothing of a delivery that cannot be whole
+        self.put_deliver(prefix, delivery_tag, redelivered, <unsigned char*>PyBytes_AS_STRING(names),
+                         PyBytes_GET_SIZE(names), channel)
+        return self.put_content(channel, content, header_size, frame_max)
+
+    cdef int put_deliver(self, bytes prefix, unsigned long long delivery_tag, bint redelivered,
+                         const unsigned char* names, Py_ssize_t names_size, int channel) except -1:
+        """Append the frame of basic.deliver."""
         cdef Py_ssize_t prefix_size = PyBytes_GET_SIZE(prefix)
-        cdef Py_ssize_t names_size = PyBytes_GET_SIZE(names)
         cdef Py_ssize_t payload_size = prefix_size + 9 + names_size
         self.reserve(payload_size + 8)
         cdef unsigned char* p = self.data + self.size
@@ -149,30 +157,32 @@ cdef class Output:
         store_u64(p, delivery_tag)
         p[8] = redelivered
         p += 9
-        memcpy(p, PyBytes_AS_STRING(names), names_size)
+        memcpy(p, names, names_size)
         p[names_size] = FRAME_END
         self.size += payload_size + 8
-        return self.put_content(channel, content, header_size, frame_max)
+        return 0
 
     cpdef int put_content(self, int channel, bytes content, Py_ssize_t header_size, Py_ssize_t frame_max) except -1:
         """Append the header frame and as many body frames as `frame_max` makes necessary."""
         check_content(content, header_size, frame_max)
-        cdef Py_ssize_t total = PyBytes_GET_SIZE(content)
-        cdef Py_ssize_t body_size = total - header_size
-        cdef Py_ssize_t part_max = frame_max - 8
-        cdef Py_ssize_t frames = 1 + (body_size + part_max - 1) // part_max
-        self.reserve(total + 8 * frames)
+        cdef unsigned char* source = <unsigned char*>PyBytes_AS_STRING(content)
+        self.reserve(header_size + 8)
         cdef unsigned char* p = self.data + self.size
-        cdef char* source = PyBytes_AS_STRING(content)
-        cdef Py_ssize_t part
         p[0] = 2
         store_u16(p + 1, channel)
         store_u32(p + 3, <unsigned int>header_size)
         memcpy(p + 7, source, header_size)
-        p += 7 + header_size
-        p[0] = FRAME_END
-        p += 1
-        source += header_size
+        p[7 + header_size] = FRAME_END
+        self.size += header_size + 8
+        return self.put_body(channel, source + header_size, PyBytes_GET_SIZE(content) - header_size, frame_max)
+
+    cdef int put_body(self, int channel, const unsigned char* source, Py_ssize_t body_size,
+                      Py_ssize_t frame_max) except -1:
+        """Append as many body frames as `frame_max` makes necessary."""
+        cdef Py_ssize_t part_max = frame_max - 8
+        cdef Py_ssize_t part
+        self.reserve(body_size + 8 * ((body_size + part_max - 1) // part_max))
+        cdef unsigned char* p = self.data + self.size
         while body_size > 0:
             part = body_size if body_size <= part_max else part_max
             p[0] = 3
@@ -184,8 +194,62 @@ cdef class Output:
             p += 1
             source += part
             body_size -= part
-        self.size += total + 8 * frames
+        self.size = p - self.data
         return 0
+
+    cpdef int put_stored_delivery(self, bytes prefix, unsigned long long delivery_tag, int channel, bytes block,
+                                  Py_ssize_t names_at, Py_ssize_t content_at, Py_ssize_t stop,
+                                  Py_ssize_t header_size, bytes field, unsigned long long number,
+                                  Py_ssize_t frame_max) except -1:
+        """Append basic.deliver and the content that stands at block[content_at:stop], with one header more.
+
+        `block[names_at:content_at]` is exchange and routing key. The header is `field`, its name as a short
+        string followed by the type letter of a 64-bit integer, with the value `number`; it comes last.
+        """
+        if not (0 <= names_at <= content_at and content_at + 14 <= content_at + header_size <= stop
+                and stop <= PyBytes_GET_SIZE(block) and frame_max > 8):
+            raise IndexError(f"names at {names_at}, header of {header_size} at {content_at}..{stop}")
+        cdef unsigned char* names = <unsigned char*>PyBytes_AS_STRING(block) + names_at
+        cdef unsigned char* source = <unsigned char*>PyBytes_AS_STRING(block) + content_at
+        cdef unsigned int flags = (<unsigned int>source[12] << 8) | source[13]
+        cdef Py_ssize_t at = 14
+        cdef Py_ssize_t table_size = 0
+        if flags & 0x8000 and at < header_size:
+            at += 1 + source[at]
+        if flags & 0x4000 and at < header_size:
+            at += 1 + source[at]
+        cdef Py_ssize_t rest_at = at
+        if flags & 0x2000:
+            if at + 4 > header_size:
+                raise IndexError("a content header ends before its headers")
+            table_size = ((<Py_ssize_t>source[at] << 24) | (<Py_ssize_t>source[at + 1] << 16)
+                          | (<Py_ssize_t>source[at + 2] << 8) | source[at + 3])
+            rest_at = at + 4 + table_size
+        if rest_at > header_size:
+            raise IndexError("a content header ends before its headers do")
+        cdef Py_ssize_t field_size = PyBytes_GET_SIZE(field)
+        cdef Py_ssize_t size = at + 4 + table_size + field_size + 8 + header_size - rest_at
+        self.put_deliver(prefix, delivery_tag, False, names, content_at - names_at, channel)
+        self.reserve(size + 8)
+        cdef unsigned char* p = self.data + self.size
+        p[0] = 2
+        store_u16(p + 1, channel)
+        store_u32(p + 3, <unsigned int>size)
+        p += 7
+        memcpy(p, source, at)
+        p[12] = source[12] | 0x20
+        p += at
+        store_u32(p, <unsigned int>(table_size + field_size + 8))
+        memcpy(p + 4, source + rest_at - table_size, table_size)
+        p += 4 + table_size
+        memcpy(p, PyBytes_AS_STRING(field), field_size)
+        p += field_size
+        store_u64(p, number)
+        p += 8
+        memcpy(p, source + rest_at, header_size - rest_at)
+        p[header_size - rest_at] = FRAME_END
+        self.size += size + 8
+        return self.put_body(channel, source + header_size, stop - content_at - header_size, frame_max)
 
     cpdef int put_ack(self, int channel, unsigned long long delivery_tag, bint multiple) except -1:
         """Append basic.ack: a publisher's confirm."""

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import embermq.wire.kernel as imported
 from embermq.wire.frame import content_frames, frame
+from embermq.wire.properties import Properties
+from embermq.wire.table import encode_table
 
 
 def interpreted() -> ModuleType:
@@ -98,10 +100,24 @@ deliveries = st.tuples(
     st.integers(-1, 310),
     st.integers(7, 100),
 )
+stored = st.tuples(
+    st.just("put_stored_delivery"),
+    contents,
+    tags,
+    channels,
+    contents,
+    st.integers(-1, 40),
+    st.integers(-1, 60),
+    st.integers(0, 310),
+    st.integers(0, 60),
+    contents,
+    tags,
+    st.integers(7, 100),
+)
 takes = st.tuples(st.just("take"))
 
 
-@given(steps=st.lists(writes | acks | bodies | deliveries | takes, max_size=12))
+@given(steps=st.lists(writes | acks | bodies | deliveries | stored | takes, max_size=12))
 def test_outputs_agree(steps: list[tuple[object, ...]]) -> None:
     ours, twin = imported.Output(), TWIN.Output()
     for name, *arguments in steps:
@@ -135,6 +151,46 @@ def test_acks_and_deliveries_stand_as_the_specification_says(
         2, channel, b"header"
     )
     assert output.take() == expected
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(
+    content_type=st.none() | st.text(max_size=20),
+    content_encoding=st.none() | st.text(max_size=20),
+    headers=st.none() | st.dictionaries(st.text(max_size=10), st.integers(0, 1000), max_size=4),
+    app_id=st.none() | st.text(max_size=20),
+    body=st.binary(max_size=200),
+    number=st.integers(0, 2**63 - 1),
+)
+def test_a_stored_delivery_has_one_header_more(
+    kernel: ModuleType,
+    content_type: str | None,
+    content_encoding: str | None,
+    headers: dict[str, object] | None,
+    app_id: str | None,
+    body: bytes,
+    number: int,
+) -> None:
+    properties = Properties(
+        content_type=content_type, content_encoding=content_encoding, headers=headers, app_id=app_id
+    )
+    header = struct.pack(">HHQ", 60, 0, len(body)) + properties.encode()
+    names = b"\x01e\x03key"
+    block = b"before" + names + header + body + b"behind"
+    output = kernel.Output()
+    begin, stop = 6 + len(names), len(block) - 6
+    field = b"\x0fx-stream-offsetl"
+    output.put_stored_delivery(b"prefix", 7, 3, block, 6, begin, stop, len(header), field, number, 4096)
+    encoded = encode_table({**(headers or {}), "x-stream-offset": 2**40})[:-8] + number.to_bytes(8, "big")
+    properties.headers = None
+    plain = properties.encode()
+    at = 2 + sum(1 + len(text.encode()) for text in (content_type, content_encoding) if text is not None)
+    flags = (int.from_bytes(plain[:2], "big") | 0x2000).to_bytes(2, "big")
+    expected = header[:12] + flags + plain[2:at] + encoded + plain[at:]
+    assert output.take() == (
+        frame(1, 3, b"prefix" + struct.pack(">QB", 7, False) + names)
+        + content_frames(3, expected, body, 4096)
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -1,0 +1,31 @@
+cimport cython
+
+from embermq.broker.level cimport Entry, Level
+from embermq.broker.message cimport Message
+from embermq.broker.queue cimport Queue
+from embermq.broker.stream_cursor cimport Cursor
+from embermq.store.log cimport Log
+
+cdef Py_ssize_t CURSOR_BUDGET
+cdef Py_ssize_t STREAM_BUDGET
+cdef int KEPT_ALWAYS
+cdef int STORED
+
+cdef class Stream(Queue):
+    cdef readonly Log log
+    cdef public list cursors
+    cdef Py_ssize_t first_cursor
+    cdef public object block
+    cdef readonly unsigned long long safe_end
+    cdef bint unwritten
+    cdef bint syncing
+    cdef object limits
+    cdef object limits_of
+    cdef unsigned long long looks_at_ms
+    @cython.locals(level=Level, offset=cython.ulonglong)
+    cpdef int append(self, Message message) except -1
+    cpdef int mark(self) except -1
+    @cython.locals(cursor=Cursor, budget=Py_ssize_t, share=Py_ssize_t, count=Py_ssize_t, used=Py_ssize_t)
+    cpdef bint drain(self) except -1
+    cpdef int settle(self, Entry entry) except -1
+    cpdef bint is_pressed(self, bint half=*) except -1

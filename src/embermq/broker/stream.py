@@ -1,0 +1,265 @@
+"""A stream: a log that is read and not emptied, by many, each at a place of their own.
+
+A message's sequence in the log is its offset, counted from 0, and never means another message: nothing is
+delivered before it is safe on disk (`safe_end`), and no segment goes before a later one is safe. Retention
+lets go of whole segments, oldest first.
+
+For everybody else a stream is a queue whose messages do not leave: it has the methods of one, and those that
+make no sense for it refuse with RabbitMQ's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from embermq.broker.consumer import Consumer
+from embermq.broker.level import Entry, message_of
+from embermq.broker.message import Message
+from embermq.broker.queue import KEEPS_ALL, Queue, describe
+from embermq.broker.stream_arguments import OFFSET_MAX, Place, Retention, end_from, place_from, retention_from
+from embermq.broker.stream_cursor import Cursor
+from embermq.broker.stream_headers import prepared
+from embermq.broker.turn import Turn
+from embermq.errors import NotImplementedYet, PreconditionFailed
+from embermq.store.record import PERSISTENT
+from embermq.store.stream import Block, retain, sequence_at_time
+
+if TYPE_CHECKING:
+    from embermq.broker.storage import Storage
+    from embermq.broker.vhost import VirtualHost
+
+CURSOR_BUDGET = 512 * 1024  # bytes that one consumer gets in one turn
+STREAM_BUDGET = 2 * 1024 * 1024  # and all of a stream together
+READ_BYTES = 256 * 1024
+# The same under names of this module, where they are C numbers.
+KEPT_ALWAYS, STORED = KEEPS_ALL, PERSISTENT
+
+
+class Stream(Queue):
+    __slots__ = (
+        "block",
+        "cursors",
+        "first_cursor",
+        "limits",
+        "limits_of",
+        "log",
+        "looks_at_ms",
+        "safe_end",
+        "syncing",
+        "unwritten",
+    )
+
+    def __init__(
+        self,
+        vhost: VirtualHost,
+        name: str,
+        turn: Turn,
+        *,
+        arguments: dict[str, object],
+        storage: Storage | None,
+        id: str,
+    ) -> None:
+        super().__init__(vhost, name, turn, durable=True, arguments=arguments, storage=storage, id=id)
+        if storage is None:
+            raise PreconditionFailed(f"{describe(self)} needs a disk: streams do not live in memory")
+        self.keeps = KEPT_ALWAYS
+        self.levels = [self.low]
+        self.limits: Retention = retention_from(self.effective)
+        self.limits_of = self.effective  # what `limits` was made of
+        self.log = self.low.log = storage.open_log(id, self.limits.segment_bytes)
+        self.low.next_sequence = self.log.next_sequence
+        self.ready_count = self.log.count
+        self.ready_bytes = self.log.bytes_on_disk
+        self.cursors: list[Cursor] = []
+        self.first_cursor = 0  # who is asked first in the next turn
+        self.block: Block | None = None  # the one read last, for others who are at the same place
+        self.safe_end = self.log.next_sequence  # the first offset that a power cut might take
+        self.unwritten = False  # something is to be synced that no sync under way covers
+        self.syncing = False
+        self.looks_at_ms = 0  # when the oldest segment will be too old
+
+    # -- messages in
+
+    def append(self, message: Message) -> int:
+        level = self.low
+        offset = level.next_sequence
+        level.next_sequence = offset + 1
+        level.store(offset, prepared(message), STORED)
+        self.ready_count += 1
+        self.published_count += 1
+        if not self.unwritten:
+            self.unwritten = True
+            self.turn.after_write(self.written)
+        return 0
+
+    def written(self) -> None:
+        """The log has been written: have it synced, and let go of what is too much."""
+        if self.deleted or self.syncing:
+            return  # one after the other: the next sync covers it all
+        self.unwritten = False
+        self.syncing = True
+        end = self.log.next_sequence
+        assert self.low.storage is not None
+        self.low.storage.when_safe(lambda: self.on_safe(end))
+
+    def on_safe(self, end: int) -> None:
+        self.syncing = False
+        if self.deleted:
+            return
+        self.safe_end = end
+        self.retain()
+        self.mark()
+        if self.unwritten:
+            self.written()
+
+    # -- retention
+
+    def retain(self) -> None:
+        if self.limits_of is not self.effective:
+            self.limits_of = self.effective
+            self.limits = retention_from(self.effective)
+            self.log.segment_bytes = self.limits.segment_bytes
+        log, limits = self.log, self.limits
+        # Should the newest segment be lost with the power, the one before must be there to count on from.
+        if limits.limited and len(log.segments) > 1 and self.safe_end > log.segments[-1].first:
+            retain(log, self.turn.now_ms, limits.bytes_max, limits.age_ms_max)
+            if limits.age_ms_max is not None:
+                self.look_at(log.segments[0].time_max + limits.age_ms_max + 1)
+        self.ready_count = log.count
+        self.ready_bytes = log.bytes_on_disk
+
+    def look_at(self, due_ms: int) -> None:
+        """Look at the age of the oldest segment at that time."""
+        if len(self.log.segments) > 1 and self.turn.timetable is not None:
+            if self.looks_at_ms == 0 or due_ms < self.looks_at_ms:
+                self.looks_at_ms = due_ms
+                self.turn.timetable.ask(due_ms, self)
+
+    def on_due(self, now_ms: int) -> None:
+        if now_ms >= self.looks_at_ms:
+            self.looks_at_ms = 0
+        if not self.deleted:
+            self.retain()
+
+    # -- look-up
+
+    @property
+    def first_offset(self) -> int:
+        return min(self.log.first_sequence, self.safe_end)
+
+    def offset_at(self, place: Place) -> int:
+        """The offset that a place stands for now."""
+        if place.name == "first":
+            return self.first_offset
+        if place.name == "next":
+            return self.safe_end
+        if place.name == "last":
+            return max(self.safe_end - 1, self.first_offset)
+        if place.name == "offset":
+            return max(place.offset, self.first_offset)
+        return min(sequence_at_time(self.log, place.timestamp_ms), self.safe_end)
+
+    def messages(self) -> Iterator[Message]:
+        reader = self.log.new_reader()
+        sequence = self.first_offset
+        while True:
+            records: Iterable[Any] = reader.read(sequence, READ_BYTES)
+            if not records:
+                return
+            for record in records:
+                yield message_of(record.payload, record.flags)
+                sequence = record.sequence + 1
+
+    # -- messages out
+
+    def mark(self) -> int:
+        if not self.dirty and self.cursors:
+            self.dirty = True
+            self.turn.add_queue(self)
+        return 0
+
+    def drain(self) -> bool:
+        """Each consumer its share, nobody always first; True when some of them could go on."""
+        budget = STREAM_BUDGET
+        count = len(self.cursors)
+        more = done = False
+        for step in range(count):
+            cursor = self.cursors[(self.first_cursor + step) % count]
+            share = min(CURSOR_BUDGET, budget)
+            used = cursor.deliver(share, self.safe_end)
+            self.delivered_count += cursor.delivered
+            if cursor.consumer.no_ack:
+                self.no_ack_count += cursor.delivered
+            budget -= used
+            more = more or used >= share
+            done = done or cursor.offset >= cursor.end
+            if budget <= 0:
+                self.first_cursor = (self.first_cursor + step + 1) % count
+                break
+        if done:
+            self.end_ranges()
+        return more
+
+    def end_ranges(self) -> None:
+        """Consumers that have got all they asked for are done."""
+        for cursor in [cursor for cursor in self.cursors if cursor.done]:
+            consumer = cursor.consumer
+            self.remove_consumer(consumer)
+            consumer.range_delivered()
+
+    def settle(self, entry: Entry) -> int:
+        self.acked_count += 1
+        return 0
+
+    def requeue(self, entries: list[Entry]) -> None:
+        """Deliveries that nobody acked: the messages never left."""
+
+    def discard(self, entries: list[Entry]) -> None:
+        """Nothing is rejected for good here."""
+
+    def is_pressed(self, half: bool = False) -> bool:
+        """Consumers of a stream may be as far behind as they like."""
+        return False
+
+    # -- consumers
+
+    def plan(self, arguments: dict[str, object]) -> tuple[Place, int]:
+        """Where a consumer with these arguments begins and ends; PreconditionFailed for nonsense."""
+        what = describe(self)
+        end = end_from(what, arguments.get("x-stream-end-offset"))
+        place = place_from(what, arguments.get("x-stream-offset", "next"), self.turn.now_ms)
+        return place, OFFSET_MAX if end is None else end
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        place, end = self.plan(consumer.arguments)
+        self.consumers.append(consumer)
+        self.cursors.append(Cursor(self, consumer, self.offset_at(place), end))
+        self.mark()
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+        self.cursors = [cursor for cursor in self.cursors if cursor.consumer is not consumer]
+        self.first_cursor = 0
+        if not self.cursors:
+            self.block = None
+
+    # -- the whole
+
+    def cannot(self, method: str) -> NotImplementedYet:
+        return NotImplementedYet(f"{method} not supported by stream queues {describe(self)}")
+
+    def get(self, no_ack: bool = False) -> Entry | None:
+        raise self.cannot("basic.get")
+
+    def purge(self) -> int:
+        raise self.cannot("queue.purge")
+
+    def recover(self, delivered_up_to: dict[str, int] | None) -> None:
+        """The log was opened with the stream."""
+
+    def drop(self) -> None:
+        self.cursors = []
+        self.block = None
+        super().drop()

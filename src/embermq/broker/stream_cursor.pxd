@@ -1,0 +1,28 @@
+cimport cython
+
+from embermq.broker.consumer cimport Consumer
+from embermq.broker.level cimport Entry, Level
+from embermq.broker.message cimport Message
+from embermq.store.kernel cimport Header
+from embermq.store.segment cimport Segment
+
+cdef Message NOTHING
+
+cdef class Cursor:
+    cdef public object stream
+    cdef public Consumer consumer
+    cdef public unsigned long long offset
+    cdef public unsigned long long end
+    cdef readonly Py_ssize_t delivered
+    cdef Level level
+    cdef public object reader
+    cdef object block
+    cdef Segment segment
+    cdef bytes data
+    cdef Py_ssize_t at
+    cdef Header header
+    cdef Py_ssize_t read_bytes
+    @cython.locals(header=Header, used=Py_ssize_t, limit=cython.ulonglong, stop=Py_ssize_t, at=Py_ssize_t, segment=Segment)
+    cpdef Py_ssize_t deliver(self, Py_ssize_t budget, unsigned long long safe_end) except -1
+    @cython.locals(data=bytes, header_size=Py_ssize_t, key_at=Py_ssize_t, content_at=Py_ssize_t, entry=Entry)
+    cdef int hand_over(self, unsigned long long offset, Py_ssize_t at, Py_ssize_t stop) except -1

@@ -1,0 +1,152 @@
+"""One consumer's place in a stream: from blocks of the log straight to the consumer's output.
+
+No object is made of a message. The block that is being read is let go of at the end of the turn unless little
+of it is left, so that a consumer that waits costs next to nothing, however far behind it is; those at the
+same place share one block (`stream.block`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embermq.broker.consumer import Consumer
+from embermq.broker.level import Entry, message_of
+from embermq.broker.message import Message
+from embermq.store.kernel import Header
+from embermq.store.record import PERSISTENT, RECORD_HEADER_SIZE
+from embermq.store.segment import Segment
+from embermq.store.stream import Block, BlockReader, whole_record
+
+if TYPE_CHECKING:
+    from embermq.broker.stream import Stream
+
+READ_BYTES_MIN = 8 * 1024
+READ_BYTES_MAX = 256 * 1024
+KEPT_BYTES_MAX = 16 * 1024  # of a block between two turns
+# Stands for the message of a delivery: those of a stream are not given back, so nobody looks at it.
+NOTHING = Message(b"", b"", 0, False, 0, 0)
+
+
+class Cursor:
+    __slots__ = (
+        "at",
+        "block",
+        "consumer",
+        "data",
+        "delivered",
+        "end",
+        "header",
+        "level",
+        "offset",
+        "read_bytes",
+        "reader",
+        "segment",
+        "stream",
+    )
+
+    def __init__(self, stream: Stream, consumer: Consumer, offset: int, end: int) -> None:
+        self.stream = stream
+        self.consumer = consumer
+        self.offset = offset  # the next one
+        self.end = end  # the first that is not wanted
+        self.delivered = 0  # messages, in the last turn
+        self.level = stream.low
+        self.reader = BlockReader(stream.log)
+        self.block: Block | None = None
+        self.segment: Segment | None = None
+        self.data = b""
+        self.at = 0
+        self.header = Header()
+        self.read_bytes = READ_BYTES_MIN
+
+    @property
+    def done(self) -> bool:
+        return bool(self.offset >= self.end)
+
+    def deliver(self, budget: int, safe_end: int) -> int:
+        """Deliver up to `safe_end` while there is credit; about how many bytes of `budget` that took."""
+        used = self.delivered = 0
+        header = self.header
+        limit = min(safe_end, self.end)
+        while self.offset < limit and used < budget and self.consumer.can_take(0):
+            if self.segment is None and not self.read():
+                break
+            segment = self.segment
+            assert segment is not None
+            at = self.at
+            stop = header.load(self.data, at, segment.seed, segment.first, segment.last + 1)
+            if stop == 0:
+                self.leave_block()
+                continue
+            if header.sequence >= limit:
+                break
+            self.at = stop
+            used += stop - at
+            if header.sequence >= self.offset:
+                self.offset = header.sequence + 1
+                self.delivered += 1
+                self.hand_over(header.sequence, at + RECORD_HEADER_SIZE, stop)
+        if self.segment is not None:
+            self.rest(used)
+        return used
+
+    def hand_over(self, offset: int, at: int, stop: int) -> int:
+        """Deliver the message whose record's payload (see `level`) stands at `at`."""
+        data = self.data
+        header_size = data[at + 3]
+        header_size = header_size << 8 | data[at + 2]
+        header_size = header_size << 8 | data[at + 1]
+        header_size = header_size << 8 | data[at]
+        key_at = at + 6 + data[at + 5]
+        content_at = key_at + 1 + data[key_at]
+        entry: Entry | None = None
+        if not self.consumer.no_ack:
+            entry = Entry.__new__(Entry)
+            entry.message = NOTHING
+            entry.level = self.level
+            entry.sequence = offset
+            entry.stored = False
+            entry.redelivered = False
+            entry.consumer = self.consumer
+            entry.delivery_tag = 0
+            entry.expires_ms = 0
+            entry.returns = 0
+            if self.consumer.weighs:
+                entry.message = message_of(data[at:stop], PERSISTENT)
+        self.consumer.deliver_stored(entry, data, at + 5, content_at, stop, header_size, offset)
+        return 0
+
+    def read(self) -> bool:
+        """Fetch the block that the next record is in; False when there is none."""
+        stream = self.stream
+        found = self.reader.block(self.offset, self.read_bytes, stream.block)
+        if found is None:
+            return False
+        stream.block = self.block = block = found[0]
+        self.segment = block.segment
+        self.data = block.data
+        self.at = found[1]
+        self.read_bytes = min(self.read_bytes * 2, READ_BYTES_MAX)
+        return True
+
+    def leave_block(self) -> None:
+        """No whole, sound record stands where we are: read on from there, behind the damage if it is one."""
+        assert self.block is not None
+        position = self.block.position + self.at
+        self.reader.went_on(position, self.offset)
+        if whole_record(self.data, self.at):
+            self.reader.damaged(position)
+        self.drop_block()
+
+    def drop_block(self) -> None:
+        self.block = None
+        self.segment = None
+        self.data = b""
+
+    def rest(self, used: int) -> None:
+        """The turn is over for this consumer: keep little, and read next time about what it takes."""
+        if len(self.data) > KEPT_BYTES_MAX:
+            assert self.block is not None
+            self.reader.went_on(self.block.position + self.at, self.offset)
+            self.drop_block()
+            self.read_bytes = min(max(used, READ_BYTES_MIN), READ_BYTES_MAX)

@@ -1,0 +1,79 @@
+"""Words for tests of streams: a pika channel that declares, fills and reads them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import pika
+
+from tests.extensions.client import PATIENCE_S, Client, unique
+
+Channel = Any
+
+
+class Seen(NamedTuple):
+    offset: int
+    body: bytes
+    headers: dict[str, Any]
+
+
+def declare(client: Client, name: str | None = None, **arguments: Any) -> str:
+    """`x_max_age="1h"` is the argument `x-max-age`."""
+    return client.declare(name or unique("stream"), durable=True, x_queue_type="stream", **arguments)
+
+
+def fill(client: Client, stream: str, count: int, first: int = 0, size: int = 0, **properties: Any) -> None:
+    """Publish and wait for the confirms; bodies are numbers, filled up to `size`."""
+    channel = client.connection.channel()
+    channel.confirm_delivery()
+    for number in range(first, first + count):
+        body = (b"%d" % number).ljust(size, b" ")
+        channel.basic_publish("", stream, body, pika.BasicProperties(**properties))
+    channel.close()
+
+
+def read(
+    client: Client, stream: str, count: int, *, prefetch: int = 100, ack: bool = True, **arguments: Any
+) -> list[Seen]:
+    """The first `count` messages that a consumer with these arguments gets; it waits for as many."""
+    channel = client.connection.channel()
+    prefetch = min(prefetch, count)
+    channel.basic_qos(prefetch_count=prefetch)
+    seen: list[Seen] = []
+    arguments = {name.replace("_", "-"): value for name, value in arguments.items()}
+
+    # Credit for no more than `count`: pika rejects what it has not handed out, which streams refuse.
+    def on_message(_channel: Any, method: Any, properties: Any, body: bytes) -> None:
+        headers = dict(properties.headers)
+        seen.append(Seen(int(headers.pop("x-stream-offset")), body.rstrip(), headers))
+        if ack and len(seen) + prefetch <= count:
+            channel.basic_ack(method.delivery_tag)
+
+    channel.basic_consume(stream, on_message, arguments=arguments)
+    deadline = time.monotonic() + PATIENCE_S
+    while len(seen) < count:
+        assert time.monotonic() < deadline, f"only {len(seen)} of {count} messages came"
+        client.connection.process_data_events(0.05)
+    channel.close()
+    return seen
+
+
+def read_range(client: Client, stream: str, begin: Any, end: int, **arguments: Any) -> list[Seen]:
+    """Everything in [begin, end): without acks, until the broker says that this is all."""
+    channel = client.connection.channel()
+    arguments = {name.replace("_", "-"): value for name, value in arguments.items()}
+    arguments |= {"x-stream-offset": begin, "x-stream-end-offset": end}
+    seen = []
+    for method, properties, body in channel.consume(
+        stream, auto_ack=True, arguments=arguments, inactivity_timeout=20
+    ):
+        assert method is not None, f"no end came behind {len(seen)} messages"
+        headers = dict(properties.headers)
+        seen.append(Seen(int(headers.pop("x-stream-offset")), body.rstrip(), headers))
+    channel.close()
+    return seen
+
+
+def offsets(seen: list[Seen]) -> list[int]:
+    return [one.offset for one in seen]
