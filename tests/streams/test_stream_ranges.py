@@ -151,10 +151,16 @@ def test_a_stuck_consumer_hinders_nobody(reader: Client, stored: EmberBroker) ->
     fill(reader, stream, 300, size=10_000)
     channel = reader.connection.channel()
     channel.basic_qos(prefetch_count=1)
-    channel.basic_consume(stream, lambda *_: None, arguments={"x-stream-offset": "first"})
+    got: list[object] = []
+    channel.basic_consume(
+        stream, lambda *arguments: got.append(arguments), arguments={"x-stream-offset": "first"}
+    )
+    while not got:
+        reader.connection.process_data_events(0.05)
     with Client(stored.port) as other:
         assert len(read_range(other, stream, 0, 300)) == 300
         assert offsets(read(other, stream, 300, prefetch=7, x_stream_offset=0)) == list(range(300))
+    assert len(got) == 1
 
 
 def test_confirms_and_transactions(connect: Callable[[], Client]) -> None:
