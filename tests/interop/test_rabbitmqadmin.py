@@ -226,6 +226,29 @@ def test_virtual_hosts_users_and_permissions(admin: Admin, fresh_name: Callable[
     assert vhost not in admin.names("vhosts") and user not in admin.names("users")
 
 
+def test_policies_and_parameters(admin: Admin, fresh_name: Callable[[str], str]) -> None:
+    name = fresh_name("policy")
+    definition = '{"max-length": 5}'
+    admin(
+        "declare", "policy", f"name={name}", "pattern=^never$", f"definition={definition}", "apply-to=queues"
+    )
+    [policy] = [p for p in admin.json("list", "policies") if p["name"] == name]
+    assert (policy["pattern"], policy["definition"], policy["apply-to"]) == (
+        "^never$",
+        {"max-length": 5},
+        "queues",
+    )
+    admin("declare", "operator_policy", f"name={name}", "pattern=^never$", f"definition={definition}")
+    assert name in admin.names("operator_policies")
+    refused = admin.run("declare", "policy", f"name={name}", "pattern=(", f"definition={definition}")
+    assert refused.returncode == 1 and "regular expression" in refused.stdout + refused.stderr
+    parameters = [p for p in admin.json("list", "parameters") if p["name"] == name]
+    assert [p["component"] for p in parameters] == ["operator_policy"]
+    admin("delete", "policy", f"name={name}")
+    admin("delete", "operator_policy", f"name={name}")
+    assert name not in admin.names("policies") + admin.names("operator_policies")
+
+
 @pytest.mark.parametrize(
     "kind", ["nodes", "parameters", "policies", "operator_policies", "vhost_limits", "consumers", "channels"]
 )

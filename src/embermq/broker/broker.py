@@ -18,6 +18,8 @@ from embermq.broker.event_properties import (
 )
 from embermq.broker.events import Events
 from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.parameter import Parameters
+from embermq.broker.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.storage import Storage
 from embermq.broker.tally import Tally
@@ -48,7 +50,9 @@ class Broker:
         self.alarms = Alarms(turn, self.events)
         self.vhosts: dict[str, VirtualHost] = {}
         self.users: dict[str, User] = {}
+        self.parameters = Parameters(self.catalog, "")  # the global ones
         self.past = Tally()  # of virtual hosts that were deleted
+        self.ttl_histories: dict[str, list[list[int]]] = {}  # by log, while the broker starts
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:
@@ -76,6 +80,8 @@ class Broker:
             vhost.delete_exchange(exchange)
         for user in self.users.values():
             self.revoke(user, vhost.name)
+        vhost.policies.delete_all()
+        vhost.parameters.delete_all()
         self.past.add(vhost.past)
         del self.vhosts[vhost.name]
         self.catalog.delete("vhost", "", vhost.name)
@@ -147,6 +153,14 @@ class Broker:
         for definition in stored.all("permission"):
             permission = definitions.permission_from(definition.body)
             self.users[definition.name].permissions[definition.vhost] = permission
+        for kind in (POLICY, OPERATOR_POLICY):
+            for definition in stored.all(kind):
+                self.vhosts[definition.vhost].policies.restore(kind, definition.name, definition.body)
+        for definition in stored.all("parameter"):
+            scope = self.vhosts[definition.vhost] if definition.vhost else self
+            scope.parameters.restore(definition.body)
+        for vhost in self.vhosts.values():
+            vhost.policies.changed()  # the exchanges that every virtual host has
         for definition in stored.all("exchange"):
             self.restore_exchange(definition.vhost, definition.name, definition.body)
         for definition in stored.all("queue"):
@@ -158,7 +172,7 @@ class Broker:
 
     def restore_exchange(self, vhost_name: str, name: str, body: definitions.Body) -> None:
         vhost = self.vhosts[vhost_name]
-        vhost.exchanges[name] = Exchange(
+        exchange = vhost.exchanges[name] = Exchange(
             vhost,
             name,
             body["type"],
@@ -167,15 +181,19 @@ class Broker:
             internal=body["internal"],
             arguments=definitions.unpacked(body),
         )
+        vhost.policies.apply_to_exchange(exchange)
 
     def restore_queue(self, vhost_name: str, name: str, body: definitions.Body) -> None:
-        self.vhosts[vhost_name].add_queue(
+        vhost = self.vhosts[vhost_name]
+        queue = vhost.add_queue(
             name,
             id=body["id"],
             durable=True,
             auto_delete=body["auto_delete"],
             arguments=definitions.unpacked(body),
         )
+        vhost.policies.apply_to_queue(queue)
+        self.ttl_histories.update(body.get("ttl_history", {}))
 
     def restore_binding(self, vhost_name: str, body: definitions.Body) -> None:
         vhost = self.vhosts[vhost_name]
@@ -197,6 +215,9 @@ class Broker:
         known: list[str] = []
         for queue in self.queues():
             queue.recover(delivered)
+            for level in queue.levels:
+                history = self.ttl_histories.pop(level.log_id, [])
+                level.ttl_history = [(below, ttl_ms) for below, ttl_ms in history]
             known += queue.log_ids()
         # Wait: should we die before the note is gone, the next start would believe it.
         catalog.definitions.all("stopped")

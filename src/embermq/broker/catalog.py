@@ -6,8 +6,10 @@ Kinds and what their bodies hold:
     user         salt, password_hash (hex), tags, loopback_only, algorithm
     permission   configure, write, read                        name: the user
     exchange     type, auto_delete, internal, arguments
-    queue        id (of its files), auto_delete, arguments
+    queue        id (of its files), auto_delete, arguments, ttl_history (Level.ttl_history by log)
     binding      source, kind ("queue" or "exchange"), destination, routing_key, arguments
+    policy, operator_policy   pattern, definition, priority, apply-to
+    parameter    component, name, value                        name: both, as JSON
     stopped      delivered: log -> last delivered sequence      one, written by a clean stop
 
 Exclusive queues are not here: they end with their connection.
@@ -118,7 +120,9 @@ def exchange_body(exchange: Exchange) -> Body:
 
 
 def queue_body(queue: Queue) -> Body:
-    return {"id": queue.id, "auto_delete": queue.auto_delete, **packed(queue.arguments)}
+    history = {level.log_id: level.ttl_history for level in queue.levels if level.ttl_history}
+    more = {"ttl_history": history} if history else {}
+    return {"id": queue.id, "auto_delete": queue.auto_delete, **packed(queue.arguments), **more}
 
 
 def binding_body(binding: Binding) -> Body:

@@ -200,10 +200,23 @@ class Exchange:
         self.received_count = 0
         self.routed_count = 0
         self.unroutable_count = 0
+        self.alternate: str | None = None
+        self.apply_effective()
+
+    def apply_effective(self) -> None:
+        """Take over what holds now."""
         alternate = self.effective.get("alternate-exchange")
+        if self.alternate is not None:
+            self.vhost.alternates[self.alternate].pop(self, None)
         self.alternate = alternate if isinstance(alternate, str) else None
         if self.alternate is not None:
-            vhost.alternates.setdefault(self.alternate, {})[self] = None
+            self.vhost.alternates.setdefault(self.alternate, {})[self] = None
+
+    def effective_changed(self, effective: dict[str, object]) -> None:
+        """Policies say something else than before."""
+        self.effective = effective
+        self.apply_effective()
+        self.changed()
 
     def add_binding(self, binding: Binding) -> bool:
         """True when it is new."""

@@ -23,13 +23,22 @@ EXPIRE_COUNT_MAX = 10_000  # in one go, so that a large backlog that expires doe
 
 class Expiry:
     def __init__(self, queue: Queue, turn: Turn) -> None:
-        ttl_ms, unused_ms = queue.effective.get("x-message-ttl"), queue.effective.get("x-expires")
         self.queue = queue
         self.turn = turn
-        self.ttl_ms = ttl_ms if isinstance(ttl_ms, int) else NO_TTL
-        self.unused_ms_max = unused_ms if isinstance(unused_ms, int) else None
+        self.ttl_ms = NO_TTL
+        self.unused_ms_max: int | None = None
         self.used_ms = turn.now_ms
         self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
+
+    def apply_effective(self) -> None:
+        ttl_ms, unused_ms = (self.queue.effective.get(name) for name in ("x-message-ttl", "x-expires"))
+        self.ttl_ms = ttl_ms if isinstance(ttl_ms, int) else NO_TTL
+        unused_ms_max = unused_ms if isinstance(unused_ms, int) else None
+        if unused_ms_max != self.unused_ms_max:
+            self.unused_ms_max = unused_ms_max
+            self.used_ms = self.turn.now_ms  # nobody is late by a rule that was not there
+        for level in self.queue.levels:
+            level.set_ttl(self.ttl_ms)
 
     def used(self) -> None:
         """Somebody has shown interest in the queue."""
@@ -63,6 +72,8 @@ class Expiry:
             queue.vhost.catalog.when_safe(lambda: None)
             return
         self.expire_heads(now_ms)
+        if queue.rules is not None and queue.rules.limits is not None:
+            queue.rules.limits.make_room(queue.rules)
         self.look()
 
     def expire_heads(self, now_ms: int) -> None:

@@ -44,6 +44,7 @@ cdef class Level:
     cdef public unsigned long long unweighed_below
     cdef public unsigned long long delivered_up_to
     cdef public long long ttl_ms
+    cdef public list ttl_history
     cdef Py_ssize_t meta_header_size
     cdef int meta_priority
     cdef bytes meta
@@ -55,4 +56,5 @@ cdef class Level:
     cpdef Entry front(self)
     @cython.locals(entry=Entry)
     cpdef Entry take(self)
+    cpdef long long ttl_of(self, unsigned long long sequence) except -2
     cpdef int forget(self, Entry entry) except -1

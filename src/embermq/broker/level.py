@@ -36,6 +36,7 @@ WINDOW_COUNT = 32_768  # messages of a level kept in memory
 WINDOW_BYTES = 32 * 1024 * 1024
 REFILL_COUNT = 1024  # fill the ring again when fewer are left
 REFILL_BYTES = 512 * 1024
+TTL_HISTORY_MAX = 100  # changes of x-message-ttl that are remembered
 PERSISTENT = 1
 TRANSIENT = 0
 
@@ -94,6 +95,7 @@ class Level:
         "ring",
         "ring_bytes",
         "storage",
+        "ttl_history",
         "ttl_ms",
         "turn",
         "unweighed_below",
@@ -114,7 +116,8 @@ class Level:
         self.next_sequence = 1
         self.redelivered_below = 0  # recovered messages up to here may have been delivered before
         self.delivered_up_to = 0
-        self.ttl_ms = NO_TTL  # of every message here: the queue's x-message-ttl
+        self.ttl_ms = NO_TTL  # of messages that come here: the queue's x-message-ttl
+        self.ttl_history: list[tuple[int, int]] = []  # before it changed: (below which sequence, what)
         self.unweighed_below = 0  # the sizes of recovered messages are known once they are read
         self.meta = b""
         self.meta_header_size = -1
@@ -223,7 +226,7 @@ class Level:
                 found_bytes += message.size - message.header_size
             redelivered = record.sequence < self.redelivered_below
             entry = Entry(message, self, record.sequence, True, redelivered)
-            entry.expires_ms = expiry_of(message, self.ttl_ms, record.timestamp_ms)
+            entry.expires_ms = expiry_of(message, self.ttl_of(record.sequence), record.timestamp_ms)
             if entry.expires_ms:
                 self.queue.expects_expiry(entry.expires_ms)
             self.ring.push_back(entry)
@@ -253,7 +256,30 @@ class Level:
         if not records:
             return 0
         message = message_of(records[0].payload, records[0].flags)
-        return expiry_of(message, self.ttl_ms, records[0].timestamp_ms)
+        return expiry_of(message, self.ttl_of(records[0].sequence), records[0].timestamp_ms)
+
+    # -- what messages here live
+
+    def set_ttl(self, ttl_ms: int) -> None:
+        """From now on; messages that are here keep the time that they had, on disk as in memory."""
+        if ttl_ms == self.ttl_ms:
+            return
+        if self.next_sequence > 1:
+            first = self.log.first_sequence if self.log is not None else self.next_sequence
+            self.ttl_history = [(below, ttl) for below, ttl in self.ttl_history if below > first]
+            self.ttl_history.append((self.next_sequence, self.ttl_ms))
+            del self.ttl_history[:-TTL_HISTORY_MAX]
+        self.ttl_ms = ttl_ms
+
+    def ttl_of(self, sequence: int) -> int:
+        for below, ttl_ms in self.ttl_history:
+            if sequence < below:
+                return ttl_ms
+        return self.ttl_ms
+
+    def may_expire(self) -> bool:
+        """Is there a message that expires, or may there be one on disk?"""
+        return self.paged_count > 0 or any(entry.expires_ms for entry in self.ring)
 
     def forget(self, entry: Entry) -> int:
         """A message is done with: so is its record."""

@@ -17,6 +17,7 @@ ACCEPTED = 0
 REFUSED = 1  # what Queue.append answers when the queue is full and says so
 DROP_HEAD = "drop-head"
 REJECT_PUBLISH_DLX = "reject-publish-dlx"
+DROP_COUNT_MAX = 10_000  # in one go: a policy may have made a large backlog too long
 
 
 class Limits:
@@ -49,11 +50,14 @@ class Limits:
             return
         if queue.consumers:
             queue.drain()
-        while self.exceeded(queue, 0, 0):
+        for _ in range(DROP_COUNT_MAX):
+            if not self.exceeded(queue, 0, 0):
+                return
             entry = queue.take_head()
             if entry is None:
                 return
             rules.dispose([entry], "maxlen")
+        rules.look_at(rules.turn.now_ms)  # go on when others have had their turn
 
 
 def limits_from(arguments: dict[str, object]) -> Limits | None:

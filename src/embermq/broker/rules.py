@@ -51,12 +51,42 @@ def has_rules(arguments: dict[str, object]) -> bool:
     return not ARGUMENTS.isdisjoint(arguments) or arguments.get("x-queue-type") == "quorum"
 
 
+def effective_changed(queue: Queue, effective: dict[str, object]) -> None:
+    """Policies say something else than before; messages that are there keep the time that they had."""
+    ttl_before = queue.effective.get("x-message-ttl")
+    queue.effective = effective
+    if queue.rules is None:
+        if has_rules(effective):
+            queue.rules = QueueRules(queue)
+            queue.rules.changed()
+    else:
+        queue.rules.apply_effective()
+        queue.rules.changed()
+        if not has_rules(effective) and queue.rules.is_idle():
+            queue.rules = None
+    if effective.get("x-message-ttl") != ttl_before:
+        queue.vhost.note_ttl_history(queue)
+
+
 class QueueRules:
     def __init__(self, queue: Queue) -> None:
-        arguments = queue.effective
         self.queue = queue
         self.turn = queue.vhost.turn
+        self.active: Consumer | None = None  # the single one
+        self.priorities: Priorities | None = None
         self.expiry = Expiry(queue, self.turn)
+        priority_max = queue.effective.get("x-max-priority")
+        if isinstance(priority_max, int):
+            self.priorities = Priorities(queue, priority_max)
+        self.apply_effective()
+        if self.single_active or self.priorities is not None:
+            queue.selective = True
+        self.look()
+
+    def apply_effective(self) -> None:
+        """Take over what holds now. Priorities are for ever, and the single active consumer, too."""
+        arguments = self.queue.effective
+        self.expiry.apply_effective()
         self.limits = limits_from(arguments)
         exchange, routing_key = (
             arguments.get("x-dead-letter-exchange"),
@@ -65,15 +95,19 @@ class QueueRules:
         self.dead_letter_exchange = exchange if isinstance(exchange, str) else None
         self.dead_letter_routing_key = routing_key if isinstance(routing_key, str) else None
         self.single_active = arguments.get("x-single-active-consumer") is True
-        self.active: Consumer | None = None  # the single one
-        priority_max = arguments.get("x-max-priority")
-        self.priorities = Priorities(queue, priority_max) if isinstance(priority_max, int) else None
         self.delivery_limit = delivery_limit_from(arguments)
-        for level in queue.levels:
-            level.ttl_ms = self.expiry.ttl_ms
-        if self.single_active or self.priorities is not None:
-            queue.selective = True
+
+    def changed(self) -> None:
+        """What holds now is different: limits hold at once."""
+        self.weigh()
+        if self.limits is not None:
+            self.limits.make_room(self)
         self.look()
+
+    def is_idle(self) -> bool:
+        """Is there nothing that a queue of the plain kind would not have?"""
+        queue = self.queue
+        return not queue.unacked_count and not any(level.may_expire() for level in queue.levels)
 
     # -- messages in
 
@@ -128,12 +162,18 @@ class QueueRules:
 
     def recovered(self) -> None:
         """The queue has its messages of before the restart."""
+        self.weigh()
+        self.look()
+
+    def weigh(self) -> None:
+        """Where bytes count, those of messages that nobody has read since the start count as well."""
         queue = self.queue
-        if self.limits is not None and self.limits.bytes_max is not None:
+        if self.limits is None or self.limits.bytes_max is None:
+            return
+        if any(level.unweighed_below for level in queue.levels):
             queue.ready_bytes = sum(message.size - message.header_size for message in queue.messages())
             for level in queue.levels:
-                level.unweighed_below = 0  # they are weighed
-        self.look()
+                level.unweighed_below = 0
 
     # -- messages out
 

@@ -15,6 +15,8 @@ from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.event_properties import binding_ends, exchange_created, named, queue_created
 from embermq.broker.events import Events
 from embermq.broker.exchange import MATCHERS, Binding, Exchange
+from embermq.broker.parameter import Parameters
+from embermq.broker.policy import Policies
 from embermq.broker.queue import Queue, describe
 from embermq.broker.sharing import check_binding, check_hash_arguments
 from embermq.broker.storage import Storage
@@ -62,6 +64,8 @@ class VirtualHost:
         self.turn = turn
         self.catalog = catalog
         self.storage = storage
+        self.policies = Policies(self)
+        self.parameters = Parameters(catalog, name)
         self.dead_letters = DeadLetters(self)
         self.alternates: dict[str, dict[Exchange, None]] = {}  # by the name they name, existing or not
         self.exchanges: dict[str, Exchange] = {}
@@ -118,6 +122,7 @@ class VirtualHost:
         if type == "x-consistent-hash":
             check_hash_arguments(describe_exchange(exchange), arguments)
         self.exchanges[name] = exchange
+        self.policies.apply_to_exchange(exchange)
         exchange.changed()  # somebody may have named it as an alternate before
         if durable:
             self.catalog.put("exchange", self.name, name, exchange_body(exchange))
@@ -155,6 +160,7 @@ class VirtualHost:
                     doomed.append(source)
             going.changed()
             self.events.emit("exchange.deleted", named, going)
+            self.policies.forget(going)
 
     def is_unused(self, exchange: Exchange) -> bool:
         """An auto-delete exchange goes with its last binding."""
@@ -216,10 +222,16 @@ class VirtualHost:
             auto_delete=auto_delete,
             arguments=arguments,
         )
+        self.policies.apply_to_queue(queue)
         if durable and not exclusive:
             self.catalog.put("queue", self.name, name, queue_body(queue))
         self.events.emit("queue.created", queue_created, queue)
         return queue
+
+    def note_ttl_history(self, queue: Queue) -> None:
+        """How long messages live has changed: what those from before were given must outlast a restart."""
+        if queue.durable and not queue.exclusive and self.queues.get(queue.name) is queue:
+            self.catalog.put("queue", self.name, queue.name, queue_body(queue))
 
     def add_queue(
         self,
@@ -279,6 +291,7 @@ class VirtualHost:
         for consumer in consumers:
             consumer.queue_deleted()
         self.past.queues_deleted += 1
+        self.policies.forget(queue)
         self.past.add_queue(queue)
         count = queue.ready_count
         queue.drop()

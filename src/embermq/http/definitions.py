@@ -1,7 +1,7 @@
 """Definitions: everything durable but the messages, out as one document and in again.
 
-The document is RabbitMQ's, in both directions. What EmberMQ does not have (policies, parameters) is neither
-written nor, when read, silently believed: it is logged.
+The document is RabbitMQ's, in both directions. What EmberMQ does not have is neither written nor, when read,
+silently believed: it is logged.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from typing import Any
 from embermq.broker.access import Permission, User
 from embermq.broker.event_exchange import EVENT_EXCHANGE
 from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.parameter import GLOBAL
+from embermq.broker.policy import POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
 from embermq.http.context import RABBITMQ_VERSION
 from embermq.http.exchanges import in_order, vhost_of
 from embermq.http.pace import Pace
+from embermq.http.parameters import global_parameter_views, parameter_views, store_parameter
+from embermq.http.policies import policy_views, store_policy
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
     Refusal,
@@ -46,7 +50,7 @@ from embermq.http.views import (
 
 log = logging.getLogger("embermq.http")
 
-NOT_YET = ("policies", "parameters", "topic_permissions", "operator_policies")
+NOT_YET = ("topic_permissions",)
 BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 
 
@@ -63,17 +67,25 @@ async def export_all(request: Request) -> Response:
         "vhosts": [vhost_definition(vhost) for vhost in vhosts],
         "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
         "topic_permissions": [],
-        "parameters": [],
-        "global_parameters": [],
-        "policies": [],
+        "parameters": [view for vhost in vhosts for view in parameter_views(vhost)],
+        "global_parameters": global_parameter_views(broker),
+        "policies": [view for vhost in vhosts for view in policy_views(vhost)],
     }
     return await finished(document, vhosts, with_vhost=True)
 
 
 async def export_vhost(request: Request) -> Response:
     vhost = vhost_of(request)
-    document: View = {"rabbit_version": RABBITMQ_VERSION, "parameters": [], "policies": []}
+    document: View = {
+        "rabbit_version": RABBITMQ_VERSION,
+        "parameters": [without_vhost(view) for view in parameter_views(vhost)],
+        "policies": [without_vhost(view) for view in policy_views(vhost)],
+    }
     return await finished(document, [vhost], with_vhost=False)
+
+
+def without_vhost(view: View) -> View:
+    return {name: value for name, value in view.items() if name != "vhost"}
 
 
 def sorted_permissions(user: User) -> list[tuple[str, Permission]]:
@@ -146,6 +158,8 @@ async def import_all(request: Request) -> Response:
             raise bad_request("vhost_or_user_not_found")
         broker.grant(user, vhost, permission_from(body))
         await pace.breathe()
+    for body in things(document, "global_parameters"):
+        broker.parameters.set(GLOBAL, clean(text(body, "name")), body.get("value"))
     await import_topology(request, document, pace, None)
     return Response(204)
 
@@ -177,7 +191,7 @@ async def import_topology(
     request: Request, document: dict[str, Any], pace: Pace, only: VirtualHost | None
 ) -> None:
     vhosts = request.context.broker.vhosts
-    for key, put in (("queues", put_queue), ("exchanges", put_exchange), ("bindings", put_binding)):
+    for key, put in PARTS:
         for body in things(document, key):
             vhost = only or vhosts.get(text(body, "vhost"))
             if vhost is None:
@@ -187,6 +201,17 @@ async def import_topology(
             except AMQPError as error:
                 raise bad_request(error.detail) from None
             await pace.breathe()
+
+
+def import_policy(vhost: VirtualHost, body: dict[str, Any]) -> None:
+    try:
+        store_policy(vhost, POLICY, clean(text(body, "name")), body)
+    except AMQPError as error:
+        raise bad_request(f"{error.detail} ({vhost.name}/{body.get('name')})") from None
+
+
+def import_parameter(vhost: VirtualHost, body: dict[str, Any]) -> None:
+    store_parameter(vhost, text(body, "component"), clean(text(body, "name")), body.get("value"))
 
 
 def put_queue(vhost: VirtualHost, body: dict[str, Any]) -> None:
@@ -227,3 +252,13 @@ def put_binding(vhost: VirtualHost, body: dict[str, Any]) -> None:
     destination: Queue | Exchange
     destination = vhost.queue(name) if body.get("destination_type") == "queue" else vhost.exchange(name)
     vhost.bind(source, destination, clean(text(body, "routing_key")), table(body, "arguments"))
+
+
+# Policies first: what is declared then has them from the start.
+PARTS = (
+    ("parameters", import_parameter),
+    ("policies", import_policy),
+    ("queues", put_queue),
+    ("exchanges", put_exchange),
+    ("bindings", put_binding),
+)

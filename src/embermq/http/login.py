@@ -34,7 +34,7 @@ ALLOWED_TAGS: dict[str, frozenset[str]] = {
 REASONS = {
     ADMINISTRATOR: "Not administrator user",
     MONITORING: "Not monitor user",
-    POLICYMAKER: "Not policy maker user",
+    POLICYMAKER: "User not authorised to access object",
     MANAGEMENT: "Not management user",
 }
 CHALLENGE = (("www-authenticate", 'Basic realm="EmberMQ Management"'),)
@@ -104,6 +104,11 @@ def sees_everything(user: User) -> bool:
 
 def may_enter(user: User, vhost: str) -> bool:
     return vhost in user.permissions
+
+
+def may_govern(user: User, vhost: str) -> bool:
+    """See the policies of a virtual host; those who also may change them have a tag that says so."""
+    return may_enter(user, vhost) or ADMINISTRATOR in user.tags
 
 
 def require_vhost(request: Request, vhost: str, *, to_see: bool = False) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import quote_plus
 from embermq.broker.access import Permission, User
 from embermq.broker.consumer import Consumer
 from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.policy import Policy
 from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
@@ -77,9 +78,7 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
         "state": "running",
         "consumers": len(queue.consumers),
         "exclusive_consumer_tag": exclusive_tag,
-        "policy": None,
-        "operator_policy": None,
-        "effective_policy_definition": {},
+        **policies_of(queue),
         "consumer_utilisation": None,
         "messages_paged_out": sum(level.paged_count for level in queue.levels),
         "message_bytes_ready": queue.ready_bytes,
@@ -114,7 +113,22 @@ def exchange_definition(exchange: Exchange) -> View:
 
 def exchange_view(context: Context, exchange: Exchange, ranges: Ranges = NOTHING) -> View:
     numbers = exchange_numbers(context.history, exchange, exchange_values(exchange), ranges)
-    return {**exchange_definition(exchange), "policy": None, **numbers}
+    return {**exchange_definition(exchange), **policies_of(exchange), **numbers}
+
+
+def policies_of(thing: Queue | Exchange) -> View:
+    """What policies make of a thing, and what it comes to."""
+    in_force = thing.vhost.policies.of(thing)
+    return {
+        "policy": in_force.policy and in_force.policy.name,
+        "operator_policy": in_force.operator_policy and in_force.operator_policy.name,
+        "effective_policy_definition": in_force.definition,
+        "effective_arguments": plain(thing.effective),
+    }
+
+
+def policy_view(vhost: VirtualHost, policy: Policy) -> View:
+    return {"vhost": vhost.name, "name": policy.name, **policy.body}
 
 
 def properties_key(routing_key: str, arguments: dict[str, object]) -> str:

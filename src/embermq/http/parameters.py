@@ -1,0 +1,140 @@
+"""Runtime parameters, by component and virtual host, and global ones.
+
+Operator policies show up among them, as in RabbitMQ, and may be set here; policies show up when asked for by
+that name only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embermq.broker.broker import Broker
+from embermq.broker.parameter import GLOBAL
+from embermq.broker.policy import OPERATOR_POLICY, POLICY
+from embermq.broker.vhost import VirtualHost
+from embermq.errors import PreconditionFailed
+from embermq.http.exchanges import in_order
+from embermq.http.listing import listing, single
+from embermq.http.policies import governed_vhost, governed_vhosts, store_policy
+from embermq.http.request import Request, Response, bad_request, check_field, not_found, require_keys
+from embermq.http.thing_name import clean
+from embermq.http.views import View
+
+
+def parameter_view(vhost: VirtualHost, component: str, name: str, value: Any) -> View:
+    return {"value": value, "vhost": vhost.name, "component": component, "name": name}
+
+
+def parameter_views(vhost: VirtualHost, component: str | None = None) -> list[View]:
+    views = [
+        parameter_view(vhost, kind, policy.name, policy.body)
+        for kind in (POLICY, OPERATOR_POLICY)
+        for policy in in_order(vhost.policies.kinds[kind])
+    ]
+    values = sorted(vhost.parameters.values.items(), key=lambda item: item[0])
+    views += [parameter_view(vhost, of, name, value) for (of, name), value in values]
+    if component is None:
+        return [view for view in views if view["component"] != POLICY]
+    return [view for view in views if view["component"] == component]
+
+
+def global_parameter_views(broker: Broker) -> list[View]:
+    values = broker.parameters.values
+    return [{"name": name, "value": values[GLOBAL, name]} for _, name in sorted(values)]
+
+
+def store_parameter(vhost: VirtualHost, component: str, name: str, value: Any) -> None:
+    if component == POLICY:
+        raise bad_request("policies may not be set using this method")
+    if component == OPERATOR_POLICY:
+        if not isinstance(value, dict):
+            raise PreconditionFailed("Validation failed\n\nan operator policy is an object\n")
+        store_policy(vhost, OPERATOR_POLICY, name, value)
+        return
+    check_value(value)
+    vhost.parameters.set(clean(component), name, value)
+
+
+def check_value(value: object) -> None:
+    """Anything that JSON can have, within reason."""
+    if value is not None:
+        check_field("value", value, 0)
+
+
+async def listed(request: Request, views: list[View]) -> Response:
+    return await listing(request, views, lambda view: view, lambda view: str(view["name"]))
+
+
+async def all_parameters(request: Request) -> Response:
+    return await listed(request, [v for vhost in governed_vhosts(request) for v in parameter_views(vhost)])
+
+
+async def parameters_of(request: Request) -> Response:
+    component = request.names["component"]
+    vhosts = governed_vhosts(request)
+    return await listed(request, [view for vhost in vhosts for view in parameter_views(vhost, component)])
+
+
+async def parameters_in(request: Request) -> Response:
+    return await listed(request, parameter_views(governed_vhost(request), request.names["component"]))
+
+
+def found(request: Request) -> tuple[VirtualHost, View]:
+    vhost = governed_vhost(request)
+    for view in parameter_views(vhost, request.names["component"]):
+        if view["name"] == request.names["name"]:
+            return vhost, view
+    raise not_found()
+
+
+def one_parameter(request: Request) -> Response:
+    return single(request, found(request)[1])
+
+
+def put_parameter(request: Request) -> Response:
+    vhost, body = governed_vhost(request), request.json()
+    require_keys(body, "value")
+    component, name = request.names["component"], clean(request.names["name"])
+    existed = any(view["name"] == name for view in parameter_views(vhost, component))
+    store_parameter(vhost, component, name, body["value"])
+    return Response(204 if existed else 201)
+
+
+def delete_parameter(request: Request) -> Response:
+    vhost, view = found(request)
+    component, name = view["component"], view["name"]
+    if component in vhost.policies.kinds:
+        vhost.policies.delete(component, name)
+    else:
+        vhost.parameters.delete(component, name)
+    return Response(204)
+
+
+async def all_global_parameters(request: Request) -> Response:
+    return await listed(request, global_parameter_views(request.context.broker))
+
+
+def found_global(request: Request) -> View:
+    values, name = request.context.broker.parameters.values, request.names["name"]
+    if (GLOBAL, name) not in values:
+        raise not_found()
+    return {"value": values[GLOBAL, name], "name": name}
+
+
+def one_global_parameter(request: Request) -> Response:
+    return single(request, found_global(request))
+
+
+def put_global_parameter(request: Request) -> Response:
+    parameters, body = request.context.broker.parameters, request.json()
+    require_keys(body, "value")
+    check_value(body["value"])
+    name = clean(request.names["name"])
+    existed = (GLOBAL, name) in parameters.values
+    parameters.set(GLOBAL, name, body["value"])
+    return Response(204 if existed else 201)
+
+
+def delete_global_parameter(request: Request) -> Response:
+    request.context.broker.parameters.delete(GLOBAL, str(found_global(request)["name"]))
+    return Response(204)
