@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("embermq.broker")
 
 POLICY, OPERATOR_POLICY = "policy", "operator_policy"  # kinds in the catalog, components of parameters
+EVENTS = {POLICY: "policy", OPERATOR_POLICY: "operator.policy"}
 QUEUE_KINDS = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
 APPLY_TO = ("all", "queues", "exchanges", *QUEUE_KINDS)
 REPLY_QUEUE_PREFIX = "amq.rabbitmq.reply-to"  # no queues of anybody's: policies pass them over
@@ -135,11 +136,14 @@ class Policies:
         self.kinds[kind][policy.name] = policy
         self.vhost.catalog.put(kind, self.vhost.name, policy.name, policy.body)
         self.changed()
+        body = {"vhost": self.vhost.name, "name": policy.name, **policy.body}
+        self.vhost.events.emit(EVENTS[kind] + ".set", dict, body)
 
     def delete(self, kind: str, name: str) -> None:
         del self.kinds[kind][name]
         self.vhost.catalog.delete(kind, self.vhost.name, name)
         self.changed()
+        self.vhost.events.emit(EVENTS[kind] + ".cleared", dict, {"vhost": self.vhost.name, "name": name})
 
     def delete_all(self) -> None:
         """The virtual host goes."""
