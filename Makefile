@@ -88,6 +88,7 @@ CYCLES ?= 300
 soak: test-needs  ## kill brokers for a long time (CYCLES=300) and look what is left
 	@$(MAKE) install EMBERMQ_COMPILE=require
 	tools/run-tests.sh compiled $(PY) tests/crash --cycles $(CYCLES) -x -q $(T)
+	tools/run-tests.sh interpreted $(PY) tests/crash/test_mutants.py --cycles $(CYCLES) -q
 
 .PHONY: lint
 lint: $(VENV)/.dev  ## ruff, mypy --strict, and whether generated code is up to date

@@ -8,7 +8,7 @@ everything rare is pamqp's, which shares no line with our own wire code.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,6 +151,17 @@ class Client:
             del self.buffer[: self.position]
             self.position = 0
             self.buffer += data
+
+
+def look_at(client: Client, queues: Iterable[str]) -> dict[str, list[Delivery]]:
+    """Take everything out of queues, to be given back when the client goes. Where dead letters are concerned:
+    first the queues that they come from, then those that they go to; what is held does not move on."""
+    contents: dict[str, list[Delivery]] = {}
+    for queue in queues:
+        contents[queue] = []
+        while (got := client.call_get(queue)) is not None:
+            contents[queue].append(got)
+    return contents
 
 
 def publish_frames(

@@ -9,41 +9,65 @@ from pathlib import Path
 
 from pamqp import commands as spec
 
-from tests.crash.client import ChannelClosed, Client, Delivery, publish_frames
+from tests.crash.client import ChannelClosed, Client, Delivery, look_at, publish_frames
 from tests.crash.model import SAFE, Model, Text
 from tests.crash.workers import (
     FANOUT,
+    KINDS,
+    LEAVING,
+    LETTERS,
+    QUIET,
     SHARED,
     SINGLE,
     TOPOLOGY,
     VOLATILE,
     Definer,
     Publisher,
+    Sprinkler,
     Taker,
     Transactor,
     Worker,
 )
 from tools.brokers import EmberBroker
 
+LIVES = 6
 LIFE_SECONDS_MAX = 0.7
 WORKER_SECONDS_MAX = 55.0
 DEEP_COUNT = 36_000  # more than a queue keeps in memory (broker/level.py, WINDOW_COUNT)
 MANDATORY_IMMEDIATE = 3
 NO_ROUTE = 312
+KEPT = tuple(dict.fromkeys([*SHARED, *SINGLE, *KINDS, LETTERS, *QUIET]))  # always there
 
 
 class History:
     """One data directory through several lives of a broker."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, directory: Path, seed: int, broker: EmberBroker | None = None) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
-        self.broker = EmberBroker(directory / "data")
-        self.model = Model()
+        self.broker = broker or EmberBroker(directory / "data")
+        self.model = Model(KINDS)
         self.life = 0
+        self.killed = False
 
     def close(self) -> None:
         self.broker.close()
+
+    def run(self) -> int:
+        """Several lives, the last of which ends well; how much was found safe after their ends."""
+        self.begin()
+        if self.seed % 4 == 2:
+            self.fill_deep()
+        found = 0
+        for _ in range(LIVES):
+            self.live_and_die()
+            self.rise()
+            self.compare()
+            found += self.safe_count()
+        self.stop()
+        self.broker.start()
+        self.compare()
+        return found
 
     def begin(self) -> None:
         """The first start, and what all workers rely on."""
@@ -51,8 +75,9 @@ class History:
         client = Client(self.broker.port)
         client.call(spec.Exchange.Declare(exchange=FANOUT, exchange_type="fanout", durable=True))
         client.call(spec.Exchange.Declare(exchange=TOPOLOGY, exchange_type="direct", durable=True))
-        for queue in SHARED + SINGLE:
-            client.call(spec.Queue.Declare(queue=queue, durable=True))
+        for queue in KEPT:
+            arguments = self.model.kind(queue).declared()
+            client.call(spec.Queue.Declare(queue=queue, durable=True, arguments=arguments))
             self.model.define("queue", queue, there=True)
         for queue in SHARED:
             client.call(spec.Queue.Bind(queue=queue, exchange=FANOUT, routing_key=""))
@@ -89,17 +114,29 @@ class History:
         for worker in workers:
             worker.start()
         time.sleep(self.chance.uniform(0, LIFE_SECONDS_MAX))
-        if self.chance.random() < 0.12:
-            assert self.broker.stop() == 0
-        else:
+        self.killed = self.chance.random() > 0.12
+        if self.killed:
             self.broker.kill()
+        else:
+            self.stop()
         for worker in workers:
             worker.join(WORKER_SECONDS_MAX)
             assert worker.ended, f"{worker.name} does not end"
 
+    def stop(self) -> None:
+        self.killed = False
+        assert self.broker.stop() == 0
+
     def staff(self) -> list[type[Worker]]:
         takers = self.chance.randint(0, 3)
-        return [Publisher, *self.chance.choice([[], [Publisher]]), Transactor, Definer, *[Taker] * takers]
+        return [
+            Publisher,
+            *self.chance.choice([[], [Publisher]]),
+            Transactor,
+            Definer,
+            Sprinkler,
+            *[Taker] * takers,
+        ]
 
     def worker(self, kind: type[Worker], at: int) -> Worker:
         name = f"{kind.__name__}{at}-{self.life}"
@@ -108,6 +145,7 @@ class History:
     def rise(self) -> None:
         """Start again; now and then the broker is killed while it recovers, too."""
         while self.chance.random() < 0.15:
+            self.killed = True
             with self.broker.log_path.open("ab") as log:
                 process = subprocess.Popen(self.broker.command(), stdout=subprocess.DEVNULL, stderr=log)
                 time.sleep(self.chance.uniform(0.1, 0.6))
@@ -118,15 +156,17 @@ class History:
     def compare(self) -> None:
         """Look at everything and leave it as it is: what is not acked goes back when the connection ends."""
         for queue in VOLATILE:
-            self.model.check_definition(("queue", queue), queue_exists(self.broker.port, queue))
             self.model.check_definition(("binding", queue), self.is_bound(queue))
-            if not self.model.definitions["queue", queue]:
-                self.model.queues.pop(queue, None)
-        for queue in SHARED + SINGLE:
+        for queue in (*KEPT, *VOLATILE):
             self.model.check_definition(("queue", queue), queue_exists(self.broker.port, queue))
-        for (kind, queue), there in self.model.definitions.items():
-            if kind == "queue" and there:
-                self.model.check_queue(queue, self.content_of(queue))
+        # First of all what grows old while we look.
+        client = Client(self.broker.port)
+        contents = look_at(client, (*LEAVING, *QUIET))
+        for queue in (LETTERS, *SHARED, *SINGLE, *VOLATILE):
+            if self.model.definitions["queue", queue]:
+                contents[queue] = self.content_of(queue)
+        client.close()
+        self.model.check_queues(contents, after_crash=self.killed)
         damage = [line for line in self.broker.log_tail().splitlines() if "damaged" in line]
         if damage:
             self.model.fail(f"a kill is no reason for damage: {damage}")

@@ -14,14 +14,26 @@ from pathlib import Path
 
 from pamqp import commands as spec
 
-from tests.crash.client import ChannelClosed, Delivery, Lost, publish_frames
+from tests.crash.client import ChannelClosed, Lost, look_at, publish_frames
 from tests.crash.machine import Machine, MachineClient
-from tests.crash.model import SAFE, Model, Text
+from tests.crash.model import SAFE, Kind, Model, Text
 
 FANOUT = "electric.fanout"
 KEPT = ("electric.a", "electric.b", "electric.c")  # bound to the fanout, always there
+LETTERS = "electric.letters"
+LIVES = 6
+ACTIONS_MAX = 40
+TTL_MS = 10_000
+KINDS = {
+    "electric.limited": Kind(letters=LETTERS, length_max=5),
+    "electric.short": Kind(length_max=8),
+    "electric.old": Kind(letters=LETTERS, arguments=(("x-message-ttl", TTL_MS),)),
+    "electric.returned": Kind(letters=LETTERS, arguments=(("x-delivery-limit", 1),)),
+    "electric.priority": Kind(priority_max=3),
+}
 VOLATILE = "electric.volatile"
-QUEUES = (*KEPT, VOLATILE)
+TAKEN = (*KEPT, "electric.limited", "electric.old", "electric.returned", "electric.priority", LETTERS)
+QUEUES = (*KEPT, *KINDS, VOLATILE, LETTERS)
 
 
 class ElectricHistory:
@@ -34,9 +46,8 @@ class ElectricHistory:
         self.cuts = 0
         self.disk = directory / "disk-0"
         self.disk.mkdir()
-        self.model = Model()
-        self.model.define("queue", VOLATILE, there=False)
-        for queue in KEPT:
+        self.model = Model(KINDS)
+        for queue in QUEUES:
             self.model.define("queue", queue, there=False)
         self.machine = Machine(str(self.disk))
         self.define()
@@ -44,11 +55,22 @@ class ElectricHistory:
     def define(self) -> None:
         client = self.machine.client()
         client.call(spec.Exchange.Declare(exchange=FANOUT, exchange_type="fanout", durable=True))
-        for queue in KEPT:
-            client.call(spec.Queue.Declare(queue=queue, durable=True))
-            client.call(spec.Queue.Bind(queue=queue, exchange=FANOUT, routing_key=""))
+        for queue in (*KEPT, *KINDS, LETTERS):
+            arguments = self.model.kind(queue).declared()
+            client.call(spec.Queue.Declare(queue=queue, durable=True, arguments=arguments))
             self.model.define("queue", queue, there=True)
+        for queue in KEPT:
+            client.call(spec.Queue.Bind(queue=queue, exchange=FANOUT, routing_key=""))
         client.close()
+
+    def run(self) -> int:
+        """Several lives; how much was found safe after their ends."""
+        found = 0
+        for life in range(LIVES):
+            self.live(life, self.chance.randint(1, ACTIONS_MAX))
+            self.cut()
+            found += self.safe_count()
+        return found
 
     # -- one life
 
@@ -67,21 +89,20 @@ class ElectricHistory:
         self.transactor = machine.client()
         self.transactor.call(spec.Tx.Select())
         self.taker = machine.client()
+        self.definer = machine.client()
+        self.declaring = False  # the volatile queue, not answered yet
         self.doing = [
-            self.publish,
-            self.publish,
-            self.publish,
-            self.wait_confirms,
-            self.transact,
-            self.transact,
-            self.take,
-            self.take,
+            *[self.publish] * 6,
+            *[self.wait_confirms] * 2,
+            *[self.transact] * 4,
+            *[self.take] * 5,
             self.purge,
-            self.change_volatile,
-            self.wander,
+            *[self.change_volatile] * 3,
+            *[self.wander] * 2,
+            self.wait_long,
         ]
         if chance.random() < 0.6:
-            self.doing.append(machine.pause_at_next_sync)
+            self.doing += [machine.pause_at_next_sync] * 2
         try:
             for _ in range(actions):
                 chance.choice(self.doing)()
@@ -93,22 +114,22 @@ class ElectricHistory:
             text, queues = self.waiting.pop(known)
             self.model.published([text], queues)
 
-    def text(self) -> Text:
+    def text(self, may_be_transient: bool = True) -> Text:
         self.number += 1
-        return Text(
-            self.name, self.number, self.chance.random() < 0.85, self.chance.choice([None, None, 4, 5, 9])
-        )
+        persistent = not may_be_transient or self.chance.random() < 0.85
+        return Text(self.name, self.number, persistent, self.chance.choice([None, None, 0, 2, 4, 5, 9]))
 
     def some_frames(self, count: int) -> tuple[list[tuple[Text, tuple[str, ...]]], bytes]:
         sent, data = [], []
         for _ in range(count):
-            text = self.text()
-            if self.chance.random() < 0.4:
+            if self.chance.random() < 0.3:
                 exchange, routing_key, queues = FANOUT, "", KEPT
             else:
-                there = self.model.definitions["queue", VOLATILE]
-                routing_key = self.chance.choice(QUEUES if there else KEPT)
+                there = self.declaring or self.model.definitions["queue", VOLATILE]
+                routing_key = self.chance.choice([*KEPT, *KINDS, *([VOLATILE] if there else [])])
                 exchange, queues = "", (routing_key,)
+            # What is transient takes room in a queue with a limit, and has vanished from it later.
+            text = self.text(may_be_transient=self.model.kind(routing_key).length_max is None)
             sent.append((text, queues))
             body = text.body(self.chance.choice([0, 50, 50, 400]))
             data.append(publish_frames(exchange, routing_key, body, text.persistent, text.priority))
@@ -142,14 +163,18 @@ class ElectricHistory:
             got = client.call_get(queue)
             if got is None:
                 break
-            taken.append((self.model.delivered(queue, got), got.tag))
+            taken.append((self.model.delivered(queue, got, in_order=True), got.tag))
         return taken
+
+    def wait_long(self) -> None:
+        """Long enough for messages to grow too old."""
+        self.machine.ahead_s += TTL_MS / 1000 / 2
 
     def transact(self) -> None:
         sent, data = self.some_frames(self.chance.randint(0, 10))
         client = self.transactor
         client.send_bytes(data)
-        queue = self.chance.choice(KEPT)
+        queue = self.chance.choice(TAKEN)
         taken = self.get_some(client, queue)
         if taken:
             client.send(spec.Basic.Ack(taken[-1][1], True))
@@ -167,14 +192,20 @@ class ElectricHistory:
         self.leaving = []
 
     def take(self) -> None:
-        queue = self.chance.choice(KEPT)
+        queue = self.chance.choice(TAKEN)
         taken = self.get_some(self.taker, queue)
         if not taken:
             return
-        if self.chance.random() < 0.3:
+        keys = [key for key, _ in taken]
+        chance = self.chance.random()
+        if chance < 0.3:
+            self.model.given_back(queue, keys)
             self.taker.send(spec.Basic.Nack(taken[-1][1], True, True))
             return
-        keys = [key for key, _ in taken]
+        if chance < 0.4 and self.model.kind(queue).letters is not None:
+            self.model.given_back(queue, keys)  # they are to be there still, or among the letters
+            self.taker.send(spec.Basic.Nack(taken[-1][1], True, False))
+            return
         self.model.leaving(queue, keys)
         self.leaving.append((queue, keys))
         self.taker.send(spec.Basic.Ack(taken[-1][1], True))
@@ -189,18 +220,26 @@ class ElectricHistory:
         self.leaving.append((queue, keys))
 
     def change_volatile(self) -> None:
-        if not self.model.definitions["queue", VOLATILE]:
-            self.model.define("queue", VOLATILE, there=None)
-            self.taker.call(spec.Queue.Declare(queue=VOLATILE, durable=True))
+        """Declare or delete it; while a declaration is not answered, others publish there already."""
+        if self.declaring:
+            self.definer.wait(spec.Queue.DeclareOk)
+            self.declaring = False
             self.model.define("queue", VOLATILE, there=True)
-            return
-        self.wait_confirms()
-        keys = self.model.keys(VOLATILE)
-        self.model.leaving(VOLATILE, keys)
-        self.model.define("queue", VOLATILE, there=None)
-        self.taker.call(spec.Queue.Delete(queue=VOLATILE))
-        self.model.define("queue", VOLATILE, there=False)
-        self.model.gone(VOLATILE, keys)
+        elif not self.model.definitions["queue", VOLATILE]:
+            self.model.define("queue", VOLATILE, there=None)
+            if self.chance.random() < 0.25:
+                self.machine.pause_at_next_sync()
+            self.definer.send(spec.Queue.Declare(queue=VOLATILE, durable=True))
+            self.declaring = True
+            self.publish()
+        else:
+            self.wait_confirms()
+            keys = self.model.keys(VOLATILE)
+            self.model.leaving(VOLATILE, keys)
+            self.model.define("queue", VOLATILE, there=None)
+            self.definer.call(spec.Queue.Delete(queue=VOLATILE))
+            self.model.define("queue", VOLATILE, there=False)
+            self.model.gone(VOLATILE, keys)
 
     # -- the cut, and the look at what it left
 
@@ -211,16 +250,16 @@ class ElectricHistory:
         self.machine.power_cut(str(self.disk), self.chance)
         self.model = self.model.snapshot()
         self.machine.crash()
-        self.machine = Machine(str(self.disk))
+        self.machine = Machine(str(self.disk), ahead_s=self.machine.ahead_s)
         self.compare()
 
     def compare(self) -> None:
         for queue in QUEUES:
             self.model.check_definition(("queue", queue), self.exists(queue))
-            if self.model.definitions["queue", queue]:
-                self.model.check_queue(queue, self.content_of(queue))
-            else:
-                self.model.queues.pop(queue, None)
+        there = [queue for queue in QUEUES if self.model.definitions["queue", queue]]
+        client = self.machine.client()
+        self.model.check_queues(look_at(client, there))
+        client.close()
         failures = "\n  ".join(self.model.failures[:12])
         assert not failures, f"cut {self.cuts} of seed {self.seed}, {self.disk}:\n  {failures}"
 
@@ -233,18 +272,6 @@ class ElectricHistory:
             return False
         finally:
             client.close()
-
-    def content_of(self, queue: str) -> list[Delivery]:
-        client = self.machine.client()
-        count = client.call(spec.Queue.Declare(queue=queue, passive=True)).message_count
-        found: list[Delivery] = []
-        client.on_delivery = found.append
-        client.call(spec.Basic.Consume(queue=queue))
-        while len(found) < count:
-            client.next()
-        client.call(spec.Basic.Qos(prefetch_count=0))
-        client.close()
-        return found
 
     def safe_count(self) -> int:
         return sum(copy.state == SAFE for copies in self.model.queues.values() for copy in copies.values())

@@ -27,11 +27,14 @@ from tests.crash.client import REPLY_SECONDS_MAX, Client, Lost
 from tests.unit.store import sqlite_files
 from tests.unit.store.faulty_disk import FaultyFileSystem
 
+# One thread of the broker may be paused, and an answer that does not depend on it still come.
+PAUSED_REPLY_SECONDS_MAX = 0.03
+
 
 class Machine:
     """Runs while somebody calls `step`; `crash` takes everything away but the disk."""
 
-    def __init__(self, directory: str, sync: bool = True) -> None:
+    def __init__(self, directory: str, sync: bool = True, ahead_s: float = 0.0) -> None:
         self.filesystem = FaultyFileSystem(directory)
         self.directory = directory
         sqlite_files.watch(directory, self.filesystem)
@@ -40,7 +43,8 @@ class Machine:
         self.full: list[bool] = []  # what publishers were told about the disk
         self.paused = threading.Event()  # the commit thread waits between two syncs
         self.resumed = threading.Event()
-        self.turn = Turn(self.loop.call_soon)
+        self.ahead_s = ahead_s  # of the real time
+        self.turn = Turn(self.loop.call_soon, lambda: time.time() + self.ahead_s)
         mode = "always" if sync else "os"
         self.data = DataDirectory.open(directory, self.loop.call_soon_threadsafe, mode, self.filesystem)
         catalog = DiskCatalog(self.data.definitions, self.fail)
@@ -67,12 +71,12 @@ class Machine:
         return MachineClient(self, self.connections)
 
     def pause_at_next_sync(self) -> None:
-        """Stop the commit thread where it is about to sync something, until `resume`."""
+        """Stop the next thread that syncs something, messages or definitions, until `resume`."""
         self.resumed.clear()
         self.filesystem.before_sync = self.on_sync
 
     def on_sync(self) -> None:
-        if threading.current_thread().name == "store-commit":
+        if threading.current_thread().name in ("store-commit", "store-definitions"):
             self.filesystem.before_sync = None
             self.paused.set()
             self.resumed.wait(REPLY_SECONDS_MAX)
@@ -145,10 +149,13 @@ class MachineClient(Client):
         del self.unread[:used]
 
     def need(self, size: int) -> None:
-        deadline = time.monotonic() + REPLY_SECONDS_MAX
+        began = time.monotonic()
+        deadline = began + REPLY_SECONDS_MAX
         while not self.has_answer(size):
-            if self.machine.failure is not None or self.machine.paused.is_set():
+            if self.machine.failure is not None:
                 raise Lost("no answer will come now")
+            if self.machine.paused.is_set() and time.monotonic() > began + PAUSED_REPLY_SECONDS_MAX:
+                raise Lost("no answer came while a thread was paused")
             if self.wire.ended:
                 raise Lost("the connection was closed")
             assert time.monotonic() < deadline, "the broker does not answer"

@@ -7,6 +7,12 @@ Of each copy of a message (one per queue that it was routed to) the model knows 
     LEAVING an ack, a purge or a deletion was sent and not answered: may be there or not
     GONE    the broker has answered something behind it: must never be seen again
 
+A message may also leave a queue by itself, as a dead letter: `letters` says which queue these go to. Of such
+a queue the promise is that a safe message is there or in the other one. It may be in both after a crash (it
+leaves the old one when it is safe in the new one), but a clean stop leaves no such twins. A queue with a
+limit and nowhere for letters to go has lost its oldest messages at most, never one that is younger than any
+that is left.
+
 For a definition: True, False, or None while a change is unanswered. All threads of a run share one model.
 
 About a transaction: what was not committed must not be there at all; a commit that was answered is there
@@ -17,6 +23,7 @@ the copies of such a transaction are SENT.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -59,23 +66,70 @@ class Copy:
     text: Text
     state: str
     delivered: bool = False
+    held: bool = False  # out with a client
+    life: int = 0  # of the broker, in which it was published or seen
+    count: int = 1  # more only of dead letters: see `twins`
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a queue does beside keeping messages in order."""
+
+    letters: str | None = None  # the queue that its dead letters go to
+    priority_max: int | None = None
+    length_max: int | None = None
+    arguments: tuple[tuple[str, object], ...] = ()  # others, of which the model need not know
+
+    def declared(self) -> dict[str, object]:
+        """The arguments of queue.declare."""
+        found = dict(self.arguments)
+        if self.letters is not None:
+            found |= {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": self.letters}
+        if self.priority_max is not None:
+            found["x-max-priority"] = self.priority_max
+        if self.length_max is not None:
+            found["x-max-length"] = self.length_max
+        return found
+
+    def level(self, text: Text) -> int:
+        """Messages of a higher level come first."""
+        if self.priority_max is None:
+            return int(text.high)
+        return min(text.priority or 0, self.priority_max)
+
+
+PLAIN = Kind()
 
 
 class Model:
-    def __init__(self) -> None:
+    def __init__(self, kinds: dict[str, Kind] | None = None) -> None:
         self.lock = threading.Lock()
+        self.kinds = kinds or {}
         self.queues: dict[str, dict[str, Copy]] = {}
         self.definitions: dict[tuple[str, ...], bool | None] = {}
         self.failures: list[str] = []
+        self.life = 1
+        self.lengths: dict[str, int] = {}  # at the last look
+        self.twins: set[tuple[str, str]] = set()  # queue and message, which was among the letters, too
 
     def snapshot(self) -> Model:
         """The model as it is now, for a copy of the disk as it is now."""
-        copy = Model()
+        copy = Model(self.kinds)
         with self.lock:
             copy.queues = deepcopy(self.queues)
             copy.definitions = dict(self.definitions)
             copy.failures = list(self.failures)
+            copy.life = self.life
+            copy.lengths = dict(self.lengths)
+            copy.twins = set(self.twins)
         return copy
+
+    def kind(self, queue: str) -> Kind:
+        return self.kinds.get(queue, PLAIN)
+
+    def sources(self, queue: str) -> list[str]:
+        """The queues whose dead letters come here."""
+        return [source for source, kind in self.kinds.items() if kind.letters == queue]
 
     def fail(self, what: str) -> None:
         self.failures.append(what)
@@ -89,7 +143,7 @@ class Model:
                 copies = self.queues.setdefault(queue, {})
                 for text in texts:
                     assert text.key not in copies
-                    copies[text.key] = Copy(text, SENT)
+                    copies[text.key] = Copy(text, SENT, life=self.life)
 
     def published(self, texts: Iterable[Text], queues: Iterable[str]) -> None:
         """Confirmed, or committed."""
@@ -100,19 +154,70 @@ class Model:
                     if copy.state == SENT:  # not if it was delivered and acked meanwhile
                         copy.state = SAFE
 
-    def delivered(self, queue: str, delivery: Delivery) -> str:
-        key = Text.parse(delivery.body).key
+    def delivered(self, queue: str, delivery: Delivery, in_order: bool = False) -> str:
+        """A message came; `in_order`: nobody takes messages at the same time, so that it must be its turn."""
+        text = Text.parse(delivery.body)
         with self.lock:
-            copy = self.queues.get(queue, {}).get(key)
+            copy = self._sighted(queue, text, "delivered")
             if copy is None:
-                self.fail(f"{queue} delivered {key}, which was never published there")
-            elif copy.state == GONE:
-                self.fail(f"{queue} delivered {key}, which is gone")
-            else:
-                if copy.delivered and not delivery.redelivered:
-                    self.fail(f"{queue} delivered {key} twice, the second time not marked redelivered")
-                copy.delivered = True
-        return key
+                return text.key
+            if copy.delivered and not delivery.redelivered and not self._is_repeated(queue, copy):
+                self.fail(f"{queue} delivered {text.key} twice, the second time not marked redelivered")
+            if in_order:
+                self._check_turn(queue, text)
+            copy.delivered = copy.held = True
+        return text.key
+
+    def _sighted(self, queue: str, text: Text, how: str) -> Copy | None:
+        """The copy that was seen in a queue; None, and a failure, if it cannot be there."""
+        copies = self.queues.setdefault(queue, {})
+        copy = copies.get(text.key)
+        at_source = [
+            found
+            for source in self.sources(queue)
+            if (found := self.queues.get(source, {}).get(text.key)) is not None and found.state != GONE
+        ]
+        if copy is not None and copy.state == GONE and copy.count > 1:
+            copy.state, copy.count = SAFE, copy.count - 1
+        elif at_source and (copy is None or (copy.state == GONE and self._has_twin(queue, text.key))):
+            # Not SAFE: what is promised is that it is here or where it came from.
+            copy = copies[text.key] = Copy(text, SENT, life=self.life)
+        if copy is None:
+            self.fail(f"{queue} {how} {text.key}, which was never published there")
+        elif copy.state == GONE:
+            self.fail(f"{queue} {how} {text.key}, which is gone")
+            return None
+        return copy
+
+    def _is_repeated(self, queue: str, copy: Copy) -> bool:
+        return copy.count > 1 or self._has_twin(queue, copy.text.key)
+
+    def _has_twin(self, queue: str, key: str) -> bool:
+        """May this letter come once more, because a crash had brought it back to where it came from?"""
+        return any((source, key) in self.twins for source in self.sources(queue))
+
+    def _check_turn(self, queue: str, text: Text) -> None:
+        """No earlier message of the same level is waiting."""
+        kind = self.kind(queue)
+        if kind.letters is not None or kind.length_max is not None or self.sources(queue):
+            return  # messages leave by themselves, and letters arrive in the order in which they died
+        level = kind.level(text)
+        for key, other in self.queues[queue].items():
+            if key == text.key:
+                return  # those behind it in the model came later
+            waiting = other.state in (SENT, SAFE) and not other.held
+            if waiting and (other.text.persistent or other.life == self.life):
+                if kind.level(other.text) == level:
+                    self.fail(f"{queue} delivered {text.key} before {key}")
+                    return
+
+    def given_back(self, queue: str, keys: Iterable[str]) -> None:
+        """Rejected, to be delivered again or to become a dead letter."""
+        with self.lock:
+            for key in keys:
+                copy = self.queues[queue].get(key)
+                if copy is not None:
+                    copy.held = False
 
     def leaving(self, queue: str, keys: Iterable[str]) -> None:
         """Before the ack is sent."""
@@ -147,38 +252,91 @@ class Model:
                 f"{' '.join(what)} {'was deleted and is back' if there else 'was declared and is gone'}"
             )
         self.definitions[what] = there
+        if what[0] == "queue" and not there:
+            for key, copy in self.queues.pop(what[1], {}).items():
+                if copy.state == SAFE and copy.text.persistent:
+                    self.fail(f"{what[1]} is gone, and {key} with it")
 
-    def check_queue(self, queue: str, found: list[Delivery]) -> None:
-        """Compare what a queue holds after a restart, in order; from now on what was found is safe."""
-        copies = self.queues.setdefault(queue, {})
-        seen: set[str] = set()
-        last: dict[tuple[bool, str], int] = {}
-        low_seen = ""
+    def check_queues(self, contents: dict[str, list[Delivery]], after_crash: bool = True) -> None:
+        """Compare what the queues hold after a restart, in order; from now on what was found is safe."""
+        counts = {queue: self._check_content(queue, found) for queue, found in contents.items()}
+        seen = {queue: set(found) for queue, found in counts.items()}
+        for queue, keys in seen.items():
+            self._check_lost(queue, keys, seen)
+            self._check_length(queue, keys, after_crash)
+        twins = {
+            (queue, key)
+            for queue, keys in seen.items()
+            for key in keys & seen.get(self.kind(queue).letters or "", set())
+        }
+        if not after_crash:
+            for queue, key in twins - self.twins:
+                self.fail(f"{key} is in {queue} and among its dead letters after a clean stop")
+        self.twins = twins
+        self.life += 1
+        for queue, keys in seen.items():
+            # What is gone need not be remembered: if it comes back, it "was never published".
+            self.queues[queue] = {
+                key: Copy(copy.text, SAFE, True, life=self.life, count=counts[queue][key])
+                for key, copy in self.queues.get(queue, {}).items()
+                if key in keys
+            }
+            self.lengths[queue] = len(keys)
+
+    def _check_content(self, queue: str, found: list[Delivery]) -> Counter[str]:
+        """Look at what is there; which messages these are."""
+        kind = self.kind(queue)
+        gathers_letters = bool(self.sources(queue))
+        seen: Counter[str] = Counter()
+        last: dict[tuple[int, str], int] = {}
+        lowest: tuple[int, str] = (1 << 30, "")
         for delivery in found:
             text = Text.parse(delivery.body)
             key = text.key
-            copy = copies.get(key)
+            copy = self._sighted(queue, text, "holds")
             if copy is None:
-                self.fail(f"{queue} holds {key}, which was never published there")
                 continue
-            if key in seen:
+            if key in seen and not gathers_letters:
                 self.fail(f"{queue} holds {key} twice")
-            seen.add(key)
             if not text.persistent:
                 self.fail(f"{queue} holds {key}, which is transient, after a restart")
-            if copy.state == GONE:
-                self.fail(f"{queue} holds {key}, which is gone")
-            if copy.delivered and not delivery.redelivered:
+            if copy.delivered and not delivery.redelivered and not gathers_letters:
                 self.fail(f"{queue} holds {key}, which was delivered before, not marked redelivered")
-            if text.high and low_seen:
-                self.fail(f"{queue} holds {key} behind {low_seen} of lower priority")
-            if not text.high:
-                low_seen = key
-            if text.number <= last.get((text.high, text.publisher), -1):
+            seen[key] += 1
+            level = kind.level(text)
+            if level > lowest[0]:
+                self.fail(f"{queue} holds {key} behind {lowest[1]} of lower priority")
+            lowest = min(lowest, (level, key))
+            if text.number <= last.get((level, text.publisher), -1) and not gathers_letters:
                 self.fail(f"{queue} holds {key} out of order")
-            last[text.high, text.publisher] = text.number
-        for key, copy in copies.items():
-            if copy.state == SAFE and copy.text.persistent and key not in seen:
-                self.fail(f"{queue} has lost {key}")
-        # What is gone need not be remembered: if it comes back, it "was never published".
-        self.queues[queue] = {key: Copy(copies[key].text, SAFE, True) for key in copies if key in seen}
+            last[level, text.publisher] = text.number
+        return seen
+
+    def _check_lost(self, queue: str, seen: set[str], everywhere: dict[str, set[str]]) -> None:
+        kind = self.kind(queue)
+        dropping: set[tuple[int, str]] = set()  # where something younger is there already
+        for key, copy in self.queues.get(queue, {}).items():
+            place = kind.level(copy.text), copy.text.publisher
+            if key in seen:
+                dropping.add(place)
+            elif copy.state == SAFE and copy.text.persistent:
+                if kind.letters is not None:
+                    letter = self.queues.get(kind.letters, {}).get(key)
+                    taken = letter is not None and letter.state in (LEAVING, GONE)
+                    if not taken and key not in everywhere[kind.letters]:
+                        self.fail(f"{queue} has lost {key}, which is not among the dead letters either")
+                elif kind.length_max is None or place in dropping:
+                    self.fail(f"{queue} has lost {key}")
+
+    def _check_length(self, queue: str, seen: set[str], after_crash: bool) -> None:
+        """A queue with a limit is as full as it can be, and not fuller, but for what a crash brought back."""
+        kind = self.kind(queue)
+        if kind.length_max is None:
+            return
+        if not after_crash and len(seen) > max(kind.length_max, self.lengths.get(queue, 0)):
+            self.fail(f"{queue} holds {len(seen)} messages after a clean stop, and may {kind.length_max}")
+        states = [copy.state for copy in self.queues.get(queue, {}).values() if copy.text.persistent]
+        # One that was never confirmed may have pushed out another and then been lost itself.
+        safe = states.count(SAFE) - states.count(SENT)
+        if kind.letters is None and len(seen) < min(kind.length_max - states.count(SENT), safe):
+            self.fail(f"{queue} holds {len(seen)} messages; {safe} were safe, it may hold {kind.length_max}")

@@ -10,33 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.driver import History
-
-CYCLES_PER_HISTORY = 6
+from tests.crash.driver import LIVES, History
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         only = metafunc.config.getoption("--crash-seed")
-        histories = max(1, metafunc.config.getoption("--cycles") // CYCLES_PER_HISTORY)
+        histories = max(1, metafunc.config.getoption("--cycles") // LIVES)
         metafunc.parametrize("seed", range(1, histories + 1) if only is None else [only])
 
 
 def test_killed_and_started_again(tmp_path: Path, seed: int) -> None:
     history = History(tmp_path, seed)
     try:
-        history.begin()
-        if seed % 4 == 2:
-            history.fill_deep()
-        checked = 0
-        for _ in range(CYCLES_PER_HISTORY):
-            history.live_and_die()
-            history.rise()
-            history.compare()
-            checked += history.safe_count()
-        assert checked, "no message was ever confirmed: this history has proven nothing"
-        assert history.broker.stop() == 0
-        history.broker.start()
-        history.compare()
+        assert history.run(), "no message was ever confirmed: this history has proven nothing"
     finally:
         history.close()

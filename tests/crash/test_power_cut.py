@@ -9,9 +9,12 @@ import pytest
 from embermq.store.data_directory import DataDirectory
 from tests.crash.electric import ElectricHistory
 
-HISTORIES = 25
-LIVES = 6
-ACTIONS_MAX = 40
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        only = metafunc.config.getoption("--crash-seed")
+        histories = metafunc.config.getoption("--cycles")
+        metafunc.parametrize("seed", range(1, histories + 1) if only is None else [only])
 
 
 @pytest.fixture(autouse=True, params=[700, 5_000], ids=["small segments", "larger segments"])
@@ -20,15 +23,9 @@ def _segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(DataDirectory, "segment_bytes", request.param)
 
 
-@pytest.mark.parametrize("seed", range(1, HISTORIES + 1))
 def test_what_was_promised_is_there_after_a_power_cut(tmp_path: Path, seed: int) -> None:
     history = ElectricHistory(tmp_path, seed)
     try:
-        found = 0
-        for life in range(LIVES):
-            history.live(life, history.chance.randint(1, ACTIONS_MAX))
-            history.cut()
-            found += history.safe_count()
-        assert found, "nothing was ever there: this history has proven nothing"
+        assert history.run(), "nothing was ever there: this history has proven nothing"
     finally:
         history.close()

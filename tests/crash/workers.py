@@ -13,11 +13,22 @@ import traceback
 from pamqp import commands as spec
 
 from tests.crash.client import Client, Delivery, Lost, publish_frames
-from tests.crash.model import Model, Text
+from tests.crash.model import Kind, Model, Text
 
 FANOUT = "crash.fanout"
 SHARED = ("crash.a", "crash.b", "crash.c")  # bound to the fanout; everybody publishes and consumes here
-SINGLE = ("crash.d", "crash.deep")
+LETTERS = "crash.letters"
+KINDS = {
+    "crash.limited": Kind(letters=LETTERS, length_max=50),
+    "crash.short": Kind(length_max=100),
+    "crash.old": Kind(letters=LETTERS, arguments=(("x-message-ttl", 150),)),
+    "crash.returned": Kind(letters=LETTERS, arguments=(("x-delivery-limit", 2),)),
+    "crash.priority": Kind(priority_max=3),
+}
+LEAVING = ("crash.limited", "crash.short", "crash.old", "crash.returned")  # messages leave by themselves
+SINGLE = ("crash.d", "crash.deep", "crash.priority")
+TAKEN = (*SHARED, *SINGLE, "crash.limited", "crash.old", "crash.returned", LETTERS)
+QUIET = tuple(f"crash.quiet.{number}" for number in range(40))  # the sprinkler's alone
 VOLATILE = ("crash.volatile.1", "crash.volatile.2")  # declared, purged and deleted by the definer alone
 TOPOLOGY = "crash.topology"
 BATCH_MAX = 120
@@ -50,16 +61,18 @@ class Worker(threading.Thread):
     def work(self, client: Client) -> None:
         raise NotImplementedError
 
-    def text(self) -> Text:
+    def text(self, queue: str) -> Text:
         self.number += 1
-        priority = self.chance.choice([None, None, None, 0, 4, 5, 9])
-        return Text(self.name, self.number, self.chance.random() < 0.85, priority)
+        priority = self.chance.choice([None, None, None, 0, 1, 4, 5, 9])
+        # What is transient takes room in a queue with a limit, and has vanished from it later.
+        persistent = self.model.kind(queue).length_max is not None or self.chance.random() < 0.85
+        return Text(self.name, self.number, persistent, priority)
 
     def target(self) -> tuple[str, str, tuple[str, ...]]:
         """Exchange, routing key, and the queues that this leads to."""
-        if self.chance.random() < 0.5:
+        if self.chance.random() < 0.4:
             return FANOUT, "", SHARED
-        queue = self.chance.choice(SHARED + SINGLE)
+        queue = self.chance.choice([*SHARED, *SINGLE, *KINDS])
         return "", queue, (queue,)
 
     def frames(self, text: Text, exchange: str, routing_key: str) -> bytes:
@@ -82,7 +95,7 @@ class Publisher(Worker):
             data = []
             for _ in range(self.chance.randint(1, BATCH_MAX)):
                 exchange, routing_key, queues = self.target()
-                text = self.text()
+                text = self.text(routing_key)
                 tag += 1
                 self.model.publishing([text], queues)
                 self.waiting[tag] = text, queues
@@ -109,11 +122,11 @@ class Transactor(Worker):
             data = []
             for _ in range(self.chance.randint(0, 30)):
                 exchange, routing_key, queues = self.target()
-                text = self.text()
+                text = self.text(routing_key)
                 sent.append((text, queues))
                 data.append(self.frames(text, exchange, routing_key))
             client.send_bytes(b"".join(data))
-            queue = self.chance.choice(SHARED + SINGLE)
+            queue = self.chance.choice(TAKEN)
             taken: list[tuple[str, int]] = []
             for _ in range(self.chance.randint(0, 10)):
                 got = client.call_get(queue)
@@ -144,7 +157,7 @@ class Taker(Worker):
     """Consumes and acknowledges one by one or many at once, gives back, keeps some."""
 
     def work(self, client: Client) -> None:
-        self.queue = self.chance.choice(SHARED + SINGLE)
+        self.queue = self.chance.choice(TAKEN)
         self.held: dict[int, str] = {}
         client.on_delivery = self.on_delivery
         client.call(spec.Basic.Qos(prefetch_count=self.chance.choice([1, 20, 300])))
@@ -161,6 +174,8 @@ class Taker(Worker):
         tag = self.chance.choice(list(self.held))
         many = [known for known in self.held if known <= tag]
         choice = self.chance.random()
+        if self.queue == "crash.returned" and choice < 0.6:
+            choice /= 2  # what comes back too often is what this queue is about
         if choice < 0.15:
             del self.held[tag]
             client.send(spec.Basic.Reject(tag, True))
@@ -168,6 +183,9 @@ class Taker(Worker):
             for known in many:
                 del self.held[known]
             client.send(spec.Basic.Nack(tag, True, True))
+        elif choice < 0.4 and self.model.kind(self.queue).letters is not None:
+            del self.held[tag]
+            client.send(spec.Basic.Reject(tag, False))  # it must be here, or among the letters
         else:
             multiple = choice < 0.7
             keys = [self.held.pop(known) for known in (many if multiple else [tag])]
@@ -178,22 +196,83 @@ class Taker(Worker):
                 self.model.gone(self.queue, keys)
 
 
-class Definer(Worker):
-    """Declares, binds, purges and deletes; publishes a little in between, with confirms."""
+class CarefulPublisher(Worker):
+    """Waits for the confirms of what it has published before it does something else."""
 
-    def work(self, client: Client) -> None:
+    def select(self, client: Client) -> None:
         self.confirmed = 0
         self.sent = 0
         client.on_confirm = self.on_confirm
         client.call(spec.Confirm.Select())
+
+    def on_confirm(self, tag: int, multiple: bool) -> None:
+        self.confirmed = max(self.confirmed, tag)
+
+    def wait_confirms(self, client: Client) -> None:
+        while self.confirmed < self.sent:
+            client.next()
+
+    def purge(self, client: Client, queue: str) -> None:
+        keys = self.model.keys(queue)
+        self.model.leaving(queue, keys)
+        client.call(spec.Queue.Purge(queue=queue))
+        self.model.gone(queue, keys)
+
+
+class Sprinkler(CarefulPublisher):
+    """One message here, one there: nothing that comes later makes up for a write that was forgotten."""
+
+    def work(self, client: Client) -> None:
+        self.select(client)
+        while True:
+            queues = self.chance.sample(QUIET, self.chance.randint(1, len(QUIET)))
+            texts = [self.text(queue) for queue in queues]
+            for text, queue in zip(texts, queues, strict=True):
+                self.model.publishing([text], [queue])
+            client.send_bytes(
+                b"".join(self.frames(text, "", queue) for text, queue in zip(texts, queues, strict=True))
+            )
+            self.sent += len(texts)
+            self.wait_confirms(client)
+            for text, queue in zip(texts, queues, strict=True):
+                self.model.published([text], [queue])
+            for queue in self.chance.sample(QUIET, 8):
+                self.take_some(client, queue)
+            self.purge(client, self.chance.choice(QUIET))
+            if self.chance.random() < 0.3:
+                self.idle(client)
+
+    def take_some(self, client: Client, queue: str) -> None:
+        for _ in range(self.chance.randint(1, 5)):
+            got = client.call_get(queue)
+            if got is None:
+                return
+            key = self.model.delivered(queue, got, in_order=True)
+            if self.chance.random() < 0.3:
+                self.model.given_back(queue, [key])
+                client.send(spec.Basic.Reject(got.tag, True))
+                continue
+            self.model.leaving(queue, [key])
+            client.send(spec.Basic.Ack(got.tag, False))
+            client.call(spec.Basic.Qos(prefetch_count=100))
+            self.model.gone(queue, [key])
+
+    def idle(self, client: Client) -> None:
+        """A good moment for a kill: nothing is under way in any of these queues."""
+        for _ in range(self.chance.randint(1, 200)):
+            client.call(spec.Basic.Qos(prefetch_count=100))
+
+
+class Definer(CarefulPublisher):
+    """Declares, binds, purges and deletes; publishes a little in between, with confirms."""
+
+    def work(self, client: Client) -> None:
+        self.select(client)
         while True:
             queue = self.chance.choice(VOLATILE)
             there = self.model.definitions[("queue", queue)]
             action = self.chance.choice([self.fill, self.fill, self.purge, self.delete, self.bind])
             (action if there else self.declare)(client, queue)
-
-    def on_confirm(self, tag: int, multiple: bool) -> None:
-        self.confirmed = max(self.confirmed, tag)
 
     def declare(self, client: Client, queue: str) -> None:
         self.model.define("queue", queue, there=None)
@@ -201,19 +280,12 @@ class Definer(Worker):
         self.model.define("queue", queue, there=True)
 
     def fill(self, client: Client, queue: str) -> None:
-        texts = [self.text() for _ in range(self.chance.randint(1, 40))]
+        texts = [self.text(queue) for _ in range(self.chance.randint(1, 40))]
         self.model.publishing(texts, [queue])
         client.send_bytes(b"".join(self.frames(text, "", queue) for text in texts))
         self.sent += len(texts)
-        while self.confirmed < self.sent:
-            client.next()
+        self.wait_confirms(client)
         self.model.published(texts, [queue])
-
-    def purge(self, client: Client, queue: str) -> None:
-        keys = self.model.keys(queue)
-        self.model.leaving(queue, keys)
-        client.call(spec.Queue.Purge(queue=queue))
-        self.model.gone(queue, keys)
 
     def delete(self, client: Client, queue: str) -> None:
         keys = self.model.keys(queue)
