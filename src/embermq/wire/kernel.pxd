@@ -19,6 +19,7 @@ cdef class Output:
                                   Py_ssize_t names_at, Py_ssize_t content_at, Py_ssize_t stop,
                                   Py_ssize_t header_size, bytes field, unsigned long long number,
                                   Py_ssize_t frame_max) except -1
+    cpdef int put_publish(self, int channel, bytes method, bytes properties, bytes body, Py_ssize_t frame_max) except -1
     cpdef int put_ack(self, int channel, unsigned long long delivery_tag, bint multiple) except -1
     cpdef bytes take(self)
 

@@ -6,6 +6,7 @@ import struct
 
 _FRAME_END = b"\xce"
 _FRAME_HEADER = struct.Struct(">BHI")
+_CONTENT_HEADER = struct.Struct(">HHQ")
 _ACK_FRAME = struct.Struct(">BHIIQBB")
 _TAG_AND_FLAG = struct.Struct(">QB")
 
@@ -157,6 +158,14 @@ class Output:
         content = new + block[content_at + header_size : stop]
         names = block[names_at:content_at]
         return self.put_delivery(prefix, delivery_tag, False, names, channel, content, len(new), frame_max)
+
+    def put_publish(self, channel: int, method: bytes, properties: bytes, body: bytes, frame_max: int) -> int:
+        """Append basic.publish and its content: `method` is its payload, `properties` flags and values."""
+        if frame_max <= 8:
+            raise IndexError(f"frame-max {frame_max}")
+        header = _CONTENT_HEADER.pack(60, 0, len(body)) + properties
+        self.data += _FRAME_HEADER.pack(1, channel, len(method)) + method + _FRAME_END
+        return self.put_content(channel, header + body, len(header), frame_max)
 
     def put_ack(self, channel: int, delivery_tag: int, multiple: bool) -> int:
         """Append basic.ack: a publisher's confirm."""

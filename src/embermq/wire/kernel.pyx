@@ -251,6 +251,31 @@ cdef class Output:
         self.size += size + 8
         return self.put_body(channel, source + header_size, stop - content_at - header_size, frame_max)
 
+    cpdef int put_publish(self, int channel, bytes method, bytes properties, bytes body, Py_ssize_t frame_max) except -1:
+        """Append basic.publish and its content: `method` is its payload, `properties` flags and values."""
+        if frame_max <= 8:
+            raise IndexError(f"frame-max {frame_max}")
+        cdef Py_ssize_t method_size = PyBytes_GET_SIZE(method)
+        cdef Py_ssize_t properties_size = PyBytes_GET_SIZE(properties)
+        cdef Py_ssize_t body_size = PyBytes_GET_SIZE(body)
+        self.reserve(method_size + properties_size + 28)
+        cdef unsigned char* p = self.data + self.size
+        p[0] = 1
+        store_u16(p + 1, channel)
+        store_u32(p + 3, <unsigned int>method_size)
+        memcpy(p + 7, PyBytes_AS_STRING(method), method_size)
+        p += 7 + method_size
+        p[0] = FRAME_END
+        p[1] = 2
+        store_u16(p + 2, channel)
+        store_u32(p + 4, <unsigned int>(12 + properties_size))
+        store_u32(p + 8, 0x003C0000)
+        store_u64(p + 12, <unsigned long long>body_size)
+        memcpy(p + 20, PyBytes_AS_STRING(properties), properties_size)
+        p[20 + properties_size] = FRAME_END
+        self.size += method_size + properties_size + 28
+        return self.put_body(channel, <const unsigned char*>PyBytes_AS_STRING(body), body_size, frame_max)
+
     cpdef int put_ack(self, int channel, unsigned long long delivery_tag, bint multiple) except -1:
         """Append basic.ack: a publisher's confirm."""
         self.reserve(21)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embermq.wire.kernel as imported
-from embermq.wire.frame import content_frames, frame
+from embermq.wire.frame import content_frames, content_header, frame
 from embermq.wire.properties import Properties
 from embermq.wire.table import encode_table
 
@@ -114,10 +114,11 @@ stored = st.tuples(
     tags,
     st.integers(7, 100),
 )
+publishes = st.tuples(st.just("put_publish"), channels, contents, contents, contents, st.integers(7, 100))
 takes = st.tuples(st.just("take"))
 
 
-@given(steps=st.lists(writes | acks | bodies | deliveries | stored | takes, max_size=12))
+@given(steps=st.lists(writes | acks | bodies | deliveries | stored | publishes | takes, max_size=12))
 def test_outputs_agree(steps: list[tuple[object, ...]]) -> None:
     ours, twin = imported.Output(), TWIN.Output()
     for name, *arguments in steps:
@@ -136,6 +137,18 @@ def test_content_stands_as_the_specification_says(
     output = kernel.Output()
     output.put_content(channel, content, header_size, frame_max)
     assert output.take() == content_frames(channel, content[:header_size], content[header_size:], frame_max)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(channel=channels, method=contents, properties=contents, body=contents, frame_max=st.integers(9, 100))
+def test_publishes_stand_as_the_specification_says(
+    kernel: ModuleType, channel: int, method: bytes, properties: bytes, body: bytes, frame_max: int
+) -> None:
+    output = kernel.Output()
+    output.put_publish(channel, method, properties, body, frame_max)
+    header = content_header(len(body), properties)
+    expected = frame(1, channel, method) + content_frames(channel, header, body, frame_max)
+    assert output.take() == expected
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

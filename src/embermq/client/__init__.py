@@ -1,0 +1,66 @@
+"""EmberMQ's client library: AMQP 0-9-1 for EmberMQ and RabbitMQ, blocking and asyncio, on one core.
+
+    from embermq.client import connect
+
+    with connect("amqp://guest:guest@localhost:5672/%2F") as connection, connection.channel() as channel:
+        channel.queue_declare("greetings")
+        channel.publish(b"hello", "greetings")
+        for message in channel.consume("greetings", timeout_s=1):
+            message.ack()
+
+docs/client.md shows the rest.
+"""
+
+from embermq.client.address import Settings
+from embermq.client.blocking.channel import Channel, Confirmation
+from embermq.client.blocking.connection import Connection, connect
+from embermq.client.blocking.consumer import Consumer
+from embermq.client.core.message import Message
+from embermq.client.core.publication import Outgoing
+from embermq.client.core.topology import QueueInfo
+from embermq.client.errors import (
+    AccessRefused,
+    AuthenticationFailed,
+    BadAddress,
+    ChannelClosed,
+    ClientError,
+    ConnectionClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    ConsumerCancelled,
+    NotFound,
+    PreconditionFailed,
+    PublishFailed,
+    ResourceLocked,
+    Timeout,
+    TransactionLost,
+)
+from embermq.wire.properties import Properties
+
+__all__ = [
+    "AccessRefused",
+    "AuthenticationFailed",
+    "BadAddress",
+    "Channel",
+    "ChannelClosed",
+    "ClientError",
+    "Confirmation",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "Consumer",
+    "ConsumerCancelled",
+    "Message",
+    "NotFound",
+    "Outgoing",
+    "PreconditionFailed",
+    "Properties",
+    "PublishFailed",
+    "QueueInfo",
+    "ResourceLocked",
+    "Settings",
+    "Timeout",
+    "TransactionLost",
+    "connect",
+]

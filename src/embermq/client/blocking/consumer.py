@@ -1,0 +1,184 @@
+"""Deliveries for blocking code: an iterator, batches, or a callback in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from embermq.client.core.channel import ChannelCore
+from embermq.client.core.inbox import Inbox
+from embermq.client.core.message import Message
+from embermq.client.errors import ClientError
+from embermq.wire.methods import BasicConsume
+
+if TYPE_CHECKING:
+    from embermq.client.blocking.channel import Channel
+
+log = logging.getLogger("embermq.client")
+
+
+class Consumer(Inbox):
+    """Iterate over it, or `fetch` batches. Leaving its `with` block cancels it.
+
+    After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
+    """
+
+    def __init__(
+        self, channel: Channel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
+    ) -> None:
+        super().__init__(consume)
+        self.channel = channel
+        self.timeout_s = timeout_s
+        self._core = core
+        self._arrived = threading.Condition(core.engine.lock)
+        self._taken: Iterator[Message] = iter(())
+        self._cancelled = False
+        self._thread: threading.Thread | None = None
+        self._failure: Exception | None = None
+
+    def wake(self) -> None:
+        self._arrived.notify_all()
+
+    def end(self, error: ClientError) -> None:
+        with self._core.engine.lock:
+            super().end(error)
+
+    # -- taking messages
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Message:
+        """The next message; the end when the consumer was cancelled, or after `timeout_s` without any."""
+        while True:
+            for message in self._taken:
+                if self.no_ack or not message.stale:
+                    return message
+            messages = self._wait(self.timeout_s)
+            if not messages:
+                raise StopIteration
+            self._taken = iter(messages)
+
+    def fetch(self, max_messages: int = 1000, timeout_s: float | None = None) -> list[Message]:
+        """One to `max_messages` messages, as many as are there; none after `timeout_s` or at the end."""
+        batch: list[Message] = []
+        while not batch:
+            for message in self._taken:
+                if self.no_ack or not message.stale:
+                    batch.append(message)
+                    if len(batch) == max_messages:
+                        return batch
+            messages = self._wait(0.0 if batch else timeout_s)
+            if not messages:
+                break
+            self._taken = iter(messages)
+            if not batch and len(messages) <= max_messages:
+                self._taken = iter(())
+                batch = messages
+        return batch
+
+    def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
+        """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
+        deadline_s = time.monotonic() + timeout_s
+        batch: list[Message] = []
+        while len(batch) < count and (left_s := deadline_s - time.monotonic()) > 0:
+            got = self.fetch(count - len(batch), left_s)
+            if not got:
+                break
+            batch += got
+        return batch
+
+    def ack(self, batch: list[Message]) -> None:
+        """Settle a batch in one go: with one ack for all when nobody else consumes on this channel."""
+        if not batch:
+            return
+        if len(self._core.consumers) <= 1 and self._core.gets == 0:
+            batch[-1].ack(multiple=True)
+        else:
+            for message in batch:
+                message.ack()
+
+    def _wait(self, timeout_s: float | None) -> list[Message]:
+        """What has arrived; nothing after the time, or when the consumer has ended by our own will."""
+        engine = self._core.engine
+        if not self.messages:
+            self.channel.connection.flush()  # acks that wait in the buffer are what the broker waits for
+        with self._arrived:
+            if not self._cancelled and timeout_s != 0:
+                self._arrived.wait_for(self._something_to_say, timeout_s)
+            if self._cancelled:
+                return []
+            if self.messages:
+                return engine.taken(self)
+            if self.error is not None and not self.channel.closed_by_user:
+                raise self.error
+            return []
+
+    def _something_to_say(self) -> bool:
+        return bool(self.messages) or self.error is not None or self._cancelled
+
+    # -- ending
+
+    def cancel(self) -> None:
+        """Tell the broker that no more is wanted; what waits here unread goes back to the queue."""
+        with self._arrived:
+            if self._cancelled:
+                return
+            self._cancelled = True
+            self._arrived.notify_all()
+        if self.error is None and self._core.error is None:
+            self.channel.cancel(self.tag)
+        with self._core.engine.lock:
+            unread = [*self._taken, *self.messages]
+            self.messages = []
+            self._taken = iter(())
+            if not self.no_ack:
+                for message in unread:
+                    message.nack(requeue=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self.join()
+
+    # -- callbacks
+
+    def start(self, callback: Callable[[Message], None]) -> None:
+        """Have a thread call `callback` for each message, in order."""
+        self._thread = threading.Thread(
+            target=self._call, args=(callback,), name=f"embermq-consumer-{self.tag}", daemon=True
+        )
+        self._thread.start()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait for the end of the callbacks; raises what ended them, if it was an error."""
+        assert self._thread is not None, "this consumer has no callback: iterate over it"
+        self._thread.join(timeout_s)
+        if self._failure is not None:
+            raise self._failure
+
+    def _call(self, callback: Callable[[Message], None]) -> None:
+        try:
+            for message in self:
+                try:
+                    callback(message)
+                except Exception:
+                    if not self.no_ack and not message.settled:
+                        message.nack(requeue=True)
+                    raise
+        except Exception as failure:
+            self._failure = failure
+            log.exception("the callback of consumer '%s' failed, the consumer is cancelled", self.tag)
+            try:
+                self.cancel()
+            except ClientError:
+                pass  # the connection is gone: so is the consumer

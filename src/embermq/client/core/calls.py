@@ -1,0 +1,105 @@
+"""The requests of both shells, with what the core has to note when they are answered."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from embermq.client.core.channel import ChannelCore
+from embermq.client.core.inbox import Inbox
+from embermq.client.core.message import Message
+from embermq.client.core.request import Answer, Request
+from embermq.wire.methods import (
+    BasicCancel,
+    BasicConsume,
+    BasicGet,
+    BasicQos,
+    Method,
+    QueueDeclare,
+    TxCommit,
+    TxRollback,
+    TxSelect,
+)
+
+Arguments = Mapping[str, object] | None
+
+
+def new_consumer_tag() -> str:
+    """Chosen here and not by the broker, so that it stays the same after a reconnection."""
+    return f"ctag-{secrets.token_hex(8)}"
+
+
+def request_for(core: ChannelCore, method: Method) -> Request:
+    """Any method, with what has to be noted for it."""
+    match method:
+        case BasicQos():
+            return _qos(core, method)
+        case BasicCancel():
+            return _cancel(core, method)
+        case BasicGet():
+            return Request(method, None, _message_or_none)
+        case TxSelect() | TxCommit() | TxRollback():
+            return _transaction(core, method)
+        case QueueDeclare(queue=""):
+            pass  # a name of the broker's choice, not the queue declared last
+        case _ if getattr(method, "queue", None) == "" and core.last_queue is not None:
+            method.queue = core.last_queue.name  # type: ignore[attr-defined]
+    return Request(method, None, lambda answer: core.note(method, answer))
+
+
+def consume_request(core: ChannelCore, inbox: Inbox) -> Request:
+    """The inbox is known before the first delivery is looked at: that comes after the answer."""
+    if not inbox.consume.queue and core.last_queue is not None:
+        inbox.consume.queue = core.last_queue.name
+
+    def note(answer: Answer) -> object:
+        core.consumers[inbox.tag] = inbox
+        return inbox
+
+    return Request(inbox.consume, None, note)
+
+
+def consume_method(
+    queue: str, tag: str, no_local: bool, no_ack: bool, exclusive: bool, arguments: Arguments
+) -> BasicConsume:
+    return BasicConsume(
+        queue, tag or new_consumer_tag(), no_local, no_ack, exclusive, False, dict(arguments or {})
+    )
+
+
+def _qos(core: ChannelCore, method: BasicQos) -> Request:
+    def note(answer: Answer) -> object:
+        core.qos[method.global_] = method
+        return answer
+
+    return Request(method, None, note)
+
+
+def _cancel(core: ChannelCore, method: BasicCancel) -> Request:
+    def note(answer: Answer) -> object:
+        inbox = core.consumers.pop(method.consumer_tag, None)
+        core.last_consumer_bytes = b""
+        if inbox is not None:
+            consumes = [
+                other.consume
+                for channel in core.engine.channels.values()
+                for other in channel.consumers.values()
+            ]
+            core.engine.topology.consumer_gone(inbox.consume.queue, consumes)
+        return answer
+
+    return Request(method, None, note)
+
+
+def _message_or_none(answer: Answer) -> object:
+    return answer if isinstance(answer, Message) else None
+
+
+def _transaction(core: ChannelCore, method: Method) -> Request:
+    def note(answer: Answer) -> object:
+        core.transactional = True
+        core.transaction_open = False
+        core.transaction_lost = False
+        return answer
+
+    return Request(method, None, note)

@@ -1,0 +1,273 @@
+"""A connection to a broker, sans-IO, that outlives the sockets it speaks through.
+
+    IDLE -> HANDSHAKE -> RESTORING -> OPEN -> CLOSING -> CLOSED
+      ^__________________________________|
+
+The shell opens a transport and calls `start`, gives what arrives to `feed` and sends what `take` answers.
+When the transport breaks it calls `lost`, and may `start` again: channels, consumers, topology and
+unconfirmed publishes then come back. All of it happens under `lock`, because the blocking shell has several
+threads.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from embermq.client.core.channel import ChannelCore
+from embermq.client.core.inbox import Inbox
+from embermq.client.core.message import Message
+from embermq.client.core.on_channel import CHANNEL_HANDLERS, on_answer
+from embermq.client.core.on_connection import CONNECTION_HANDLERS
+from embermq.client.core.outlet import FRAME_MAX_BEFORE_TUNE, Outlet
+from embermq.client.core.request import Request
+from embermq.client.core.restoration import Restoration
+from embermq.client.core.topology import Topology
+from embermq.client.errors import ClientError, ConnectionClosed
+from embermq.errors import AMQPError, FrameError
+from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
+from embermq.wire.kernel import Output, load_u16, load_u32, load_u64
+from embermq.wire.methods import BasicAck, BasicDeliver, ConnectionClose, decode_method
+
+if TYPE_CHECKING:
+    from embermq.client.address import Settings
+
+log = logging.getLogger("embermq.client")
+
+IDLE, HANDSHAKE, RESTORING, OPEN, CLOSING, CLOSED = range(6)
+
+BASIC_DELIVER = BasicDeliver.ID
+BASIC_ACK = BasicAck.ID
+BASIC_ACK_BYTES = 13
+INBOX_BYTES_MAX = 32 * 1024 * 1024  # only consumers without acks or prefetch come near these two
+INBOX_MESSAGES_MAX = 200_000
+CHANNEL_MAX_WITHOUT_LIMIT = 65535
+
+
+class Shell(Protocol):
+    """What the engine asks of whoever has the socket. Called with the lock held: none of it may wait."""
+
+    def wake(self) -> None:
+        """There is output."""
+
+    def opened(self) -> None:
+        """The connection is open, everything is as it was."""
+
+    def ended(self, error: ClientError) -> None:
+        """The conversation is over: shut the transport. The error says why, and whether to come back."""
+
+    def happened(self, event: str, subject: object, detail: object) -> None:
+        """blocked, unblocked, returned, cancelled, flow: for the user's callbacks."""
+
+
+class Engine(Outlet):
+    __slots__ = (
+        "blocked_reason",
+        "channel_max",
+        "channels",
+        "congested",
+        "error",
+        "heard",
+        "heartbeat_s",
+        "last_channel",
+        "restoration",
+        "server_properties",
+        "settings",
+        "shell",
+        "spoke",
+        "state",
+        "topology",
+        "update_secret",
+        "wanted_bytes",
+    )
+
+    def __init__(self, settings: Settings, shell: Shell) -> None:
+        super().__init__()
+        self.settings = settings
+        self.shell = shell
+        self.state = IDLE
+        self.error: ClientError | None = None  # why the connection is closed for good
+        self.topology = Topology()
+        self.restoration: Restoration | None = None
+        self.channels: dict[int, ChannelCore] = {}
+        self.last_channel: ChannelCore | None = None
+        self.congested: Inbox | None = None  # so full that the shell stops reading until its user took some
+        self.server_properties: dict[str, object] = {}
+        self.blocked_reason: str | None = None
+        self.update_secret: list[Request] = []
+        self.channel_max = CHANNEL_MAX_WITHOUT_LIMIT
+        self.heartbeat_s = 0
+        self.heard = True  # anything since the last look at the clock
+        self.spoke = True
+        self.wanted_bytes = 0  # how long the frame is whose end has not come yet
+
+    # -- the shell calls these
+
+    def start(self) -> None:
+        """A transport is there: say hello."""
+        assert self.state == IDLE
+        self.out = Output()
+        self.state = HANDSHAKE
+        self.heard = self.spoke = True
+        self.heartbeat_s = 0
+        self.frame_max = FRAME_MAX_BEFORE_TUNE
+        self.out.write(PROTOCOL_HEADER)
+
+    def feed(self, buf: bytearray, end: int) -> int:
+        """Work through the whole frames in buf[:end]; how many bytes are done with."""
+        self.heard = True
+        try:
+            used = self.feed_frames(buf, 0, end)
+        except AMQPError as error:
+            # The broker breaks the protocol (or we misread it): tell it, and begin anew.
+            self.out.write(method_frame(0, ConnectionClose(error.reply_code, error.reply_text[:255])))
+            self.shell.ended(ConnectionClosed(f"the broker's bytes cannot be understood: {error}"))
+            used = end
+        for inbox in self.touched:
+            inbox.touched = False
+            if inbox.buffered_bytes > INBOX_BYTES_MAX or len(inbox.messages) > INBOX_MESSAGES_MAX:
+                self.congested = inbox
+            inbox.wake()
+        self.touched.clear()
+        return used
+
+    def feed_frames(self, buf: bytearray, pos: int, end: int) -> int:
+        self.wanted_bytes = 0
+        while end - pos >= 7:
+            frame_type = buf[pos]
+            number = load_u16(buf, pos + 1)
+            size = load_u32(buf, pos + 3)
+            stop = pos + 7 + size
+            if stop >= end:
+                if buf.startswith(b"AMQP", pos):
+                    raise FrameError(f"it speaks another version of AMQP: {bytes(buf[pos : pos + 8])!r}")
+                self.wanted_bytes = size + 8
+                break
+            if buf[stop] != 0xCE:
+                raise FrameError(f"frame of type {frame_type} without its end mark")
+            channel = self.last_channel
+            if channel is None or channel.number != number:
+                channel = self.channels.get(number)
+                self.last_channel = channel
+            if channel is None:
+                if frame_type == 1 and number == 0:
+                    self.on_connection_frame(buf, pos + 7, stop)
+            elif frame_type == 1:
+                method_id = load_u32(buf, pos + 7)
+                if method_id == BASIC_DELIVER:
+                    channel.on_deliver(buf, pos + 11, stop)
+                elif method_id == BASIC_ACK and size == BASIC_ACK_BYTES:
+                    channel.on_confirm(load_u64(buf, pos + 11), buf[pos + 19] & 1 != 0, True)
+                else:
+                    self.on_channel_frame(channel, buf, pos + 7, stop)
+            elif frame_type == 2:
+                channel.on_header(buf, pos + 7, stop)
+            elif frame_type == 3:
+                channel.on_body(buf, pos + 7, stop)
+            pos = stop + 1
+        return pos
+
+    def take(self) -> bytes:
+        """What is to be sent now."""
+        self.awake = False
+        self.spoke = True
+        return self.out.take()
+
+    def lost(self, error: ClientError, *, final: bool) -> None:
+        """The transport is gone. With `final` there will be no other."""
+        self.out = Output()
+        self.restoration = None
+        self.last_channel = None
+        self.congested = None
+        self.blocked_reason = None
+        if final:
+            self.state = CLOSED
+            self.error = error
+            for request in self.update_secret:
+                request.failed(error)
+            for channel in list(self.channels.values()):
+                channel.end(error)
+            self.channels.clear()
+        elif self.state != IDLE:
+            self.state = IDLE
+            for channel in self.channels.values():
+                channel.suspend()
+
+    def put_heartbeat(self) -> None:
+        self.out.write(HEARTBEAT_FRAME)
+
+    def taken(self, inbox: Inbox) -> list[Message]:
+        """All that waits in an inbox; reading goes on if it was the one that stopped it."""
+        messages = inbox.take()
+        if self.congested is inbox:
+            self.congested = None
+            self.wake()
+        return messages
+
+    def wake(self) -> None:
+        """There is output that was not caused by `feed`."""
+        if not self.awake:
+            self.awake = True
+            self.shell.wake()
+
+    # -- the parts of the core call these
+
+    def on_connection_frame(self, buf: bytearray, pos: int, stop: int) -> None:
+        method = decode_method(buf, pos, stop)
+        handler = CONNECTION_HANDLERS.get(method.ID)
+        if handler is not None:
+            handler(self, method)
+
+    def on_channel_frame(self, channel: ChannelCore, buf: bytearray, pos: int, stop: int) -> None:
+        method = decode_method(buf, pos, stop)
+        handler = CHANNEL_HANDLERS.get(method.ID)
+        if handler is not None:
+            handler(self, channel, method)
+        else:
+            on_answer(channel, method)
+
+    def handshake_done(self) -> None:
+        """The broker let us in: bring back what was there, then open."""
+        self.state = RESTORING
+        self.restoration = Restoration(self)
+        self.restoration.go_on()
+
+    def restored(self) -> None:
+        self.restoration = None
+        self.state = OPEN
+        for channel in list(self.channels.values()):
+            channel.open(None)
+        self.shell.opened()
+
+    def happened(self, event: str, subject: object, detail: object) -> None:
+        self.shell.happened(event, subject, detail)
+
+    # -- channels
+
+    def open_channel(self, request: Request, *, confirming: bool) -> ChannelCore:
+        """A new channel under the lowest free number. `request` carries channel.open."""
+        if self.error is not None:
+            raise self.error
+        number = self.free_number()
+        channel = ChannelCore(self, number, confirming=confirming)
+        self.channels[number] = channel
+        if self.state == OPEN:
+            channel.open(request)
+        else:
+            channel.waiting.append(request)  # answered when the channels are opened again
+        return channel
+
+    def free_number(self) -> int:
+        for number in range(1, self.channel_max + 1):
+            if number not in self.channels:
+                return number
+        raise ConnectionClosed(
+            f"all {self.channel_max} channels of the connection are in use: close some, share them, or open "
+            "another connection"
+        )
+
+    def drop_channel(self, channel: ChannelCore, error: ClientError) -> None:
+        if self.channels.get(channel.number) is channel:
+            del self.channels[channel.number]
+        self.last_channel = None
+        channel.end(error)

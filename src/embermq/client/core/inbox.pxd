@@ -1,0 +1,8 @@
+cdef class Inbox:
+    cdef public long long buffered_bytes
+    cdef public object consume
+    cdef public object error
+    cdef public list messages
+    cdef public bint no_ack
+    cdef public str tag
+    cdef public bint touched

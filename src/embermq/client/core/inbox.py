@@ -1,0 +1,43 @@
+"""Where the deliveries of one consumer wait until its user takes them."""
+
+from __future__ import annotations
+
+from embermq.client.core.message import Message
+from embermq.client.errors import ClientError
+from embermq.wire.methods import BasicConsume
+
+
+class Inbox:
+    """The shells derive from this and say in `wake` how their user is told; it is called once per read."""
+
+    __slots__ = ("buffered_bytes", "consume", "error", "messages", "no_ack", "tag", "touched")
+
+    def __init__(self, consume: BasicConsume) -> None:
+        self.consume = consume  # as it has to be said again after a reconnection
+        self.tag = consume.consumer_tag
+        self.no_ack = consume.no_ack
+        self.messages: list[Message] = []
+        self.buffered_bytes = 0
+        self.touched = False  # since the last `wake`
+        self.error: ClientError | None = None  # why no more will come
+
+    def wake(self) -> None:
+        raise NotImplementedError
+
+    def take(self) -> list[Message]:
+        """All that waits."""
+        taken = self.messages
+        self.messages = []
+        self.buffered_bytes = 0
+        return taken
+
+    def interrupted(self) -> None:
+        """The connection broke. What waits will come again, unless it counts as delivered already."""
+        if not self.no_ack:
+            self.messages = []
+            self.buffered_bytes = 0
+
+    def end(self, error: ClientError) -> None:
+        if self.error is None:
+            self.error = error
+        self.wake()

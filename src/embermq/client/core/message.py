@@ -1,0 +1,115 @@
+"""A message that came from the broker, as light as can be: its properties are decoded when asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embermq.wire.properties import Properties
+
+if TYPE_CHECKING:
+    from embermq.client.core.channel import ChannelCore
+
+STREAM_OFFSET = "x-stream-offset"
+
+
+class Message:
+    """A delivery, the answer to a `get`, or a message that was returned.
+
+    `ack`, `nack` and `reject` never wait: they write into the connection's buffer, which is sent at once when
+    nothing else is going on. Settling a message whose connection has broken meanwhile does nothing, because
+    the broker has taken it back and will deliver it again; settling a message twice does nothing either.
+    """
+
+    __slots__ = (
+        "_channel",
+        "_decoded",
+        "_epoch",
+        "_raw_properties",
+        "body",
+        "consumer_tag",
+        "delivery_tag",
+        "exchange",
+        "message_count",
+        "redelivered",
+        "reply_text",
+        "routing_key",
+        "settled",
+    )
+
+    def __init__(
+        self,
+        channel: ChannelCore | None,
+        epoch: int,
+        consumer_tag: str,
+        delivery_tag: int,
+        redelivered: bool,
+        exchange: str,
+        routing_key: str,
+        raw_properties: bytes,
+        body: bytes,
+    ) -> None:
+        self._channel = channel
+        self._epoch = epoch
+        self.consumer_tag = consumer_tag
+        self.delivery_tag = delivery_tag
+        self.redelivered = redelivered
+        self.exchange = exchange
+        self.routing_key = routing_key
+        self._raw_properties = raw_properties
+        self.body = body
+        self._decoded: Properties | None = None
+        self.settled = False  # by a call on this very message
+        self.message_count = 0  # of a `get`: how many wait in the queue behind this one
+        self.reply_text = ""  # of a returned message: why
+
+    @property
+    def raw_properties(self) -> bytes:
+        """The properties as they stand on the wire; they can be published again without being decoded."""
+        return self._raw_properties
+
+    @property
+    def properties(self) -> Properties:
+        decoded = self._decoded
+        if decoded is None:
+            decoded = Properties.decode(self._raw_properties, 0, len(self._raw_properties))
+            self._decoded = decoded
+        return decoded
+
+    @property
+    def headers(self) -> dict[str, object]:
+        return self.properties.headers or {}
+
+    @property
+    def stream_offset(self) -> int | None:
+        """Where the message stands in its stream; None when it comes from a queue of another kind."""
+        offset = self.headers.get(STREAM_OFFSET)
+        return offset if isinstance(offset, int) else None
+
+    @property
+    def stale(self) -> bool:
+        """The connection has broken since: the message cannot be settled any more and will come again."""
+        return self._channel is None or self._channel.epoch != self._epoch
+
+    def ack(self, multiple: bool = False) -> None:
+        """Done with it; with `multiple`, with everything the channel delivered up to it as well."""
+        if self._channel is not None and not self.settled:
+            self.settled = True
+            self._channel.ack(self.delivery_tag, multiple, self._epoch)
+
+    def nack(self, requeue: bool = True, multiple: bool = False) -> None:
+        """Not done: back into the queue, or without `requeue` to the dead-letter exchange if there is one."""
+        if self._channel is not None and not self.settled:
+            self.settled = True
+            self._channel.nack(self.delivery_tag, multiple, requeue, self._epoch)
+
+    def reject(self, requeue: bool = False) -> None:
+        """As `nack` for one message, by the method of the original protocol."""
+        if self._channel is not None and not self.settled:
+            self.settled = True
+            self._channel.reject(self.delivery_tag, requeue, self._epoch)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Message {self.delivery_tag} exchange={self.exchange!r} routing_key={self.routing_key!r} "
+            f"{len(self.body)} bytes>"
+        )

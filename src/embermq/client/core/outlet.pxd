@@ -1,0 +1,16 @@
+cimport cython
+
+from embermq.wire.kernel cimport Output
+
+cdef Py_ssize_t ROUTES_MAX
+
+cdef class Outlet:
+    cdef public bint awake
+    cdef public Py_ssize_t frame_max
+    cdef public object lock
+    cdef public Output out
+    cdef public dict routes
+    cdef public list touched
+
+    @cython.locals(key=tuple, payload=bytes)
+    cpdef bytes route(self, str exchange, str routing_key, bint mandatory)

@@ -1,0 +1,58 @@
+"""A method that has been sent and whose answer is awaited. Answers come in the order of the questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from embermq.client.core.message import Message
+from embermq.wire.methods import (
+    BasicGet,
+    BasicRecover,
+    ChannelClose,
+    Method,
+    TxCommit,
+    TxRollback,
+)
+
+# What must not be done twice, or means nothing any more, after the connection broke before the answer.
+NOT_REPEATABLE: tuple[type[Method], ...] = (BasicGet, BasicRecover, ChannelClose, TxCommit, TxRollback)
+
+Answer = Method | Message
+
+
+class Waiter(Protocol):
+    """A future of any kind; asyncio's is one."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, exception: BaseException, /) -> None: ...
+
+
+class Request:
+    __slots__ = ("method", "on_answer", "waiter")
+
+    def __init__(
+        self,
+        method: Method,
+        waiter: Waiter | None = None,
+        on_answer: Callable[[Answer], object] | None = None,
+    ) -> None:
+        self.method = method
+        self.waiter = waiter
+        self.on_answer = on_answer  # what the core itself has to note; its result is what the waiter gets
+
+    @property
+    def repeatable(self) -> bool:
+        return not isinstance(self.method, NOT_REPEATABLE)
+
+    def answered(self, answer: Answer) -> None:
+        result: object = answer if self.on_answer is None else self.on_answer(answer)
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(result)
+
+    def failed(self, error: Exception) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_exception(error)
