@@ -10,6 +10,8 @@ from embermq.amqp.connection import Connection
 from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.state import OPEN
 from embermq.broker.consumer import Consumer
+from embermq.broker.level import Entry
+from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelCounts, ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.errors import ConnectionForced
 
@@ -64,6 +66,14 @@ class Sessions:
                     connection.sent_bytes,
                     tuple(channel_counts(channel) for channel in connection.channels.values()),
                 )
+
+    def unacked(self, queue: Queue) -> Iterator[tuple[ChannelInfo, list[Entry]]]:
+        """What a queue has out with clients, channel by channel."""
+        for connection in list(self.opened()):
+            for channel in list(connection.channels.values()):
+                entries = [entry for entry in channel.unacked.values() if entry.queue is queue]
+                if entries:
+                    yield self.channel_info(channel), entries
 
     def close(self, info: ConnectionInfo, reason: str) -> None:
         for connection in self.opened():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, User, is_loopback
@@ -23,6 +24,7 @@ from embermq.broker.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.storage import Storage
 from embermq.broker.tally import Tally
+from embermq.broker.tasks import Tasks
 from embermq.broker.timetable import CallLater, Timetable
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
@@ -30,6 +32,10 @@ from embermq.broker.vhost import VirtualHost
 log = logging.getLogger("embermq.broker")
 
 DEFAULT_VHOST = "/"
+
+
+def no_timer(delay_s: float, action: Callable[[], None]) -> None:
+    raise AssertionError("a broker without timers has no tasks")
 
 
 class Broker:
@@ -53,6 +59,7 @@ class Broker:
         self.parameters = Parameters(self.catalog, "")  # the global ones
         self.past = Tally()  # of virtual hosts that were deleted
         self.ttl_histories: dict[str, list[list[int]]] = {}  # by log, while the broker starts
+        self.tasks = Tasks(turn, storage, call_later or no_timer)
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:

@@ -35,8 +35,9 @@ cdef class Level:
     cdef Turn turn
     cdef public bint durable
     cdef public bint dirty
-    cdef readonly Ring ring
-    cdef readonly Py_ssize_t ring_bytes
+    cdef public Ring ring
+    cdef public Py_ssize_t ring_bytes
+    cdef public set held
     cdef public Py_ssize_t paged_count
     cdef public unsigned long long paged_from
     cdef public unsigned long long next_sequence

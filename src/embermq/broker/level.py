@@ -82,6 +82,7 @@ class Level:
         "delivered_up_to",
         "dirty",
         "durable",
+        "held",
         "log",
         "log_id",
         "meta",
@@ -108,6 +109,7 @@ class Level:
         self.storage = storage
         self.log_id = log_id
         self.log: Log | None = None  # opened by the first message that needs it
+        self.held: set[int] | None = None  # behind `paged_from`, but taken out (see withdrawal)
         self.dirty = False
         self.ring = Ring()
         self.ring_bytes = 0
@@ -220,7 +222,11 @@ class Level:
         assert log is not None
         records = log.read(self.paged_from, REFILL_BYTES)
         found_bytes = 0
+        passed_over = 0
         for record in records:
+            if self.held is not None and record.sequence in self.held:
+                passed_over += 1
+                continue
             message = message_of(record.payload, record.flags)
             if record.sequence < self.unweighed_below:
                 found_bytes += message.size - message.header_size
@@ -232,10 +238,10 @@ class Level:
             self.ring.push_back(entry)
             self.ring_bytes += message.size
         if found_bytes:
-            self.queue.weigh(found_bytes)
+            self.queue.correct(0, found_bytes)
         if records:
             self.paged_from = records[-1].sequence + 1
-            self.paged_count -= len(records)
+            self.paged_count -= len(records) - passed_over
         else:
             self.lose_paged()
 

@@ -309,8 +309,9 @@ class Queue:
         for entry in entries:
             entry.level.forget(entry)
 
-    def weigh(self, size: int) -> None:
-        """Messages that were on disk at start have been read: now their size counts."""
+    def correct(self, count: int, size: int) -> None:
+        """There is more (or less) here than was known, by another way than the two ends."""
+        self.ready_count += count
         self.ready_bytes += size
 
     def paged_messages_lost(self, count: int) -> None:

@@ -8,4 +8,5 @@ cdef class Ring:
     cpdef int push_back(self, object item) except -1
     cpdef int push_front(self, object item) except -1
     cpdef object front(self)
+    cpdef object at(self, Py_ssize_t index)
     cpdef object pop_front(self)

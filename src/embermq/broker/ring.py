@@ -53,6 +53,11 @@ class Ring:
         """The first item, left where it is; None when empty."""
         return self.slots[self.head] if self.count else None
 
+    def at(self, index: int) -> Any:
+        """The item so far behind the first."""
+        assert 0 <= index < self.count
+        return self.slots[(self.head + index) & (len(self.slots) - 1)]
+
     def pop_front(self) -> Any:
         """The first item, taken out; the ring must not be empty."""
         assert self.count

@@ -8,16 +8,18 @@ from typing import NamedTuple
 
 from embermq.errors import AccessRefused, AMQPError, NotFound
 from embermq.http.context import Context
-from embermq.http.login import Doorkeeper, require_tag
+from embermq.http.login import ALLOWED_TAGS, Doorkeeper, require_tag
 from embermq.http.request import Handler, Refusal, Request, Response, bad_request, not_authorised, not_found
 
 OPEN_TO_ALL = ""  # a route without login
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
 
 
-class Access(NamedTuple):
+class Route(NamedTuple):
+    method: str
+    path: str
     handler: Handler
-    level: str
+    level: str  # the tag that opens it
 
 
 class Node:
@@ -27,15 +29,16 @@ class Node:
         self.steps: dict[str, Node] = {}
         self.any: Node | None = None
         self.name = ""  # of what stands there, for `any`
-        self.methods: dict[str, Access] = {}
+        self.methods: dict[str, Route] = {}
 
 
 class Routes:
     def __init__(self) -> None:
         self.root = Node()
-        self.paths: list[tuple[str, str, str]] = []  # method, path, level: what a test goes through
+        self.all: list[Route] = []
 
     def add(self, method: str, path: str, handler: Handler, level: str) -> None:
+        assert level == OPEN_TO_ALL or level in ALLOWED_TAGS, f"{method} {path}: for whom?"
         node = self.root
         for step in path.strip("/").split("/"):
             if step.startswith("{"):
@@ -46,8 +49,8 @@ class Routes:
             else:
                 node = node.steps.setdefault(step, Node())
         assert method not in node.methods, f"{method} {path} twice"
-        node.methods[method] = Access(handler, level)
-        self.paths.append((method, path, level))
+        node.methods[method] = Route(method, path, handler, level)
+        self.all.append(node.methods[method])
 
     def find(self, segments: list[str]) -> tuple[Node, dict[str, str]]:
         node, names = self.root, {}
@@ -88,17 +91,17 @@ class Api:
         allowed = sorted({*node.methods, *(["HEAD"] if "GET" in node.methods else []), "OPTIONS"})
         if request.method == "OPTIONS":
             return Response(200, headers=(("allow", ", ".join(allowed)),))
-        access = node.methods.get("GET" if request.method == "HEAD" else request.method)
-        if access is None:
+        route = node.methods.get("GET" if request.method == "HEAD" else request.method)
+        if route is None:
             return Response(405, headers=(("allow", ", ".join(allowed)),))
         require_same_site(request)
-        if access.level != OPEN_TO_ALL:
+        if route.level != OPEN_TO_ALL:
             request.login = await self.doorkeeper.admit(request)
-            require_tag(request.login, access.level)
+            require_tag(request.login, route.level)
             with self.context.broker.events.acting(request.user.name):
-                result = access.handler(request)
+                result = route.handler(request)
         else:
-            result = access.handler(request)
+            result = route.handler(request)
         response: Response = await result if inspect.isawaitable(result) else result
         return response
 

@@ -8,8 +8,10 @@ from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import AccessRefused
+from embermq.http import schemas
+from embermq.http.describing import describes
 from embermq.http.exchanges import DEFAULT_NAMES, exchange_named, vhost_of
-from embermq.http.listing import listing, single
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.queues import NOBODY, default_binding, queue_named
 from embermq.http.request import Request, Response, not_found, table, text
@@ -26,11 +28,13 @@ def views_in(vhost: VirtualHost) -> list[View]:
     return views
 
 
+@describes("Bindings.", query=LIST, answer=schemas.listed(schemas.BINDING))
 async def all_bindings(request: Request) -> Response:
     views = [view for vhost in visible_vhosts(request) for view in views_in(vhost)]
     return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
 
 
+@describes("Bindings in a virtual host.", query=LIST, answer=schemas.listed(schemas.BINDING))
 async def bindings_in(request: Request) -> Response:
     views = views_in(vhost_of(request, to_see=True))
     return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
@@ -50,6 +54,11 @@ def between(source: Exchange, destination: Queue | Exchange) -> list[Binding]:
     return [binding for binding in source.bindings.values() if binding.destination is destination]
 
 
+@describes(
+    "Bindings between an exchange and a queue or exchange.",
+    query=LIST,
+    answer=schemas.listed(schemas.BINDING),
+)
 async def bindings_between(request: Request) -> Response:
     _, source, destination = ends(request)
     views = [binding_view(binding) for binding in between(source, destination)]
@@ -69,6 +78,7 @@ def find(request: Request, source: Exchange, destination: Queue | Exchange) -> B
     raise not_found()
 
 
+@describes("A binding.", query=COLUMNS, answer=schemas.BINDING)
 def one_binding(request: Request) -> Response:
     _, source, destination = ends(request)
     if not source.name and isinstance(destination, Queue) and request.names["key"] == destination.name:
@@ -83,6 +93,7 @@ def require_rights(request: Request, vhost: VirtualHost, source: str, kind: str,
     request.user.require("read", vhost.name, "exchange", source)
 
 
+@describes("Bind a queue or an exchange to an exchange.", body=schemas.BINDING_BODY, status=201)
 def post_binding(request: Request) -> Response:
     vhost, body = vhost_of(request), request.json()
     source_name, destination_name = request.names["source"], request.names["destination"]
@@ -107,6 +118,7 @@ def post_binding(request: Request) -> Response:
     return Response(201, headers=(("location", "../../../../" + "/".join(steps)),))
 
 
+@describes("Unbind.", status=204)
 def delete_binding(request: Request) -> Response:
     vhost, source, destination = ends(request)
     kind = KINDS[request.names["kind"]]

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 from embermq.broker.consumer import Consumer
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
+from embermq.http import schemas
+from embermq.http.describing import describes
 from embermq.http.exchanges import vhost_of
-from embermq.http.listing import listing, single
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.login import ADMINISTRATOR, sees_everything
 from embermq.http.overview import visible_vhosts
-from embermq.http.rates import ranges_asked
+from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, not_authorised, not_found
 from embermq.http.views import channel_view, connection_view, consumer_view
 
@@ -23,18 +25,21 @@ def own(request: Request, infos: Iterable[ConnectionInfo]) -> list[ConnectionInf
     return [info for info in infos if sees_everything(request.user) or info.user == request.user.name]
 
 
+@describes("Connections.", query=LIST + RANGES, answer=schemas.listed(schemas.CONNECTION))
 async def all_connections(request: Request) -> Response:
     ranges = ranges_asked(request)
     infos = own(request, request.context.sessions.connections())
     return await listing(request, infos, lambda info: connection_view(request.context, info, ranges))
 
 
+@describes("Connections to a virtual host.", query=LIST + RANGES, answer=schemas.listed(schemas.CONNECTION))
 async def connections_in(request: Request) -> Response:
     vhost, ranges = vhost_of(request, to_see=True).name, ranges_asked(request)
     infos = [info for info in own(request, request.context.sessions.connections()) if info.vhost == vhost]
     return await listing(request, infos, lambda info: connection_view(request.context, info, ranges))
 
 
+@describes("Connections of a user.", query=LIST + RANGES, answer=schemas.listed(schemas.CONNECTION))
 async def connections_of_user(request: Request) -> Response:
     infos = own(request, request.context.sessions.connections())
     name, ranges = request.names["user"], ranges_asked(request)
@@ -54,10 +59,12 @@ def connection_named(request: Request) -> ConnectionInfo:
     return info
 
 
+@describes("A connection.", query=COLUMNS + RANGES, answer=schemas.CONNECTION)
 def one_connection(request: Request) -> Response:
     return single(request, connection_view(request.context, connection_named(request), ranges_asked(request)))
 
 
+@describes("Close a connection; the header X-Reason is told to the client.", status=204)
 def close_connection(request: Request) -> Response:
     info = connection_named(request)
     if ADMINISTRATOR not in request.user.tags and info.user != request.user.name:
@@ -67,6 +74,7 @@ def close_connection(request: Request) -> Response:
     return Response(204)
 
 
+@describes("Close all connections of a user.", status=204)
 def close_connections_of_user(request: Request) -> Response:
     for info in list(request.context.sessions.connections()):
         if info.user == request.names["user"]:
@@ -81,6 +89,7 @@ def own_channels(request: Request) -> list[ChannelInfo]:
     return [c for c in channels if sees_everything(request.user) or c.connection.user == name]
 
 
+@describes("Channels.", query=LIST + RANGES, answer=schemas.listed(schemas.CHANNEL))
 async def all_channels(request: Request) -> Response:
     ranges = ranges_asked(request)
     return await listing(
@@ -88,18 +97,21 @@ async def all_channels(request: Request) -> Response:
     )
 
 
+@describes("Channels in a virtual host.", query=LIST + RANGES, answer=schemas.listed(schemas.CHANNEL))
 async def channels_in(request: Request) -> Response:
     vhost, ranges = vhost_of(request, to_see=True).name, ranges_asked(request)
     channels = [info for info in own_channels(request) if info.connection.vhost == vhost]
     return await listing(request, channels, lambda info: channel_view(request.context, info, ranges))
 
 
+@describes("Channels of a connection.", query=LIST + RANGES, answer=schemas.listed(schemas.CHANNEL))
 async def channels_of_connection(request: Request) -> Response:
     number, ranges = connection_named(request).number, ranges_asked(request)
     channels = [info for info in own_channels(request) if info.connection.number == number]
     return await listing(request, channels, lambda info: channel_view(request.context, info, ranges))
 
 
+@describes("A channel, with its consumers.", query=COLUMNS + RANGES, answer=schemas.CHANNEL)
 def one_channel(request: Request) -> Response:
     ranges = ranges_asked(request)
     for info in own_channels(request):
@@ -121,6 +133,7 @@ def consumers(vhosts: Iterable[VirtualHost]) -> Iterator[Consumer]:
             yield from queue.consumers
 
 
+@describes("Consumers.", query=LIST, answer=schemas.listed(schemas.CONSUMER))
 async def all_consumers(request: Request) -> Response:
     found = consumers(visible_vhosts(request))
     return await listing(
@@ -128,6 +141,7 @@ async def all_consumers(request: Request) -> Response:
     )
 
 
+@describes("Consumers in a virtual host.", query=LIST, answer=schemas.listed(schemas.CONSUMER))
 async def consumers_in(request: Request) -> Response:
     found = consumers([vhost_of(request, to_see=True)])
     return await listing(

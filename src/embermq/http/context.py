@@ -12,6 +12,8 @@ from typing import Protocol
 from embermq import __version__
 from embermq.broker.broker import Broker
 from embermq.broker.consumer import Consumer
+from embermq.broker.level import Entry
+from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.http.history import History
 
@@ -37,6 +39,10 @@ class Sessions(Protocol):
     def connection_count(self) -> int: ...
 
     def channel_count(self) -> int: ...
+
+    def unacked(self, queue: Queue) -> Iterable[tuple[ChannelInfo, list[Entry]]]:
+        """What a queue has out with clients, channel by channel."""
+        ...
 
     def connection_counts(self) -> Iterable[ConnectionCounts]: ...
 

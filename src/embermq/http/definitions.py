@@ -19,7 +19,9 @@ from embermq.broker.policy import POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
+from embermq.http import schemas
 from embermq.http.context import RABBITMQ_VERSION
+from embermq.http.describing import describes
 from embermq.http.exchanges import in_order, vhost_of
 from embermq.http.pace import Pace
 from embermq.http.parameters import global_parameter_views, parameter_views, store_parameter
@@ -54,6 +56,7 @@ NOT_YET = ("topic_permissions",)
 BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 
 
+@describes("Everything but the messages, as one document.", answer=schemas.DEFINITIONS)
 async def export_all(request: Request) -> Response:
     broker = request.context.broker
     users = sorted(broker.users.values(), key=attrgetter("name"))
@@ -74,6 +77,7 @@ async def export_all(request: Request) -> Response:
     return await finished(document, vhosts, with_vhost=True)
 
 
+@describes("What a virtual host has, as one document.", answer=schemas.DEFINITIONS)
 async def export_vhost(request: Request) -> Response:
     vhost = vhost_of(request)
     document: View = {
@@ -143,6 +147,7 @@ def is_temporary(binding: Binding) -> bool:
 # -- in
 
 
+@describes("Bring in a document of definitions.", body=schemas.DEFINITIONS, status=204)
 async def import_all(request: Request) -> Response:
     broker, document = request.context.broker, document_of(request)
     pace = Pace()
@@ -164,6 +169,7 @@ async def import_all(request: Request) -> Response:
     return Response(204)
 
 
+@describes("Bring definitions into a virtual host.", body=schemas.DEFINITIONS, status=204)
 async def import_vhost(request: Request) -> Response:
     await import_topology(request, document_of(request), Pace(), vhost_of(request))
     return Response(204)

@@ -8,15 +8,18 @@ from typing import TypeVar
 from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.vhost import DEFAULT_EXCHANGE, VirtualHost
 from embermq.errors import AccessRefused
-from embermq.http.listing import listing, single
+from embermq.http import schemas
+from embermq.http.describing import describes, flag
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.login import require_vhost
 from embermq.http.overview import visible_vhosts
-from embermq.http.rates import ranges_asked
+from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, boolean, not_found, table, text
 from embermq.http.thing_name import clean
 from embermq.http.views import View, binding_view, exchange_view
 
 Thing = TypeVar("Thing")
+IF_UNUSED = flag("if-unused", "only if nothing uses it")
 DEFAULT_NAMES = ("", "amq.default")  # how paths name the default exchange
 
 
@@ -44,20 +47,24 @@ def view_asked(request: Request) -> Callable[[Exchange], View]:
     return lambda exchange: exchange_view(context, exchange, ranges)
 
 
+@describes("Exchanges.", query=LIST + RANGES, answer=schemas.listed(schemas.EXCHANGE))
 async def all_exchanges(request: Request) -> Response:
     exchanges = [e for vhost in visible_vhosts(request) for e in in_order(vhost.exchanges)]
     return await listing(request, exchanges, view_asked(request))
 
 
+@describes("Exchanges of a virtual host.", query=LIST + RANGES, answer=schemas.listed(schemas.EXCHANGE))
 async def exchanges_in(request: Request) -> Response:
     return await listing(request, in_order(vhost_of(request, to_see=True).exchanges), view_asked(request))
 
 
+@describes("An exchange.", query=COLUMNS + RANGES, answer=schemas.EXCHANGE)
 def one_exchange(request: Request) -> Response:
     exchange = exchange_named(vhost_of(request), request.names["name"])
     return single(request, {**view_asked(request)(exchange), "incoming": [], "outgoing": []})
 
 
+@describes("Declare an exchange.", body=schemas.EXCHANGE_BODY, status=(201, 204))
 def put_exchange(request: Request) -> Response:
     vhost, name, body = vhost_of(request), clean(request.names["name"]), request.json()
     if name in DEFAULT_NAMES:
@@ -81,6 +88,7 @@ def put_exchange(request: Request) -> Response:
     return Response(204 if existed else 201)
 
 
+@describes("Delete an exchange.", query=(IF_UNUSED,), status=204)
 def delete_exchange(request: Request) -> Response:
     vhost = vhost_of(request)
     exchange = exchange_named(vhost, request.names["name"])
@@ -97,11 +105,13 @@ def bindings_to(vhost: VirtualHost, exchange: Exchange) -> Iterator[Binding]:
         yield from (binding for binding in source.bindings.values() if binding.destination is exchange)
 
 
+@describes("Bindings that lead from an exchange.", query=LIST, answer=schemas.listed(schemas.BINDING))
 async def bindings_from_exchange(request: Request) -> Response:
     exchange = exchange_named(vhost_of(request), request.names["name"])
     return await listing(request, exchange.bindings.values(), binding_view, lambda b: b.routing_key)
 
 
+@describes("Bindings that lead to an exchange.", query=LIST, answer=schemas.listed(schemas.BINDING))
 async def bindings_to_exchange(request: Request) -> Response:
     vhost = vhost_of(request)
     exchange = exchange_named(vhost, request.names["name"])

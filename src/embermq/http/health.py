@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embermq.http import schemas
+from embermq.http.describing import describes
 from embermq.http.exchanges import vhost_of
 from embermq.http.request import Request, Response, bad_request
 
@@ -17,6 +19,7 @@ def failed(**what: object) -> Response:
     return Response.of({"status": "failed", **what}, 503)
 
 
+@describes("Is no alarm raised?", answer=schemas.STATUS)
 def alarms(request: Request) -> Response:
     raised = [
         {"node": request.context.node, "resource": name, "reason": detail}
@@ -27,6 +30,7 @@ def alarms(request: Request) -> Response:
     return ok()
 
 
+@describes("Does somebody listen on this port?", answer=schemas.STATUS)
 def port_listener(request: Request) -> Response:
     asked = request.names["port"]
     if not asked.isascii() or not asked.isdigit() or len(asked) > PORT_DIGITS_MAX:
@@ -37,6 +41,7 @@ def port_listener(request: Request) -> Response:
     return failed(reason="No active listener", missing=int(asked), ports=ports)
 
 
+@describes("Does somebody listen for this protocol?", answer=schemas.STATUS)
 def protocol_listener(request: Request) -> Response:
     asked = request.names["protocol"]
     protocol = PROTOCOLS.get(asked.lower(), asked.lower())
@@ -46,14 +51,20 @@ def protocol_listener(request: Request) -> Response:
     return failed(reason="No active listener", missing=asked, protocols=protocols)
 
 
+@describes("Are all virtual hosts running?", answer=schemas.STATUS)
 def always_ok(request: Request) -> Response:
     return ok()
 
 
+@describes(
+    "Could the node be stopped without a quorum being lost? There is one node.",
+    answer=schemas.STATUS,
+)
 def single_node(request: Request) -> Response:
     return ok(reason="single node cluster")
 
 
+@describes("Can messages pass in this virtual host?", answer=schemas.STATUS)
 def aliveness(request: Request) -> Response:
     """RabbitMQ sends a message to itself; here the loop that answers is the one that carries messages."""
     vhost_of(request)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from embermq.http.describing import flag, number, words
 from embermq.http.name_filter import name_filter
 from embermq.http.pace import Pace
 from embermq.http.request import Refusal, Request, Response, bad_request, encode
@@ -19,6 +20,16 @@ View = dict[str, Any]
 
 PAGE_SIZE = 100
 PAGE_SIZE_MAX = 500
+COLUMNS = (words("columns", "only these, with commas between; `a.b` for one inside another"),)
+LIST = (
+    number("page", "a page of the list, from 1; all in one where not given", 1, 10**6),
+    number("page_size", f"how many on a page, {PAGE_SIZE} where not given", 1, PAGE_SIZE_MAX),
+    words("name", "only names with this text in them"),
+    flag("use_regex", "`name` is a regular expression"),
+    words("sort", "by this column; `a.b` for one inside another"),
+    flag("sort_reverse", "the other way round"),
+    *COLUMNS,
+)
 DIGITS = re.compile(r"[0-9]{1,9}")
 
 

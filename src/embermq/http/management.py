@@ -10,6 +10,9 @@ from embermq.http.context import Context, Listener, Sessions
 from embermq.http.routes import all_routes
 from embermq.http.server import HTTPServer
 
+TASKS_POLL_S = 0.005
+TASKS_POLLS_MAX = 600
+
 
 class Management:
     def __init__(self, broker: Broker, sessions: Sessions, loop: asyncio.AbstractEventLoop) -> None:
@@ -29,6 +32,10 @@ class Management:
         return actual
 
     async def stop(self) -> None:
+        for _ in range(TASKS_POLLS_MAX):
+            if not self.context.broker.tasks.cancel_all():
+                break  # none is left with messages in its hands
+            await asyncio.sleep(TASKS_POLL_S)
         await self.context.history.stop()
         await self.server.stop()
         self.api.close()

@@ -7,9 +7,12 @@ import binascii
 from typing import Any
 
 from embermq.broker.level import Entry
+from embermq.broker.message import Message
 from embermq.broker.publishing import PROPERTY_NAMES, compose, copy_keys, publish
 from embermq.broker.vhost import require_access
 from embermq.errors import AccessRefused, AMQPError
+from embermq.http import schemas
+from embermq.http.describing import describes
 from embermq.http.exchanges import DEFAULT_NAMES, vhost_of
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
@@ -31,6 +34,7 @@ REQUEUING = ("ack_requeue_true", "reject_requeue_true")
 ACKMODES = (*REQUEUING, "ack_requeue_false", "reject_requeue_false")
 
 
+@describes("Publish a message.", body=schemas.PUBLISH_BODY, answer=schemas.every(routed=schemas.BOOLEAN))
 def publish_message(request: Request) -> Response:
     vhost, body = vhost_of(request), request.json()
     require_keys(body, "routing_key", "properties", "payload", "payload_encoding")
@@ -69,6 +73,11 @@ def payload_of(payload: str, encoding: str) -> bytes:
         raise bad_request(["not_base64", payload[:100]]) from None
 
 
+@describes(
+    "Take messages out, and put them back or not.",
+    body=schemas.GET_BODY,
+    answer=schemas.list_of(schemas.MESSAGE),
+)
 def get_messages(request: Request) -> Response:
     """Take messages out, show them, and put them back or not, as `ackmode` says."""
     vhost, body = vhost_of(request), request.json()
@@ -109,7 +118,14 @@ def get_messages(request: Request) -> Response:
 
 
 def message_view(entry: Entry, message_count: int, encoding: str, truncate: int | None) -> View:
-    message = entry.message
+    return {
+        "redelivered": bool(entry.redelivered),
+        "message_count": message_count,
+        **content_view(entry.message, encoding, truncate),
+    }
+
+
+def content_view(message: Message, encoding: str, truncate: int | None) -> View:
     body = message.body
     shown = body if truncate is None else body[:truncate]
     if encoding == "auto":
@@ -118,10 +134,8 @@ def message_view(entry: Entry, message_count: int, encoding: str, truncate: int 
         payload, used = base64.b64encode(shown).decode("ascii"), "base64"
     return {
         "payload_bytes": len(body),
-        "redelivered": bool(entry.redelivered),
         "exchange": message.exchange,
         "routing_key": message.routing_key,
-        "message_count": message_count,
         "properties": properties_view(message.properties),
         "payload": payload,
         "payload_encoding": used,

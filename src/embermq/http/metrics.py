@@ -5,7 +5,9 @@ A scrape adds up counters that are kept anyway.
 
 from __future__ import annotations
 
+from embermq.http import schemas
 from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
+from embermq.http.describing import describes
 from embermq.http.request import Request, Response
 from embermq.http.totals import totals
 
@@ -16,6 +18,7 @@ GLOBAL = "rabbitmq_global_messages"
 Sample = tuple[str, str, str, float]  # name, kind, help, value
 
 
+@describes("Sums for Prometheus.", answer=schemas.TEXT, content_type="text/plain")
 async def metrics(request: Request) -> Response:
     samples = await samples_of(request.context)
     lines = [identity(request.context)]

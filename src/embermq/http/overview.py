@@ -7,11 +7,13 @@ import platform
 from collections.abc import Hashable
 
 from embermq.broker.vhost import VirtualHost
+from embermq.http import schemas
 from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
+from embermq.http.describing import describes
 from embermq.http.history import BASIC, DETAILED, GLOBAL
-from embermq.http.listing import listing, single
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.login import may_enter, sees_everything
-from embermq.http.rates import ranges_asked, total_numbers
+from embermq.http.rates import RANGES, ranges_asked, total_numbers
 from embermq.http.request import Request, Response, not_found
 from embermq.http.totals import totals
 from embermq.http.views import View
@@ -37,6 +39,7 @@ def visible_vhosts(request: Request) -> list[VirtualHost]:
     return [vhost for vhost in vhosts if sees_everything(request.user) or may_enter(request.user, vhost.name)]
 
 
+@describes("The broker as a whole: sums, rates, listeners.", query=RANGES, answer=schemas.OVERVIEW)
 async def overview(request: Request) -> Response:
     context = request.context
     vhosts, ranges = visible_vhosts(request), ranges_asked(request)
@@ -124,28 +127,34 @@ def node_view(context: Context) -> View:
     return view
 
 
+@describes("The nodes; there is one.", query=LIST, answer=schemas.listed(schemas.NODE))
 async def nodes(request: Request) -> Response:
     return await listing(request, [request.context], node_view)
 
 
+@describes("The node: memory, disk, files, time.", query=COLUMNS, answer=schemas.NODE)
 def node(request: Request) -> Response:
     if request.names["node"] != request.context.node:
         raise not_found()
     return single(request, node_view(request.context))
 
 
+@describes("Who is logged in.", answer=schemas.every(name=schemas.TEXT, tags=schemas.list_of(schemas.TEXT)))
 def whoami(request: Request) -> Response:
     return Response.of({"name": request.user.name, "tags": sorted(request.user.tags)})
 
 
+@describes("The name of the cluster: that of the node.", answer=schemas.every(name=schemas.TEXT))
 def cluster_name(request: Request) -> Response:
     return Response.of({"name": request.context.node})
 
 
+@describes("How to log in.", answer=schemas.OBJECT)
 def auth(request: Request) -> Response:
     return Response.of({"oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
 
 
+@describes("A list of things that EmberMQ does not have: empty.", answer=schemas.list_of(schemas.OBJECT))
 def nothing_there(request: Request) -> Response:
     """A list of things that EmberMQ does not have (yet): empty, so that tools that ask go on."""
     return Response.of([])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from html import escape
 
 from embermq.broker.queue import Queue
+from embermq.http import schemas
 from embermq.http.context import resident_bytes
+from embermq.http.describing import describes
 from embermq.http.exchanges import in_order
 from embermq.http.overview import visible_vhosts
 from embermq.http.request import Request, Response
@@ -42,6 +44,7 @@ code { font: .9em ui-monospace, monospace }
 """
 
 
+@describes("A page with the most important numbers.", answer=schemas.TEXT, content_type="text/html")
 async def start_page(request: Request) -> Response:
     context, vhosts = request.context, visible_vhosts(request)
     sums = await totals(vhosts, context.sessions)

@@ -8,14 +8,21 @@ from typing import Any
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import PreconditionFailed
-from embermq.http.exchanges import in_order, vhost_of
-from embermq.http.listing import listing, single
+from embermq.http import schemas
+from embermq.http.describing import describes, flag
+from embermq.http.exchanges import IF_UNUSED, in_order, vhost_of
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
-from embermq.http.rates import ranges_asked
+from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, bad_request, boolean, echoed, not_found, table
 from embermq.http.thing_name import clean
 from embermq.http.views import View, binding_view, brief_queue_view, consumer_view, queue_view
 
+IF_EMPTY = flag("if-empty", "only if it has no ready messages")
+BRIEF = (
+    flag("disable_stats", "without numbers"),
+    flag("enable_queue_totals", "with the lengths all the same"),
+)
 NOBODY = object()  # no connection owns what HTTP declares, and none of its exclusive queues are HTTP's
 
 
@@ -48,17 +55,20 @@ def view_asked(request: Request) -> Callable[[Queue], View]:
     return lambda queue: brief_queue_view(context, queue, with_lengths)
 
 
+@describes("Queues.", query=LIST + RANGES + BRIEF, answer=schemas.listed(schemas.QUEUE))
 async def all_queues(request: Request) -> Response:
     vhosts = visible_vhosts(request)
     queues = [queue for vhost in vhosts for queue in in_order(vhost.queues)]
     return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 
+@describes("Queues of a virtual host.", query=LIST + RANGES + BRIEF, answer=schemas.listed(schemas.QUEUE))
 async def queues_in(request: Request) -> Response:
     queues = in_order(vhost_of(request, to_see=True).queues)
     return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 
+@describes("A queue, with its consumers.", query=COLUMNS + RANGES, answer=schemas.QUEUE)
 def one_queue(request: Request) -> Response:
     queue = queue_named(vhost_of(request), request.names["name"])
     consumers = [consumer_view(request.context, consumer) for consumer in queue.consumers]
@@ -66,6 +76,7 @@ def one_queue(request: Request) -> Response:
     return single(request, view | {"incoming": [], "deliveries": []})
 
 
+@describes("Declare a queue.", body=schemas.QUEUE_BODY, status=(201, 204))
 def put_queue(request: Request) -> Response:
     vhost, name, body = vhost_of(request), clean(request.names["name"]), request.json()
     arguments = table(body, "arguments")
@@ -89,6 +100,7 @@ def put_queue(request: Request) -> Response:
     return Response(204 if existed else 201)
 
 
+@describes("Delete a queue with its messages.", query=(IF_UNUSED, IF_EMPTY), status=204)
 def delete_queue(request: Request) -> Response:
     vhost = vhost_of(request)
     queue = queue_named(vhost, request.names["name"])
@@ -102,6 +114,7 @@ def delete_queue(request: Request) -> Response:
     return Response(204)
 
 
+@describes("Forget all ready messages of a queue.", status=204)
 def purge_queue(request: Request) -> Response:
     vhost = vhost_of(request)
     queue = queue_named(vhost, request.names["name"])
@@ -111,6 +124,7 @@ def purge_queue(request: Request) -> Response:
     return Response(204, after_messages=True)
 
 
+@describes("Actions of mirrored queues, which have no effect here.", body=schemas.ACTION_BODY, status=204)
 def act_on_queue(request: Request) -> Response:
     """RabbitMQ's actions are about mirrors, of which there are none: nothing is left to be done."""
     queue_named(vhost_of(request), request.names["name"])
@@ -120,6 +134,7 @@ def act_on_queue(request: Request) -> Response:
     return Response(204)
 
 
+@describes("Bindings that lead to a queue.", query=LIST, answer=schemas.listed(schemas.BINDING))
 async def bindings_of_queue(request: Request) -> Response:
     vhost = vhost_of(request)
     queue = queue_named(vhost, request.names["name"])

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from embermq.http.describing import number
 from embermq.http.history import CHANNEL, EXCHANGE, QUEUE, History
 from embermq.http.request import Request, bad_request
 from embermq.http.totals import CHURN, COLUMNS, DATA, DELIVERIES, LENGTHS, PUBLISHING
@@ -22,6 +23,11 @@ SAMPLES_MAX = 1000
 SECONDS = re.compile("[0-9]{1,6}")
 KINDS = ("lengths", "msg_rates", "data_rates", "node_stats")
 View = dict[str, object]
+RANGES = tuple(
+    number(f"{kind}_{what}", f"samples of the past: {about}", 1 if what == "incr" else 0, AGE_S_MAX)
+    for kind in KINDS
+    for what, about in (("age", "how many seconds back"), ("incr", "seconds between two"))
+)
 
 
 class Range(NamedTuple):

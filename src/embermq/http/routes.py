@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embermq.http import (
     bindings,
+    browsing,
     clients,
     definitions,
     exchanges,
@@ -15,6 +16,7 @@ from embermq.http import (
     parameters,
     policies,
     queues,
+    tasks,
     users,
     vhosts,
 )
@@ -67,6 +69,14 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("DELETE", "/api/queues/{vhost}/{name}/contents", queues.purge_queue, MANAGEMENT),
     ("GET", "/api/queues/{vhost}/{name}/bindings", queues.bindings_of_queue, MANAGEMENT),
     ("POST", "/api/queues/{vhost}/{name}/get", messages.get_messages, MANAGEMENT),
+    ("GET", "/api/queues/{vhost}/{name}/messages", browsing.browse, MANAGEMENT),
+    ("POST", "/api/queues/{vhost}/{name}/messages/move", tasks.move, MANAGEMENT),
+    ("POST", "/api/queues/{vhost}/{name}/messages/copy", tasks.copy, MANAGEMENT),
+    ("POST", "/api/queues/{vhost}/{name}/messages/return", tasks.return_dead_letters, MANAGEMENT),
+    ("POST", "/api/queues/{vhost}/{name}/messages/delete", tasks.delete, MANAGEMENT),
+    ("GET", "/api/tasks", tasks.all_tasks, MANAGEMENT),
+    ("GET", "/api/tasks/{task}", tasks.one_task, MANAGEMENT),
+    ("DELETE", "/api/tasks/{task}", tasks.cancel_task, MANAGEMENT),
     ("POST", "/api/queues/{vhost}/{name}/actions", queues.act_on_queue, MANAGEMENT),
 
     ("GET", "/api/bindings", bindings.all_bindings, MANAGEMENT),

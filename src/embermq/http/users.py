@@ -17,8 +17,10 @@ from embermq.broker.access import (
     User,
 )
 from embermq.broker.broker import Broker
+from embermq.http import schemas
+from embermq.http.describing import describes
 from embermq.http.exchanges import in_order
-from embermq.http.listing import listing, single
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.request import Request, Response, bad_request, echoed, not_found, require_keys, text
 from embermq.http.thing_name import clean
 from embermq.http.views import View, permission_view, user_view
@@ -35,19 +37,27 @@ def user_named(request: Request, key: str = "name") -> User:
     return user
 
 
+@describes("Users.", query=LIST, answer=schemas.listed(schemas.USER))
 async def all_users(request: Request) -> Response:
     return await listing(request, in_order(request.context.broker.users), user_view)
 
 
+@describes("Users without permissions in any virtual host.", query=LIST, answer=schemas.listed(schemas.USER))
 async def users_without_permissions(request: Request) -> Response:
     users = [user for user in request.context.broker.users.values() if not user.permissions]
     return await listing(request, users, user_view)
 
 
+@describes("A user.", query=COLUMNS, answer=schemas.USER)
 def one_user(request: Request) -> Response:
     return single(request, user_view(user_named(request)))
 
 
+@describes(
+    "Make a user, or give one another password or other tags.",
+    body=schemas.USER_BODY,
+    status=(201, 204),
+)
 def put_user(request: Request) -> Response:
     name, body = clean(request.names["name"]), request.json()
     existed = name in request.context.broker.users
@@ -102,6 +112,7 @@ def tags_of(value: object) -> frozenset[str]:
     return frozenset(clean(tag.strip()) for tag in value if tag.strip())
 
 
+@describes("Delete a user.", status=204)
 def delete_user(request: Request) -> Response:
     remove_user(request, user_named(request))
     return Response(204)
@@ -115,6 +126,7 @@ def remove_user(request: Request, user: User) -> None:
     request.context.broker.delete_user(user)
 
 
+@describes("Delete several users.", body=schemas.USERS_BODY, status=204)
 def bulk_delete_users(request: Request) -> Response:
     names = request.json().get("users", [])
     if not isinstance(names, list):
@@ -139,16 +151,19 @@ def user_of(view: View) -> str:
     return str(view["user"])
 
 
+@describes("Permissions.", query=LIST, answer=schemas.listed(schemas.PERMISSION))
 async def all_permissions(request: Request) -> Response:
     views = permission_views(list(request.context.broker.users.values()))
     return await listing(request, views, lambda view: view, user_of)
 
 
+@describes("Permissions of a user.", query=LIST, answer=schemas.listed(schemas.PERMISSION))
 async def permissions_of_user(request: Request) -> Response:
     views = permission_views([user_named(request)])
     return await listing(request, views, lambda view: view, user_of)
 
 
+@describes("Permissions in a virtual host.", query=LIST, answer=schemas.listed(schemas.PERMISSION))
 async def permissions_in_vhost(request: Request) -> Response:
     vhost = request.names["vhost"]
     if vhost not in request.context.broker.vhosts:
@@ -157,6 +172,7 @@ async def permissions_in_vhost(request: Request) -> Response:
     return await listing(request, [v for v in views if v["vhost"] == vhost], lambda view: view, user_of)
 
 
+@describes("Permissions of a user in a virtual host.", query=COLUMNS, answer=schemas.PERMISSION)
 def one_permission(request: Request) -> Response:
     user, vhost = user_named(request, "user"), request.names["vhost"]
     if vhost not in user.permissions:
@@ -164,6 +180,7 @@ def one_permission(request: Request) -> Response:
     return single(request, permission_view(user, vhost, user.permissions[vhost]))
 
 
+@describes("Give a user permissions in a virtual host.", body=schemas.PERMISSION_BODY, status=(201, 204))
 def put_permission(request: Request) -> Response:
     broker, body = request.context.broker, request.json()
     require_keys(body, "configure", "write", "read")
@@ -186,6 +203,7 @@ def permission_from(body: dict[str, Any]) -> Permission:
         raise bad_request(["invalid_regexp", str(error)]) from None
 
 
+@describes("Take the permissions away.", status=204)
 def delete_permission(request: Request) -> Response:
     user, vhost = user_named(request, "user"), request.names["vhost"]
     if vhost not in user.permissions:

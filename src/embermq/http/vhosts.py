@@ -7,9 +7,11 @@ from typing import Any
 from embermq.broker.access import Permission
 from embermq.broker.broker import Broker
 from embermq.broker.vhost import VirtualHost
-from embermq.http.listing import listing, single
+from embermq.http import schemas
+from embermq.http.describing import describes
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
-from embermq.http.rates import ranges_asked
+from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, bad_request, not_found, text
 from embermq.http.thing_name import clean
 from embermq.http.totals import totals
@@ -24,6 +26,7 @@ def vhost_named(request: Request) -> VirtualHost:
     return vhost
 
 
+@describes("Virtual hosts.", query=LIST + RANGES, answer=schemas.listed(schemas.VHOST))
 async def all_vhosts(request: Request) -> Response:
     context, ranges = request.context, ranges_asked(request)
     vhosts = visible_vhosts(request)
@@ -31,12 +34,14 @@ async def all_vhosts(request: Request) -> Response:
     return await listing(request, vhosts, lambda vhost: vhost_view(context, vhost, sums[vhost.name], ranges))
 
 
+@describes("A virtual host.", query=COLUMNS + RANGES, answer=schemas.VHOST)
 async def one_vhost(request: Request) -> Response:
     context, vhost = request.context, vhost_named(request)
     sums = await totals([vhost], context.sessions)
     return single(request, vhost_view(context, vhost, sums, ranges_asked(request)))
 
 
+@describes("Make a virtual host.", body=schemas.VHOST_BODY, status=(201, 204))
 def put_vhost(request: Request) -> Response:
     broker = request.context.broker
     name = clean(request.names["vhost"])
@@ -60,6 +65,7 @@ def store_vhost(broker: Broker, name: str, body: dict[str, Any]) -> VirtualHost:
     return vhost
 
 
+@describes("Delete a virtual host with everything in it.", status=204)
 def delete_vhost(request: Request) -> Response:
     vhost = vhost_named(request)
     sessions = request.context.sessions
@@ -70,6 +76,7 @@ def delete_vhost(request: Request) -> Response:
     return Response(204)
 
 
+@describes("Start a virtual host; they always run.", status=204)
 def start_vhost(request: Request) -> Response:
     """They always run."""
     vhost_named(request)
