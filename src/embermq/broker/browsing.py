@@ -2,7 +2,7 @@
 
 A place names a message by its level and sequence; a look begins at a place and goes on in the order in which
 messages would leave. It reads the ring by index and the log by blocks, so the deepest queue can be paged
-through with a bounded piece of work per page.
+through with a bounded piece of work per page. A stream is a log only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from embermq.broker.level import Entry, Level, expiry_of, message_of
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
+from embermq.broker.stream import Stream
 
 READ_BYTES = 64 * 1024  # of the log in one go
 PLACE_CHARACTERS_MAX = 40
@@ -100,7 +101,7 @@ def in_ring(level: Level, first: int, end: int) -> Iterator[Seen]:
 
 
 def in_log(level: Level, first: int, end: int) -> Iterator[Seen]:
-    if not level.paged_count:
+    if not level.paged_count and not isinstance(level.queue, Stream):
         return
     assert level.log is not None
     reader = level.log.new_reader()
@@ -115,6 +116,6 @@ def in_log(level: Level, first: int, end: int) -> Iterator[Seen]:
             if level.held is None or record.sequence not in level.held:
                 redelivered = record.sequence < level.redelivered_below
                 message = message_of(record.payload, record.flags)
-                expires_ms = expiry_of(message, level.ttl_ms, record.timestamp_ms)
+                expires_ms = expiry_of(message, level.ttl_of(record.sequence), record.timestamp_ms)
                 yield Seen(level, record.sequence, message, redelivered, expires_ms, None)
         sequence = records[-1].sequence + 1

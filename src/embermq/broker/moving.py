@@ -15,7 +15,7 @@ from embermq.broker.access import User
 from embermq.broker.browsing import Place, Seen, ends_now, ready_from
 from embermq.broker.message import Message
 from embermq.broker.message_filter import MessageFilter
-from embermq.broker.queue import Queue, describe
+from embermq.broker.queue import KEEPS_ALL, KEEPS_NOTHING, Queue, describe
 from embermq.broker.rewriting import names_of
 from embermq.errors import AccessRefused
 
@@ -163,7 +163,7 @@ class Task:
                         withdrawal.put_back(self.source, entries[index:])
                     self.settle(entries[:index], must_wait)
                     return target
-                must_wait = must_wait or (step.message.persistent and target.keeps)
+                must_wait = must_wait or is_kept(step.message, target)
             self.done += 1
         self.settle(entries, must_wait)
         return None
@@ -208,6 +208,11 @@ class Task:
     def cancel(self) -> None:
         """Stop after the slice that is under way; what was done stays done."""
         self.end_when_settled(CANCELLED, "cancelled")
+
+
+def is_kept(message: Message, queue: Queue) -> bool:
+    """Is the message on disk in that queue before anybody is told that it is safe?"""
+    return queue.keeps == KEEPS_ALL or (message.persistent and queue.keeps != KEEPS_NOTHING)
 
 
 class Death(NamedTuple):

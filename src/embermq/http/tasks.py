@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embermq.broker.moving import COPY, DELETE, MOVE, RETURN, RUNNING, Task
 from embermq.broker.queue import Queue
+from embermq.broker.stream import Stream
 from embermq.broker.vhost import require_access
 from embermq.http import schemas
 from embermq.http.browsing import filter_of, queue_to_read
@@ -51,6 +52,8 @@ def task_view(task: Task) -> View:
 
 def begin(request: Request, kind: str, source: Queue, target: Queue | None = None) -> Response:
     body = request.json()
+    if isinstance(source, Stream) and kind != COPY:
+        raise bad_request("messages do not leave a stream; they can be copied")
     limit = integer(body, "limit", 1, LIMIT_MAX) if body.get("limit") is not None else None
     wanted = filter_of(body.get("filter") or {})
     task = request.context.broker.tasks.start(kind, source, request.user, target, wanted, limit)
