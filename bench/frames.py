@@ -7,6 +7,7 @@ out here.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 
 CHANNEL = 1
 FRAME_END = b"\xce"
@@ -21,6 +22,17 @@ def short(text: str) -> bytes:
 
 def long(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
+
+
+def table(fields: Mapping[str, str | int]) -> bytes:
+    """A field table of texts and 64-bit numbers."""
+    encoded = b""
+    for name, value in fields.items():
+        text = isinstance(value, str)
+        encoded += short(name) + (
+            b"S" + long(str(value).encode()) if text else struct.pack(">cq", b"l", value)
+        )
+    return long(encoded)
 
 
 def frame(kind: int, channel: int, payload: bytes) -> bytes:
@@ -46,9 +58,12 @@ def consumer_tag(slot: int) -> str:
     return f"{slot:06d}"
 
 
-def consume(queue: str, slot: int, *, no_ack: bool) -> bytes:
+def consume(
+    queue: str, slot: int, *, no_ack: bool, arguments: Mapping[str, str | int] | None = None
+) -> bytes:
     flags = b"\x02" if no_ack else b"\x00"
-    return method(60, 20, b"\x00\x00" + short(queue) + short(consumer_tag(slot)) + flags + long(b""))
+    names = short(queue) + short(consumer_tag(slot))
+    return method(60, 20, b"\x00\x00" + names + flags + table(arguments or {}))
 
 
 def deliver(slot: int, exchange: str, routing_key: str) -> bytes:

@@ -25,6 +25,7 @@ class Metric:
 METRICS = {
     "messages_per_second": Metric("messages/s", higher_is_better=True),
     "published_per_second": Metric("publishes/s", higher_is_better=True),
+    "megabytes_per_second": Metric("MB/s", "{:,.0f}", higher_is_better=True),
     "broker_us_per_message": Metric("broker CPU per message, us", "{:.2f}", higher_is_better=False),
     "broker_us_per_publish": Metric("broker CPU per publish, us", "{:.2f}", higher_is_better=False),
     "load_us_per_message": Metric("load generator CPU per message, us", "{:.2f}"),

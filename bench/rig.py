@@ -51,6 +51,11 @@ class Rig:
         self.admin.delete_queues(names)  # a run that was interrupted may have left them
         self.admin.declare_queues(names, durable=durable)
 
+    def declare_stream(self, name: str) -> None:
+        self._queues.append(name)
+        self.admin.delete_queues([name])
+        self.admin.declare_stream(name)
+
     def declare_exchange(self, name: str, kind: str) -> None:
         self._exchanges.append(name)
         self.admin.declare_exchange(name, kind)
@@ -90,12 +95,21 @@ class Rig:
         )
         self._senders += 1
 
-    def consumer(self, queues: Mapping[int, str], *, ack_every: int = 0, prefetch: int = 0) -> None:
+    def consumer(
+        self,
+        queues: Mapping[int, str],
+        *,
+        ack_every: int = 0,
+        prefetch: int = 0,
+        arguments: Mapping[str, str | int] | None = None,
+    ) -> None:
         """A connection that consumes {slot: queue}; `ack_every` 0 means automatic acknowledgement."""
         session = self.session()
         if prefetch:
             session.prefetch(prefetch)
-        preamble = b"".join(consume(queue, slot, no_ack=not ack_every) for slot, queue in queues.items())
+        preamble = b"".join(
+            consume(queue, slot, no_ack=not ack_every, arguments=arguments) for slot, queue in queues.items()
+        )
         link = self.load.add_link(session.fileno(), preamble, len(queues), chunk_bytes=16384)
         self.load.consume_on(link, ack_every)
 

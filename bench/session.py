@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from bench.frames import PROTOCOL_HEADER, long, method, short
+from bench.frames import PROTOCOL_HEADER, long, method, short, table
 
 FRAME_BYTES_MAX = 131072
 DURABLE, EXCLUSIVE, AUTO_DELETE, NO_WAIT = 2, 4, 8, 16
@@ -87,6 +87,10 @@ class Session:
 
     def declare_queue(self, name: str, *, durable: bool = False) -> None:
         self.call(queue_declare(name, durable=durable), (50, 11))
+
+    def declare_stream(self, name: str) -> None:
+        arguments = table({"x-queue-type": "stream"})
+        self.call(method(50, 10, b"\x00\x00" + short(name) + bytes([DURABLE]) + arguments), (50, 11))
 
     def declare_queues(self, names: Iterable[str], *, durable: bool = False) -> None:
         self.call_all((queue_declare(name, durable=durable) for name in names), (50, 11))
