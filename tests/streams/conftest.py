@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
+from tests.extensions.client import Client
 from tests.extensions.conftest import client, connect
+from tools.brokers import EmberBroker
 
 __all__ = ["client", "connect"]
+
+
+@pytest.fixture(scope="session")
+def stored() -> Iterator[EmberBroker]:
+    """A broker of our own, because we kill it."""
+    with EmberBroker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def reader(stored: EmberBroker) -> Iterator[Client]:
+    with Client(stored.port) as client:
+        yield client

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pika
@@ -11,19 +11,6 @@ import pytest
 from tests.extensions.client import Client, eventually
 from tests.streams.reading import declare, fill, offsets, read, read_range
 from tools.brokers import EmberBroker
-
-
-@pytest.fixture(scope="module")
-def stored() -> Iterator[EmberBroker]:
-    """A broker of our own, because we kill it."""
-    with EmberBroker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def reader(stored: EmberBroker) -> Iterator[Client]:
-    with Client(stored.port) as client:
-        yield client
 
 
 def test_a_range_has_an_end(reader: Client) -> None:

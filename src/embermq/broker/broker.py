@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from embermq.broker import catalog as definitions
+from embermq.broker import stream_group
 from embermq.broker.access import Permission, User, is_loopback
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
@@ -23,6 +24,7 @@ from embermq.broker.parameter import Parameters
 from embermq.broker.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.storage import Storage
+from embermq.broker.stream import Stream
 from embermq.broker.tally import Tally
 from embermq.broker.tasks import Tasks
 from embermq.broker.timetable import CallLater, Timetable
@@ -172,6 +174,7 @@ class Broker:
             self.restore_exchange(definition.vhost, definition.name, definition.body)
         for definition in stored.all("queue"):
             self.restore_queue(definition.vhost, definition.name, definition.body)
+        self.restore_offsets(catalog)
         for definition in stored.all("binding"):
             self.restore_binding(definition.vhost, definition.body)
         self.restore_messages(catalog)
@@ -201,6 +204,16 @@ class Broker:
         )
         vhost.policies.apply_to_queue(queue)
         self.ttl_histories.update(body.get("ttl_history", {}))
+
+    def restore_offsets(self, catalog: DiskCatalog) -> None:
+        """Where the consumers of streams were, by their names."""
+        streams = {queue.id: queue for queue in self.queues() if isinstance(queue, Stream)}
+        for definition in catalog.definitions.all(stream_group.KIND):
+            stream = streams.get(definition.vhost)
+            if stream is None:
+                catalog.note(stream_group.KIND, definition.vhost, definition.name, None)
+            else:
+                stream.group(definition.name).left_at = definition.body["offset"]
 
     def restore_binding(self, vhost_name: str, body: definitions.Body) -> None:
         vhost = self.vhosts[vhost_name]

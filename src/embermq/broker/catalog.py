@@ -10,6 +10,7 @@ Kinds and what their bodies hold:
     binding      source, kind ("queue" or "exchange"), destination, routing_key, arguments
     policy, operator_policy   pattern, definition, priority, apply-to
     parameter    component, name, value                        name: both, as JSON
+    stream-offset  offset: the first that is not acked         vhost: the id of the stream, name: the consumer
     stopped      delivered: log -> last delivered sequence      one, written by a clean stop
 
 Exclusive queues are not here: they end with their connection.
@@ -43,6 +44,9 @@ class Catalog:
     def delete(self, kind: str, vhost: str, name: str) -> None:
         """A durable thing is gone."""
 
+    def note(self, kind: str, vhost: str, name: str, body: Body | None) -> None:
+        """Remember something (None: no more) that nobody waits for."""
+
     def rely(self) -> None:
         """Somebody is about to be told that a thing is there, or gone, as it was before they asked."""
 
@@ -64,6 +68,12 @@ class DiskCatalog(Catalog):
     def delete(self, kind: str, vhost: str, name: str) -> None:
         self.changed = True
         self.definitions.delete(kind, vhost, name)
+
+    def note(self, kind: str, vhost: str, name: str, body: Body | None) -> None:
+        if body is None:
+            self.definitions.delete(kind, vhost, name)
+        else:
+            self.definitions.put(kind, vhost, name, body)
 
     def rely(self) -> None:
         # What made it so may still be on its way to the disk: they wait like the one who asked for it.

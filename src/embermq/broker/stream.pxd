@@ -19,6 +19,8 @@ cdef class Stream(Queue):
     cdef readonly unsigned long long safe_end
     cdef bint unwritten
     cdef bint syncing
+    cdef public dict groups
+    cdef dict group_cursors
     cdef object limits
     cdef object limits_of
     cdef unsigned long long looks_at_ms

@@ -17,8 +17,17 @@ from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, message_of
 from embermq.broker.message import Message
 from embermq.broker.queue import KEEPS_ALL, Queue, describe
-from embermq.broker.stream_arguments import OFFSET_MAX, Place, Retention, end_from, place_from, retention_from
+from embermq.broker.stream_arguments import (
+    OFFSET_MAX,
+    Place,
+    Retention,
+    check_group,
+    end_from,
+    place_from,
+    retention_from,
+)
 from embermq.broker.stream_cursor import Cursor
+from embermq.broker.stream_group import Group
 from embermq.broker.stream_headers import prepared
 from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
@@ -41,6 +50,8 @@ class Stream(Queue):
         "block",
         "cursors",
         "first_cursor",
+        "group_cursors",
+        "groups",
         "limits",
         "limits_of",
         "log",
@@ -72,6 +83,8 @@ class Stream(Queue):
         self.ready_count = self.log.count
         self.ready_bytes = self.log.bytes_on_disk
         self.cursors: list[Cursor] = []
+        self.groups: dict[str, Group] = {}  # by name
+        self.group_cursors: dict[object, Cursor] = {}  # those that belong to a group
         self.first_cursor = 0  # who is asked first in the next turn
         self.block: Block | None = None  # the one read last, for others who are at the same place
         self.safe_end = self.log.next_sequence  # the first offset that a power cut might take
@@ -210,6 +223,10 @@ class Stream(Queue):
 
     def settle(self, entry: Entry) -> int:
         self.acked_count += 1
+        if self.group_cursors:
+            cursor = self.group_cursors.get(entry.consumer)
+            if cursor is not None and cursor.group is not None:
+                cursor.group.acked(cursor, entry.sequence)
         return 0
 
     def requeue(self, entries: list[Entry]) -> None:
@@ -228,13 +245,22 @@ class Stream(Queue):
         """Where a consumer with these arguments begins and ends; PreconditionFailed for nonsense."""
         what = describe(self)
         end = end_from(what, arguments.get("x-stream-end-offset"))
+        check_group(what, arguments)
         place = place_from(what, arguments.get("x-stream-offset", "next"), self.turn.now_ms)
         return place, OFFSET_MAX if end is None else end
 
     def add_consumer(self, consumer: Consumer) -> None:
-        place, end = self.plan(consumer.arguments)
+        arguments = consumer.arguments
+        place, end = self.plan(arguments)
+        cursor = Cursor(self, consumer, self.offset_at(place), end)
         self.consumers.append(consumer)
-        self.cursors.append(Cursor(self, consumer, self.offset_at(place), end))
+        self.cursors.append(cursor)
+        name = arguments.get("x-stream-consumer", "")
+        single_active = "x-single-active-consumer"
+        if name or arguments.get(single_active) is True or self.effective.get(single_active) is True:
+            assert isinstance(name, str)
+            self.group(name).add(cursor)
+            self.group_cursors[consumer] = cursor
         self.mark()
 
     def remove_consumer(self, consumer: Consumer) -> None:
@@ -242,8 +268,31 @@ class Stream(Queue):
             self.consumers.remove(consumer)
         self.cursors = [cursor for cursor in self.cursors if cursor.consumer is not consumer]
         self.first_cursor = 0
+        member = self.group_cursors.pop(consumer, None)
+        if member is not None and member.group is not None:
+            member.group.remove(member)
+            self.mark()
         if not self.cursors:
             self.block = None
+
+    # -- consumers with a name
+
+    def group(self, name: str) -> Group:
+        if name not in self.groups:
+            self.groups[name] = Group(self, name)
+        return self.groups[name]
+
+    def place_consumer(self, name: str, offset: int | None) -> None:
+        """Where consumers of this name go on; None: they begin anew."""
+        group = self.group(name)
+        if group.members:
+            raise PreconditionFailed(f"'{name}' is reading {describe(self)}")
+        group.left_at = offset
+        if offset is None:
+            group.forget()
+            del self.groups[name]
+        else:
+            group.write()
 
     # -- the whole
 
@@ -260,6 +309,8 @@ class Stream(Queue):
         """The log was opened with the stream."""
 
     def drop(self) -> None:
+        for group in self.groups.values():
+            group.forget()
         self.cursors = []
         self.block = None
         super().drop()

@@ -30,6 +30,7 @@ SEGMENT_BYTES_DEFAULT = 64 * 1024 * 1024
 SEGMENT_BYTES_MIN = 64 * 1024  # smaller wishes get this: every segment costs a file
 SEGMENT_BYTES_MAX = 3_000_000_000  # RabbitMQ's limit
 OFFSET_MAX = 2**63 - 1
+NAME_BYTES_MAX = 255  # of a consumer
 
 SECONDS = {"Y": 365 * 86400, "M": 30 * 86400, "D": 86400, "h": 3600, "m": 60, "s": 1}
 INTERVAL = re.compile("([0-9]{1,12})([YMDhms])")
@@ -154,6 +155,19 @@ def place_from(what: str, value: object, now_ms: int) -> Place:
             f"{{invalid_stream_offset_arg,{{{type_name(value)},{shown}}}}}"
         )
     return Place("timestamp", timestamp_ms=max(now_ms - back_ms, 0))
+
+
+def check_group(what: str, arguments: Mapping[str, object]) -> None:
+    """`x-stream-consumer` is a name, `x-single-active-consumer` yes or no."""
+    name, single = arguments.get("x-stream-consumer", "x"), arguments.get("x-single-active-consumer", True)
+    problem = text()(name)
+    if problem is None and not 0 < len(str(name).encode("utf-8", "surrogateescape")) <= NAME_BYTES_MAX:
+        problem = "invalid_consumer_name"
+    if problem is not None:
+        raise PreconditionFailed(f"invalid arg 'x-stream-consumer' for {what}: {problem}")
+    problem = boolean(single)
+    if problem is not None:
+        raise PreconditionFailed(f"invalid arg 'x-single-active-consumer' for {what}: {problem}")
 
 
 def end_from(what: str, value: object) -> int | None:

@@ -14,6 +14,8 @@ cdef class Cursor:
     cdef public unsigned long long offset
     cdef public unsigned long long end
     cdef readonly Py_ssize_t delivered
+    cdef public object group
+    cdef public bint waits
     cdef Level level
     cdef public object reader
     cdef object block

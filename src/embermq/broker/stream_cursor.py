@@ -19,6 +19,7 @@ from embermq.store.stream import Block, BlockReader, whole_record
 
 if TYPE_CHECKING:
     from embermq.broker.stream import Stream
+    from embermq.broker.stream_group import Group
 
 READ_BYTES_MIN = 8 * 1024
 READ_BYTES_MAX = 256 * 1024
@@ -35,6 +36,7 @@ class Cursor:
         "data",
         "delivered",
         "end",
+        "group",
         "header",
         "level",
         "offset",
@@ -42,6 +44,7 @@ class Cursor:
         "reader",
         "segment",
         "stream",
+        "waits",
     )
 
     def __init__(self, stream: Stream, consumer: Consumer, offset: int, end: int) -> None:
@@ -49,6 +52,8 @@ class Cursor:
         self.consumer = consumer
         self.offset = offset  # the next one
         self.end = end  # the first that is not wanted
+        self.group: Group | None = None  # of those with the same name
+        self.waits = False  # while another one of the group reads
         self.delivered = 0  # messages, in the last turn
         self.level = stream.low
         self.reader = BlockReader(stream.log)
@@ -61,11 +66,13 @@ class Cursor:
 
     @property
     def done(self) -> bool:
-        return bool(self.offset >= self.end)
+        return bool(self.offset >= self.end and not self.waits)
 
     def deliver(self, budget: int, safe_end: int) -> int:
         """Deliver up to `safe_end` while there is credit; about how many bytes of `budget` that took."""
         used = self.delivered = 0
+        if self.waits:
+            return 0
         header = self.header
         limit = min(safe_end, self.end)
         while self.offset < limit and used < budget and self.consumer.can_take(0):
@@ -113,6 +120,8 @@ class Cursor:
             entry.returns = 0
             if self.consumer.weighs:
                 entry.message = message_of(data[at:stop], PERSISTENT)
+        if self.group is not None:
+            self.group.out.append(offset)
         self.consumer.deliver_stored(entry, data, at + 5, content_at, stop, header_size, offset)
         return 0
 

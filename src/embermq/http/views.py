@@ -18,6 +18,7 @@ from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.policy import Policy
 from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionInfo
+from embermq.broker.stream import Stream
 from embermq.broker.vhost import VirtualHost
 from embermq.http.context import Context
 from embermq.http.history import channel_values, exchange_values, queue_values
@@ -85,6 +86,13 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
         "message_bytes_ram": sum(level.ring_bytes for level in queue.levels),
         **queue_numbers(context.history, queue, queue_values(queue), ranges),
     }
+    if isinstance(queue, Stream):
+        view |= {
+            "first_offset": queue.first_offset,
+            "next_offset": queue.safe_end,
+            "segments": len(queue.log.segments),
+            "message_bytes_persistent": queue.log.bytes_on_disk,
+        }
     if queue.owner is not None:
         view["owner_pid_details"] = {"name": str(getattr(queue.owner, "name", ""))}
     return view

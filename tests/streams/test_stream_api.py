@@ -1,0 +1,123 @@
+"""Streams by HTTP: look-up without consuming, super streams."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pika
+import pytest
+
+from tests.extensions.client import Client, unique
+from tests.streams.api import RefusedError, ask
+from tests.streams.reading import declare, fill, read_range
+from tools.brokers import EmberBroker
+
+
+def test_a_stream_at_a_glance(reader: Client, stored: EmberBroker) -> None:
+    stream = declare(reader, x_max_length_bytes=300_000, x_stream_max_segment_size_bytes=100_000)
+    shown = ask(stored, "GET", f"/streams/%2F/{stream}")
+    assert (shown["first_offset"], shown["next_offset"], shown["messages"], shown["segments"]) == (0, 0, 0, 0)
+    fill(reader, stream, 200, size=5000)
+    shown = ask(stored, "GET", f"/streams/%2F/{stream}")
+    assert shown["next_offset"] == 200
+    assert 0 < shown["first_offset"] <= 160
+    assert shown["messages"] == 200 - shown["first_offset"]
+    assert 100_000 < shown["bytes"] < 450_000
+    parts = ask(stored, "GET", f"/streams/%2F/{stream}/segments")
+    assert len(parts) == shown["segments"]
+    assert parts[0]["first_offset"] == shown["first_offset"]
+    assert parts[-1]["last_offset"] == 199
+    assert sum(part["bytes"] for part in parts) == shown["bytes"]
+    queue = ask(stored, "GET", f"/queues/%2F/{stream}")
+    assert (queue["type"], queue["next_offset"], queue["first_offset"]) == (
+        "stream",
+        200,
+        shown["first_offset"],
+    )
+    assert queue["messages"] == shown["messages"]
+
+
+def test_offsets_of_times(reader: Client, stored: EmberBroker) -> None:
+    stream = declare(reader)
+    fill(reader, stream, 3)
+    time.sleep(0.02)
+    between_ms = int(time.time() * 1000)
+    time.sleep(0.02)
+    fill(reader, stream, 3, first=3)
+
+    def offset(query: str) -> Any:
+        return ask(stored, "GET", f"/streams/%2F/{stream}/offset?{query}")["offset"]
+
+    assert offset(f"timestamp={between_ms}") == 3
+    assert offset("timestamp=0") == 0
+    assert offset(f"timestamp={between_ms + 3_600_000}") == 6
+    assert [offset(f"offset={place}") for place in ("first", "last", "next", "1h", "4")] == [0, 5, 6, 0, 4]
+    for nonsense in ("", "timestamp=x", "offset=foo"):
+        with pytest.raises(RefusedError, match="400"):
+            offset(nonsense)
+
+
+def test_only_streams_have_offsets(reader: Client, stored: EmberBroker) -> None:
+    queue = reader.declare()
+    with pytest.raises(RefusedError, match="400 not a stream"):
+        ask(stored, "GET", f"/streams/%2F/{queue}")
+    with pytest.raises(RefusedError, match="404"):
+        ask(stored, "GET", "/streams/%2F/nothing.there")
+    reader.channel.queue_delete(queue)
+
+
+def test_a_super_stream_by_hash(reader: Client, stored: EmberBroker) -> None:
+    name = unique("super")
+    path = f"/super-streams/%2F/{name}"
+    ask(stored, "PUT", path, {"partitions": 3, "arguments": {"x-max-age": "7D"}})
+    ask(stored, "PUT", path, {"partitions": 3, "arguments": {"x-max-age": "7D"}})
+    shown = ask(stored, "GET", path)
+    assert [part["name"] for part in shown["partitions"]] == [f"{name}-{number}" for number in range(3)]
+    channel = reader.connection.channel()
+    channel.confirm_delivery()
+    for number in range(60):
+        channel.basic_publish(name, f"customer {number % 20}", b"%d" % number, mandatory=True)
+    found: dict[str, set[int]] = {}
+    count = 0
+    for part in shown["partitions"]:
+        end = ask(stored, "GET", f"/streams/%2F/{part['name']}")["next_offset"]
+        for one in read_range(reader, part["name"], "first", end):
+            found.setdefault(part["name"], set()).add(int(one.body) % 20)
+            count += 1
+    assert count == 60
+    customers = [customer for part in found.values() for customer in part]
+    assert sorted(customers) == list(range(20))  # each in one partition, and all partitions used
+    assert len(found) == 3
+    with pytest.raises(RefusedError, match="has 3 partitions, not 4"):
+        ask(stored, "PUT", path, {"partitions": 4})
+    assert [one["name"] for one in ask(stored, "GET", "/super-streams/%2F")] == [name]
+    ask(stored, "DELETE", path)
+    assert ask(stored, "GET", "/super-streams/%2F") == []
+    assert not reader.exists(f"{name}-0")
+
+
+def test_a_super_stream_by_key(reader: Client, stored: EmberBroker) -> None:
+    name = unique("super")
+    path = f"/super-streams/%2F/{name}"
+    ask(stored, "PUT", path, {"routing_keys": ["europe", "asia"]})
+    channel = reader.connection.channel()
+    channel.confirm_delivery()
+    channel.basic_publish(name, "asia", b"a", mandatory=True)
+    channel.basic_publish(name, "europe", b"e", mandatory=True)
+    with pytest.raises(pika.exceptions.UnroutableError):
+        channel.basic_publish(name, "mars", b"m", mandatory=True)
+    assert [one.body for one in read_range(reader, f"{name}-0", "first", 1)] == [b"e"]
+    assert [one.body for one in read_range(reader, f"{name}-1", "first", 1)] == [b"a"]
+    ask(stored, "DELETE", path)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"partitions": 0}, {"partitions": "x"}, {"routing_keys": []}, {"routing_keys": [1]}]
+)
+def test_super_streams_that_cannot_be(stored: EmberBroker, body: Any) -> None:
+    name = unique("super")
+    with pytest.raises(RefusedError, match="400"):
+        ask(stored, "PUT", f"/super-streams/%2F/{name}", body)
+    with pytest.raises(RefusedError, match="404"):
+        ask(stored, "GET", f"/exchanges/%2F/{name}")
