@@ -37,7 +37,7 @@ cdef class Channel(Deliveries):
     cdef public int expects
     cdef Route route
     cdef dict routes
-    cdef int publish_bits
+    cdef public int publish_bits
     cdef Peek peek
     cdef bytes header
     cdef object wishes

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from embermq.amqp.closing import octets, unexpected
 from embermq.amqp.deliveries import Deliveries
+from embermq.amqp.later import publish_later
 from embermq.amqp.link import Link
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
 from embermq.amqp.session_events import channel_closed, emit_consumer_deleted
@@ -224,7 +225,7 @@ class Channel(Deliveries):
         if peek.user_id_at != NOT_THERE or peek.expiration_at != NOT_THERE:
             check_rare_properties(buf, peek, self.user)
         if peek.headers_at != NOT_THERE or peek.reply_to_at != NOT_THERE:
-            self.wishes = wishes_in(buf, peek, self.reply_queue)
+            self.wishes = wishes_in(buf, peek, self.reply_queue, self.link.turn.now_ms)
         return 0
 
     def on_body(self, buf: bytearray, pos: int, stop: int) -> int:
@@ -257,11 +258,13 @@ class Channel(Deliveries):
         )
         if self.peek.expiration_at != NOT_THERE:
             message.ttl_ms = expiration_ms(content, header_size)
-        if self.wishes is not None:
-            message, route = granted(message, route, self.wishes)
-            self.wishes = None
-        queues = route.queues
         self.received_count += 1
+        if self.wishes is not None:
+            wishes, self.wishes = self.wishes, None
+            message, route = granted(message, route, wishes)
+            if wishes.due_ms:
+                return publish_later(self, message, route, wishes)
+        queues = route.queues
         if route.version == route.exchange.version and not route.varies:
             route.count += 1
         else:

@@ -96,7 +96,7 @@ def on_queue_unbind(channel: Channel, method: methods.QueueUnbind) -> None:
 def on_queue_purge(channel: Channel, method: methods.QueuePurge) -> None:
     name = queue_name(channel, method.queue)
     channel.user.require("read", channel.vhost.name, "queue", name)
-    count = channel.vhost.queue_for(name, channel.connection).purge()
+    count = channel.vhost.purge_queue(channel.vhost.queue_for(name, channel.connection))
     if not method.no_wait:
         channel.send(methods.QueuePurgeOk(count))
 

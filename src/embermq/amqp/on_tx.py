@@ -20,6 +20,8 @@ def on_tx_commit(channel: Channel, method: methods.TxCommit) -> None:
     transaction = begin_anew(channel)
     for message, queues, bits in transaction.publishes:
         channel.publish(message, tuple(queue for queue in queues if not queue.deleted), bits)
+    for message, due_ms, keys in transaction.delayed:
+        channel.vhost.delays.publish(message, due_ms, keys)
     channel.settle(transaction.acks)
     for entries, requeue in transaction.rejects:
         if requeue:

@@ -1,4 +1,4 @@
-"""Messages that ask for something special with their properties: copies (CC, BCC) and direct replies.
+"""Messages that ask for something special with their properties: copies (CC, BCC), direct replies, a delay.
 
 CC and BCC are lists of further routing keys in the headers; BCC is taken off before anybody sees the message.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.amqp.publish_rules import BASIC_PUBLISH, shortstr_at
+from embermq.broker.due_time import due_ms
 from embermq.broker.exchange import Route
 from embermq.broker.message import Message
 from embermq.broker.rewriting import rewritten, typed_headers
@@ -19,7 +20,7 @@ from embermq.broker.sharing import BY_PROPERTIES
 from embermq.errors import PreconditionFailed
 from embermq.wire.content import ABSENT, Peek
 from embermq.wire.kernel import load_u32
-from embermq.wire.table import decode_typed
+from embermq.wire.table import decode_table, decode_typed
 
 if TYPE_CHECKING:
     from embermq.broker.queue import Queue
@@ -38,12 +39,14 @@ class Wishes(NamedTuple):
     keys: tuple[str, ...]  # further routing keys
     has_bcc: bool
     reply_to: str | None  # what to write into the property instead
+    due_ms: int  # not to be routed before; 0: at once
 
 
-def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None) -> Wishes | None:
+def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int) -> Wishes | None:
     """What the properties ask for; None, nearly always: nothing special."""
     keys: list[str] = []
     has_bcc = False
+    due = 0
     if peek.headers_at != ABSENT:
         start = peek.headers_at
         stop = start + 4 + load_u32(buf, start)
@@ -51,14 +54,29 @@ def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None) -> Wishes |
         if has_bcc or buf.find(b"\x02CC", start, stop) >= 0:
             fields, _ = decode_typed(buf, start, stop)
             keys = copy_keys(fields)
+        # Both begin so, and few others do.
+        if buf.find(b"x-de", start, stop) >= 0:
+            due = due_in(buf, start, stop, now_ms)
     reply_to = None
     if peek.reply_to_at != ABSENT and shortstr_at(buf, peek.reply_to_at) == REPLY_TO:
         if reply_queue is None:
             raise PreconditionFailed("fast reply consumer does not exist", blame=BASIC_PUBLISH)
         reply_to = reply_queue.name
-    if not keys and not has_bcc and reply_to is None:
+    if not keys and not has_bcc and reply_to is None and not due:
         return None
-    return Wishes(tuple(keys), has_bcc, reply_to)
+    return Wishes(tuple(keys), has_bcc, reply_to, due)
+
+
+def due_in(buf: bytearray, start: int, stop: int, now_ms: int) -> int:
+    """When the headers there want the message delivered; 0: at once."""
+    if buf.find(b"\x07x-delay", start, stop) < 0 and buf.find(b"\x0cx-deliver-at", start, stop) < 0:
+        return 0
+    headers, _ = decode_table(buf, start, stop)
+    try:
+        return due_ms(headers, now_ms)
+    except PreconditionFailed as error:
+        error.blame = BASIC_PUBLISH
+        raise
 
 
 def copy_keys(fields: list[tuple[str, str, object]]) -> list[str]:

@@ -10,6 +10,7 @@ from embermq.broker.queue import Queue
 class Transaction:
     def __init__(self) -> None:
         self.publishes: list[tuple[Message, tuple[Queue, ...], int]] = []
+        self.delayed: list[tuple[Message, int, tuple[str, ...]]] = []  # due, further routing keys
         self.acks: list[Entry] = []
         self.rejects: list[tuple[list[Entry], bool]] = []  # entries, requeue
 

@@ -5,7 +5,7 @@ Texts are RabbitMQ's, including its Erlang-flavoured reasons: people search for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from decimal import Decimal
 
 from embermq.errors import PreconditionFailed
@@ -14,6 +14,7 @@ from embermq.wire.table import Timestamp
 INT32_MAX = 2**31 - 1
 NO_LIMIT = -1
 TTL_MS_MAX = 315_360_000_000  # ten years, RabbitMQ's limit
+BACKOFF_MIN, BACKOFF_MAX = 1, 1000
 
 Check = Callable[[object], "str | None"]
 
@@ -87,6 +88,13 @@ def delivery_limit(value: object) -> str | None:
     return None if value == NO_LIMIT else integer()(value)
 
 
+def backoff(value: object) -> str | None:
+    """A factor by which something grows, or stays."""
+    if isinstance(value, bool | Timestamp) or not isinstance(value, int | float | Decimal):
+        return f'"expected number, got {type_name(value)}"'
+    return None if BACKOFF_MIN <= value <= BACKOFF_MAX else f"{{value_out_of_range,{value}}}"
+
+
 QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-message-ttl": integer(maximum=TTL_MS_MAX),
     "x-expires": integer(minimum=1, maximum=TTL_MS_MAX),
@@ -101,12 +109,15 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-queue-version": queue_version,
     "x-single-active-consumer": boolean,
     "x-delivery-limit": delivery_limit,
+    "x-retry-delay": integer(minimum=1, maximum=TTL_MS_MAX),
+    "x-retry-backoff": backoff,
+    "x-retry-max-delay": integer(minimum=1, maximum=TTL_MS_MAX),
     "x-queue-master-locator": text("invalid_locator", ("min-masters", "client-local", "random")),
 }
 
 # An equal declaration must repeat these; other arguments may come and go.
 COMPARED_QUEUE_ARGUMENTS = tuple(name for name in QUEUE_ARGUMENTS if name != "x-queue-type")
-COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange",)
+COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange", "x-delayed-type")
 
 
 def check_queue_arguments(
@@ -143,6 +154,12 @@ def check_exchange_arguments(what: str, arguments: Mapping[str, object]) -> None
         raise PreconditionFailed(
             f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {what}"
         )
+
+
+def check_delayed_type(value: object, known: Container[str]) -> None:
+    """RabbitMQ's text, without its two slips of the pen."""
+    if not isinstance(value, str) or value not in known:
+        raise PreconditionFailed("Invalid argument, 'x-delayed-type' must be an existing exchange type")
 
 
 def require_equal(what: str, name: str, received: object, current: object) -> None:

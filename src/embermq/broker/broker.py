@@ -10,6 +10,7 @@ from embermq.broker import stream_group
 from embermq.broker.access import Permission, User, is_loopback
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
+from embermq.broker.delays import KIND as DELAYED
 from embermq.broker.event_exchange import add_event_exchange
 from embermq.broker.event_properties import (
     name_only,
@@ -91,6 +92,7 @@ class Broker:
             self.revoke(user, vhost.name)
         vhost.policies.delete_all()
         vhost.parameters.delete_all()
+        vhost.delays.drop()
         self.past.add(vhost.past)
         del self.vhosts[vhost.name]
         self.catalog.delete("vhost", "", vhost.name)
@@ -238,11 +240,20 @@ class Broker:
             for level in queue.levels:
                 history = self.ttl_histories.pop(level.log_id, [])
                 level.ttl_history = [(below, ttl_ms) for below, ttl_ms in history]
-            known += queue.log_ids()
+            known += [level.log_id for level in queue.levels]
+        self.restore_delayed(catalog)
+        known += [log_id for vhost in self.vhosts.values() for log_id in vhost.delays.schedule.log_ids()]
         # Wait: should we die before the note is gone, the next start would believe it.
         catalog.definitions.all("stopped")
         self.storage.data.drop_orphans(known)
         self.storage.data.sync_everything()
+
+    def restore_delayed(self, catalog: DiskCatalog) -> None:
+        taken_back: dict[str, dict[str, int]] = {name: {} for name in self.vhosts}
+        for definition in catalog.definitions.all(DELAYED):
+            taken_back[definition.vhost][definition.name] = definition.body["below"]
+        for vhost in self.vhosts.values():
+            vhost.delays.recover(taken_back[vhost.name])
 
     def note_stop(self) -> None:
         """A clean stop: remember how far each log was delivered, so that the next start need not guess."""

@@ -11,6 +11,7 @@ Kinds and what their bodies hold:
     policy, operator_policy   pattern, definition, priority, apply-to
     parameter    component, name, value                        name: both, as JSON
     stream-offset  offset: the first that is not acked         vhost: the id of the stream, name: the consumer
+    delayed      below: number under which messages are taken back    name: their destination (see delays)
     stopped      delivered: log -> last delivered sequence      one, written by a clean stop
 
 Exclusive queues are not here: they end with their connection.

@@ -16,6 +16,7 @@ cdef class Exchange:
     cdef public unsigned long long received_count
     cdef public unsigned long long routed_count
     cdef public unsigned long long unroutable_count
+    cdef public str routing_type
 
 cdef class Route:
     cdef readonly bytes names

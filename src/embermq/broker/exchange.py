@@ -42,7 +42,7 @@ class Binding:
         self.destination = destination
         self.routing_key = routing_key
         self.arguments = arguments
-        self.pattern = HeadersPattern(arguments) if source.type == "headers" else None
+        self.pattern = HeadersPattern(arguments) if source.routing_type == "headers" else None
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -149,6 +149,7 @@ MATCHERS: dict[str, Callable[[Mapping[str, object]], Matcher]] = {
     "x-random": RandomMatcher,
     "x-local-random": RandomMatcher,
 }
+DELAYED_TYPE = "x-delayed-message"  # routes as the type in the argument x-delayed-type
 
 
 class Exchange:
@@ -165,6 +166,7 @@ class Exchange:
         "received_count",
         "routed_count",
         "routes",
+        "routing_type",
         "sources",
         "type",
         "unroutable_count",
@@ -191,7 +193,8 @@ class Exchange:
         self.internal = internal
         self.arguments = arguments or {}
         self.effective = self.arguments  # what holds: these, and what policies add
-        self.matcher: Matcher = MATCHERS[type](self.effective)
+        self.routing_type = str(self.arguments.get("x-delayed-type")) if type == DELAYED_TYPE else type
+        self.matcher: Matcher = MATCHERS[self.routing_type](self.effective)
         self.bindings: dict[tuple[object, ...], Binding] = {}
         self.routes: dict[str, Route] = {}
         self.sources: dict[Exchange, int] = {}  # exchanges bound to lead here, with the number of bindings

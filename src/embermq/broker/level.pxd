@@ -44,6 +44,7 @@ cdef class Level:
     cdef public unsigned long long redelivered_below
     cdef public unsigned long long unweighed_below
     cdef public unsigned long long delivered_up_to
+    cdef public dict returns
     cdef public long long ttl_ms
     cdef public list ttl_history
     cdef Py_ssize_t meta_header_size

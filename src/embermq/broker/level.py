@@ -8,24 +8,23 @@ is full pages: from then on every message, transient ones too, goes to the log o
 again from there, in order, as it empties. So depth costs no memory, and order does not depend on persistence.
 Records without the persistent flag are forgotten when the log is opened again.
 
-A record's payload, behind what the store keeps itself:
-
-    0  4  header size, little-endian
-    4  1  priority
-    5     exchange (short string), routing key (short string), content header, body
+How often consumers gave a message back survives, too: as a note beside its record (`store.note`), or, when
+the message waited elsewhere and came back as a new record (`append_again`), in its flags above the first bit.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.message import NO_TTL, Message, expiration_ms
+from embermq.broker.message import NO_TTL, Message
+from embermq.broker.message_record import META, message_of, record_parts
+from embermq.broker.rewriting import with_delivery_count
 from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
 from embermq.store.log import Log
+from embermq.store.note import note
 
 if TYPE_CHECKING:
     from embermq.broker.consumer import Consumer
@@ -39,8 +38,8 @@ REFILL_BYTES = 512 * 1024
 TTL_HISTORY_MAX = 100  # changes of x-message-ttl that are remembered
 PERSISTENT = 1
 TRANSIENT = 0
+RETURNS_IN_FLAGS_MAX = 127
 
-_META = struct.Struct("<IB")
 _by_sequence = attrgetter("sequence")
 
 
@@ -93,6 +92,7 @@ class Level:
         "paged_from",
         "queue",
         "redelivered_below",
+        "returns",
         "ring",
         "ring_bytes",
         "storage",
@@ -120,6 +120,7 @@ class Level:
         self.delivered_up_to = 0
         self.ttl_ms = NO_TTL  # of messages that come here: the queue's x-message-ttl
         self.ttl_history: list[tuple[int, int]] = []  # before it changed: (below which sequence, what)
+        self.returns: dict[int, int] = {}  # of messages that are on disk since before the start
         self.unweighed_below = 0  # the sizes of recovered messages are known once they are read
         self.meta = b""
         self.meta_header_size = -1
@@ -162,11 +163,40 @@ class Level:
         if message.header_size != self.meta_header_size or message.priority != self.meta_priority:
             self.meta_header_size = message.header_size
             self.meta_priority = message.priority
-            self.meta = _META.pack(message.header_size, message.priority)
+            self.meta = META.pack(message.header_size, message.priority)
         log.append(sequence, self.turn.now_ms, flags, (self.meta, message.names, message.content))
         if not self.dirty:
             self.mark()
         return 0
+
+    def append_again(self, message: Message, since_ms: int, returns: int) -> None:
+        """A message that came at `since_ms`, was given back and waited elsewhere; it goes to the end."""
+        sequence, self.next_sequence = self.next_sequence, self.next_sequence + 1
+        keep = bool(self.durable and message.persistent and self.storage is not None)
+        pages = self.storage is not None and (
+            self.paged_count > 0 or self.ring.count >= WINDOW_COUNT or self.ring_bytes >= WINDOW_BYTES
+        )
+        if keep or pages:
+            flags = (PERSISTENT if keep else TRANSIENT) | min(returns, RETURNS_IN_FLAGS_MAX) << 1
+            (self.log or self.open_log()).append(sequence, since_ms, flags, record_parts(message))
+            self.mark()
+        if pages:
+            if self.paged_count == 0:
+                self.paged_from = sequence
+            self.paged_count += 1
+        else:
+            entry = Entry(with_delivery_count(message, returns), self, sequence, keep, True)
+            entry.returns = returns
+            entry.expires_ms = expiry_of(message, self.ttl_ms, since_ms)
+            self.ring.push_back(entry)
+            self.ring_bytes += entry.message.size
+
+    def count_return(self, entry: Entry) -> None:
+        """A consumer gave the message back, and that is to be remembered."""
+        entry.returns += 1
+        entry.message = with_delivery_count(entry.message, entry.returns)
+        if entry.stored and self.log is not None and note(self.log, entry.sequence, entry.returns):
+            self.mark()
 
     def open_log(self) -> Log:
         assert self.storage is not None
@@ -230,8 +260,12 @@ class Level:
             message = message_of(record.payload, record.flags)
             if record.sequence < self.unweighed_below:
                 found_bytes += message.size - message.header_size
-            redelivered = record.sequence < self.redelivered_below
+            returns = self.returns.pop(record.sequence, record.flags >> 1)
+            if returns:
+                message = with_delivery_count(message, returns)
+            redelivered = returns > 0 or record.sequence < self.redelivered_below
             entry = Entry(message, self, record.sequence, True, redelivered)
+            entry.returns = returns
             entry.expires_ms = expiry_of(message, self.ttl_of(record.sequence), record.timestamp_ms)
             if entry.expires_ms:
                 self.queue.expects_expiry(entry.expires_ms)
@@ -303,6 +337,7 @@ class Level:
         self.paged_count = log.count
         self.paged_from = log.first_sequence
         self.unweighed_below = log.next_sequence
+        self.returns = log.recovery.notes
         self.next_sequence = max(log.next_sequence, (delivered_up_to or 0) + 1)
         self.redelivered_below = self.next_sequence if delivered_up_to is None else delivered_up_to + 1
         self.delivered_up_to = self.redelivered_below - 1
@@ -343,17 +378,6 @@ class Level:
                 left -= 1
             if not records:
                 return
-
-
-def message_of(payload: bytes, flags: int) -> Message:
-    """A message out of its record."""
-    header_size, priority = _META.unpack_from(payload, 0)
-    key_at = 6 + payload[5]
-    content_at = key_at + 1 + payload[key_at]
-    content = payload[content_at:]
-    message = Message(payload[5:content_at], content, header_size, flags & PERSISTENT != 0, priority, 0)
-    message.ttl_ms = expiration_ms(content, header_size)
-    return message
 
 
 def expiry_of(message: Message, queue_ttl_ms: int, since_ms: int) -> int:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from embermq.broker.message import Message
     from embermq.broker.queue import Queue
 
+HIGH_PRIORITY = 5  # 5-9 is the higher of the two levels that AMQP asks for
+
 
 class Priorities:
     def __init__(self, queue: Queue, priority_max: int) -> None:

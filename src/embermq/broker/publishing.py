@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from embermq.broker.access import User
 from embermq.broker.arguments import TTL_MS_MAX
 from embermq.broker.composing import PERSISTENT, composed
+from embermq.broker.due_time import due_ms, with_delay_spent
 from embermq.broker.exchange import Exchange
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
@@ -76,6 +77,10 @@ def publish(exchange: Exchange, message: Message, more_keys: Iterable[str] = ())
     """Put it into the queues that it is for: how many these are, and how many of them refused it."""
     exchange.vhost.turn.refresh()
     properties = message.properties
+    due = due_ms(properties.headers or {}, exchange.vhost.turn.now_ms)
+    if due and (exchange.name or message.routing_key in exchange.vhost.queues):
+        exchange.vhost.delays.publish(with_delay_spent(message), due, tuple(more_keys))
+        return 1, 0
     queues: dict[Queue, None] = {}
     for routing_key in (message.routing_key, *more_keys):
         queues |= dict.fromkeys(exchange.resolve(routing_key, properties)[0])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
+from embermq.broker.priorities import HIGH_PRIORITY
 from embermq.broker.rules import QueueRules, has_rules
 from embermq.broker.selection import (
     DELIVERY_OVERHEAD_BYTES,
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from embermq.broker.vhost import VirtualHost
 
 # The same under names of this module, where they are C numbers.
-DRAIN_BUDGET, OVERHEAD = DRAIN_BYTES_MAX, DELIVERY_OVERHEAD_BYTES
-HIGH_PRIORITY_MIN = 5  # 5-9 is the higher of the two levels that AMQP asks for
+DRAIN_BUDGET, OVERHEAD, HIGH_PRIORITY_MIN = DRAIN_BYTES_MAX, DELIVERY_OVERHEAD_BYTES, HIGH_PRIORITY
 HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
 KEEPS_NOTHING, KEEPS_PERSISTENT, KEEPS_ALL = 0, 1, 2  # which messages are on disk before they are confirmed
 PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
@@ -176,8 +176,12 @@ class Queue:
             if returned:
                 level.put_back(returned)
         for entry in entries:
-            self.ready_count += 1
-            self.ready_bytes += entry.message.size - entry.message.header_size
+            self.came_back(entry.message.size - entry.message.header_size)
+
+    def came_back(self, body_bytes: int) -> None:
+        """A message is in its level again."""
+        self.ready_count += 1
+        self.ready_bytes += body_bytes
 
     # -- messages out
 
@@ -374,9 +378,6 @@ class Queue:
                 self.expects_expiry(level.head_expiry_ms())
         if self.rules is not None:
             self.rules.recovered()
-
-    def log_ids(self) -> list[str]:
-        return [level.log_id for level in self.levels]
 
     def drop(self) -> None:
         """The queue is deleted: forget everything, on disk too."""

@@ -11,6 +11,8 @@ from embermq.wire.properties import FLAG_CONTENT_ENCODING, FLAG_CONTENT_TYPE, FL
 from embermq.wire.table import decode_typed, encode_typed
 from embermq.wire.table_writer import TypedField
 
+DELIVERY_COUNTS = ("x-delivery-count", "x-acquired-count")
+
 
 def typed_headers(message: Message) -> list[TypedField]:
     """(name, letter, value) of each header, in order."""
@@ -55,3 +57,13 @@ def with_header(message: Message, header: TypedField) -> Message:
     """The same message with one header more, or another value of it."""
     headers = [field for field in typed_headers(message) if field[0] != header[0]]
     return rewritten(message, message.names, message.properties, [*headers, header])
+
+
+def with_delivery_count(message: Message, returns: int) -> Message:
+    """The same message with the number of its deliveries that came to nothing.
+
+    RabbitMQ (4.3) counts beside it how often a consumer got the message; here these are the same.
+    """
+    headers = [field for field in typed_headers(message) if field[0] not in DELIVERY_COUNTS]
+    headers += [(name, "l", returns) for name in DELIVERY_COUNTS]
+    return rewritten(message, message.names, message.properties, headers)

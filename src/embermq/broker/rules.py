@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from embermq.broker.expiry import Expiry
 from embermq.broker.level import expiry_of
 from embermq.broker.limits import ACCEPTED, REFUSED, limits_from
-from embermq.broker.priorities import Priorities
-from embermq.broker.rewriting import with_header
+from embermq.broker.priorities import HIGH_PRIORITY, Priorities
+from embermq.broker.retry import Retry, retry_from
 
 if TYPE_CHECKING:
     from embermq.broker.consumer import Consumer
@@ -30,6 +30,7 @@ ARGUMENTS = frozenset(
         "x-max-priority",
         "x-single-active-consumer",
         "x-delivery-limit",
+        "x-retry-delay",
     }
 )
 
@@ -96,6 +97,7 @@ class QueueRules:
         self.dead_letter_routing_key = routing_key if isinstance(routing_key, str) else None
         self.single_active = arguments.get("x-single-active-consumer") is True
         self.delivery_limit = delivery_limit_from(arguments)
+        self.retry = retry_from(arguments)
 
     def changed(self) -> None:
         """What holds now is different: limits hold at once."""
@@ -142,13 +144,43 @@ class QueueRules:
 
     def returned(self, entries: list[Entry]) -> list[Entry]:
         """Messages come back from consumers; those that may be delivered again."""
-        if self.delivery_limit is None:
+        if self.delivery_limit is None and self.retry is None:
             return entries
         for entry in entries:
-            entry.returns += 1
-            entry.message = with_header(entry.message, ("x-delivery-count", "l", entry.returns))
-        self.dispose([entry for entry in entries if entry.returns > self.delivery_limit], "delivery_limit")
-        return [entry for entry in entries if entry.returns <= self.delivery_limit]
+            entry.level.count_return(entry)
+        if self.delivery_limit is not None:
+            spent = [entry for entry in entries if entry.returns > self.delivery_limit]
+            entries = [entry for entry in entries if entry.returns <= self.delivery_limit]
+            self.dispose(spent, "delivery_limit")
+        if self.retry is None:
+            return entries
+        for entry in entries:
+            self.try_later(entry, self.retry)
+        return []
+
+    def try_later(self, entry: Entry, retry: Retry) -> None:
+        """The message waits in the schedule of the virtual host, and has no place here meanwhile."""
+        now_ms = self.turn.now_ms
+        delays = self.queue.vhost.delays
+        since_ms = now_ms
+        if entry.expires_ms:
+            ttl_ms = expiry_of(entry.message, self.expiry.ttl_ms, 0)
+            since_ms = entry.expires_ms - ttl_ms
+        delays.give_back(self.queue, entry, now_ms + retry.wait_ms(entry.returns), since_ms)
+        if entry.stored:
+            self.queue.vhost.dead_letters.forget_when_safe(entry)
+
+    def come_back(self, message: Message, since_ms: int, returns: int) -> None:
+        """It has waited for its next try."""
+        queue = self.queue
+        if self.priorities is not None:
+            level = self.priorities.level_for(message)
+        else:
+            level = queue.high if message.priority >= HIGH_PRIORITY else queue.low
+        level.append_again(message, since_ms, returns)
+        queue.came_back(message.size - message.header_size)
+        queue.mark()
+        self.after_return()
 
     def after_return(self) -> None:
         """Messages came back from consumers."""

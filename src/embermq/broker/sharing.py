@@ -137,13 +137,13 @@ def check_hash_arguments(what: str, arguments: Mapping[str, object]) -> None:
 def check_binding(binding: Binding) -> None:
     """Refuse what a binding of this type of exchange cannot be, in RabbitMQ's words."""
     key = binding.routing_key
-    if binding.source.type == "x-consistent-hash":
+    if binding.source.routing_type == "x-consistent-hash":
         if not WHOLE_NUMBER.fullmatch(key):
             shown = f'<<"{key}">>' if key else "<<>>"
             raise PreconditionFailed(f"The binding key must be an integer: {shown}")
         if int(key) < 1:
             raise PreconditionFailed("The binding key must be greater than 0")
-    elif binding.source.type == "x-local-random":
+    elif binding.source.routing_type == "x-local-random":
         if key:
             raise PreconditionFailed(f"Non empty binding '{key}' key not permitted")
         if binding.destination_kind != "queue":

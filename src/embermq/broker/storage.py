@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
-from embermq.broker.level import Level
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
 
@@ -19,6 +19,16 @@ log = logging.getLogger("embermq.storage")
 
 Callback = Callable[[], None]
 RETRY_S = 1.0
+
+
+class Logged(Protocol):
+    """Somebody with a log to be written: a level of a queue, a part of a schedule."""
+
+    dirty: bool
+    log_id: str
+
+    @property
+    def log(self) -> Log | None: ...
 
 
 class Storage:
@@ -31,15 +41,20 @@ class Storage:
         self.data = data
         self.call_later = call_later
         self.on_failure = on_failure  # the broker must stop
-        self.unwritten: list[Level] = []  # logs that the disk refused
+        self.unwritten: list[Logged] = []  # logs that the disk refused
         self.waiting: list[tuple[Callback, bool]] = []  # for these to be written
-        self.written: set[Level] = set()  # since the last `tidy`
-        self.quiet: set[Level] = set()  # before it
+        self.written: set[Logged] = set()  # since the last `tidy`
+        self.quiet: set[Logged] = set()  # before it
         self.on_full: Callable[[bool], None] = lambda full: None
 
     def has_log(self, log_id: str) -> bool:
         """Is anything on disk under this name?"""
         return self.data.disk.filesystem.exists(self.data.layout.queue(log_id))
+
+    def log_ids(self, prefix: str) -> list[str]:
+        """The logs on disk whose names begin so."""
+        names = self.data.layout.queue_ids(self.data.disk.filesystem)
+        return [name for name in names if name.startswith(prefix)]
 
     def open_log(self, log_id: str, segment_bytes: int | None = None) -> Log:
         opened = self.data.open_log(log_id, segment_bytes)
@@ -47,7 +62,7 @@ class Storage:
             log.error("%s", damage)
         return opened
 
-    def write(self, levels: list[Level]) -> None:
+    def write(self, levels: list[Logged]) -> None:
         """Hand what the logs have gathered to the operating system."""
         for level in levels:
             level.dirty = False
@@ -93,7 +108,7 @@ class Storage:
             # A queue may be used while its definition is on its way to the disk.
             self.data.definitions.flush(sync_logs)
 
-    def refused(self, level: Level, error: OSError) -> None:
+    def refused(self, level: Logged, error: OSError) -> None:
         if not self.unwritten:
             log.error("cannot write to %s: %s; publishers wait until this is mended", level.log_id, error)
             self.on_full(True)

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.consumer import Consumer
-from embermq.broker.level import Entry, message_of
+from embermq.broker.level import Entry
 from embermq.broker.message import Message
+from embermq.broker.message_record import message_of
 from embermq.broker.queue import KEEPS_ALL, Queue, describe
 from embermq.broker.stream_arguments import (
     OFFSET_MAX,

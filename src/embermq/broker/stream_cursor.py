@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.consumer import Consumer
-from embermq.broker.level import Entry, message_of
+from embermq.broker.level import Entry
 from embermq.broker.message import Message
+from embermq.broker.message_record import message_of
 from embermq.store.kernel import Header
 from embermq.store.record import PERSISTENT, RECORD_HEADER_SIZE
 from embermq.store.segment import Segment

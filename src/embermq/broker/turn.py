@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from embermq.broker.level import Level
-    from embermq.broker.storage import Storage
+    from embermq.broker.storage import Logged, Storage
     from embermq.broker.timetable import Timetable
 
 
@@ -59,7 +58,7 @@ class Turn:
         self.scheduled = False
         self.queues: list[Drainable] = []
         self.sinks: list[Sink] = []
-        self.logs: list[Level] = []
+        self.logs: list[Logged] = []
         self.actions: list[Callable[[], None]] = []
         self.storage: Storage | None = None
         self.timetable: Timetable | None = None
@@ -89,7 +88,7 @@ class Turn:
         self.wake()
         return 0
 
-    def add_log(self, level: Level) -> int:
+    def add_log(self, level: Logged) -> int:
         self.logs.append(level)
         self.wake()
         return 0

@@ -12,9 +12,10 @@ import os
 from embermq.broker import arguments as args
 from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body
 from embermq.broker.dead_letters import DeadLetters
+from embermq.broker.delays import Delays
 from embermq.broker.event_properties import binding_ends, exchange_created, named, queue_created
 from embermq.broker.events import Events
-from embermq.broker.exchange import MATCHERS, Binding, Exchange
+from embermq.broker.exchange import DELAYED_TYPE, MATCHERS, Binding, Exchange
 from embermq.broker.parameter import Parameters
 from embermq.broker.policy import Policies
 from embermq.broker.queue import Queue, describe
@@ -67,6 +68,7 @@ class VirtualHost:
         self.policies = Policies(self)
         self.parameters = Parameters(catalog, name)
         self.dead_letters = DeadLetters(self)
+        self.delays = Delays(self)
         self.alternates: dict[str, dict[Exchange, None]] = {}  # by the name they name, existing or not
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
@@ -98,8 +100,10 @@ class VirtualHost:
     ) -> Exchange:
         if not type:
             raise CommandInvalid("invalid exchange type ''")
-        if type not in MATCHERS:
+        if type not in MATCHERS and type != DELAYED_TYPE:
             raise CommandInvalid(f"unknown exchange type '{type}'")
+        if type == DELAYED_TYPE:
+            args.check_delayed_type(arguments.get("x-delayed-type"), MATCHERS)
         existing = self.exchanges.get(name)
         if existing is not None:
             what = describe_exchange(existing)
@@ -119,7 +123,7 @@ class VirtualHost:
             self, name, type, durable=durable, auto_delete=auto_delete, internal=internal, arguments=arguments
         )
         args.check_exchange_arguments(describe_exchange(exchange), arguments)
-        if type == "x-consistent-hash":
+        if exchange.routing_type == "x-consistent-hash":
             check_hash_arguments(describe_exchange(exchange), arguments)
         self.exchanges[name] = exchange
         self.policies.apply_to_exchange(exchange)
@@ -148,6 +152,7 @@ class VirtualHost:
             self.past.add_exchange(going)
             if going.durable:
                 self.catalog.delete("exchange", self.name, going.name)
+            self.delays.take_back_from_exchange(going.name)
             if going.alternate is not None:
                 self.alternates[going.alternate].pop(going, None)
             for binding in list(going.bindings.values()):
@@ -293,10 +298,16 @@ class VirtualHost:
         self.past.queues_deleted += 1
         self.policies.forget(queue)
         self.past.add_queue(queue)
+        self.delays.take_back_from_queue(queue.name)
         count = queue.ready_count
         queue.drop()
         self.events.emit("queue.deleted", named, queue)
         return count
+
+    def purge_queue(self, queue: Queue) -> int:
+        """Forget its ready messages and those that wait to come to it; how many were ready."""
+        self.delays.take_back_from_queue(queue.name)
+        return queue.purge()
 
     # -- bindings
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from embermq.broker.level import message_of
+from embermq.broker.message_record import message_of
 from embermq.errors import AMQPError
 from embermq.store.check import QueueReport, check_directory, owner_id, queue_names
 from embermq.store.definitions import definitions_damage

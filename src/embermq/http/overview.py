@@ -26,6 +26,7 @@ EXCHANGE_TYPES += [
     {"name": name, "description": description, "enabled": True}
     for name, description in (
         ("x-consistent-hash", "Consistent Hashing Exchange"),
+        ("x-delayed-message", "Delayed Message Exchange."),
         ("x-local-random", "Picks one random local binding (queue) to route via (to)."),
         ("x-modulus-hash", "Modulus Hashing Exchange"),
         ("x-random", "Randomly picks a binding (queue) to route via (to)."),

@@ -120,7 +120,7 @@ def purge_queue(request: Request) -> Response:
     queue = queue_named(vhost, request.names["name"])
     request.user.require("read", vhost.name, "queue", queue.name)
     require_access(queue, NOBODY)
-    queue.purge()
+    vhost.purge_queue(queue)
     return Response(204, after_messages=True)
 
 

@@ -28,7 +28,8 @@ Ack file `<the same name>.acks`: the sequences of the segment that are done with
     20  8  identity
     28  4  crc32 of bytes 0..27
     32     entries of 16 bytes: first sequence (8), how many sequences (4), crc32 (4) of the 12 bytes before,
-           begun like a record's
+           begun like a record's; with bit 31 of "how many" set the entry is a note about that one sequence
+           (see note), and the other bits are the number noted
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ RECORD_HEADER = struct.Struct("<IIQQB")
 ACK_RANGE = struct.Struct("<QI")
 ACK_ENTRY = struct.Struct("<QII")
 ACK_ENTRY_SIZE = 16
+NOTE = 1 << 31
 
 # A segment covers at most so many sequences, which bounds its bitmap of live records to 128 KiB.
 SEQUENCE_SPAN_MAX = 1 << 20

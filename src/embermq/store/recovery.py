@@ -19,6 +19,7 @@ from embermq.store.disk import Disk
 from embermq.store.filesystem import read_all, write_all
 from embermq.store.record import (
     ACK_SUFFIX,
+    NOTE,
     RECORD_HEADER,
     RECORD_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
@@ -71,6 +72,7 @@ class Recovery:
     forgotten: int = 0  # transient records
     torn_bytes: int = 0
     damages: list[Damage] = field(default_factory=list)
+    notes: dict[int, int] = field(default_factory=dict)  # sequence -> number, of live records (see note)
 
 
 def list_segments(names: list[str]) -> list[tuple[int, int]]:
@@ -116,6 +118,9 @@ def recover(disk: Disk, directory: str, keep_transient: bool) -> Recovery:
         segment = scan.segment
         recovery.forgotten += scan.forgotten
         recovery.live_bytes += scan.live_bytes
+        for sequence, number in scan.acks.notes.items():
+            if segment.live.has(sequence):
+                recovery.notes[sequence] = number
         recovery.next_sequence = max(recovery.next_sequence, scan.acks.last + 1)
         if segment.count:
             recovery.next_sequence = max(recovery.next_sequence, segment.last + 1)
@@ -239,14 +244,15 @@ def _mend_acks(disk: Disk, directory: str, scan: Scan, names: list[str], recover
     if not acks.present:
         return
     path = os.path.join(directory, segment.ack_name)
-    if not acks.ranges:
+    if not acks.ranges and not acks.notes:
         # Nothing sound in it: a header at most, or the first entry was torn.
         disk.filesystem.unlink(path)
         segment.ack_written = 0
     elif acks.damaged:
         aside = os.path.join(directory, damaged_name(names, segment.ack_name))
         content = encode_ack_header(segment.first, segment.identity) + b"".join(
-            encode_ack_entry(first, count, segment.seed) for first, count in acks.ranges
+            encode_ack_entry(first, count, segment.seed)
+            for first, count in [*acks.ranges, *((sequence, NOTE | n) for sequence, n in acks.notes.items())]
         )
         # A copy is set aside, not the file itself: at no moment may the acks be missing.
         old = read_all(disk.filesystem, disk.filesystem.open(path, writable=False))

@@ -18,6 +18,7 @@ from embermq.store.record import (
     ACK_ENTRY_SIZE,
     ACK_HEADER_SIZE,
     ACK_RANGE,
+    NOTE,
     PERSISTENT,
     RECORD_HEADER,
     RECORD_HEADER_SIZE,
@@ -36,7 +37,8 @@ class AckScan:
 
     present: bool = False
     ranges: list[tuple[int, int]] = field(default_factory=list)  # (first sequence, count)
-    last: int = -1  # the highest sequence acked
+    notes: dict[int, int] = field(default_factory=dict)  # sequence -> number noted last
+    last: int = -1  # the highest sequence acked or noted
     sound_size: int = 0  # where the last sound entry ends; 0 if there is none
     size: int = 0
     entries_damaged: int = 0  # before the last sound entry
@@ -44,7 +46,7 @@ class AckScan:
 
     @property
     def damaged(self) -> bool:
-        return bool(self.ranges) and (self.header_damaged or self.entries_damaged > 0)
+        return bool(self.ranges or self.notes) and (self.header_damaged or self.entries_damaged > 0)
 
 
 @dataclass
@@ -178,6 +180,9 @@ def scan_acks(filesystem: FileSystem, path: str, segment: Segment) -> AckScan:
     sequence_stop = segment.first + SEQUENCE_SPAN_MAX
     for position in range(ACK_HEADER_SIZE, len(data) - ACK_ENTRY_SIZE + 1, ACK_ENTRY_SIZE):
         first, count, checksum = ACK_ENTRY.unpack_from(data, position)
+        noted = count & NOTE
+        if noted:
+            number, count = count ^ NOTE, 1
         if (
             crc32(data[position : position + ACK_RANGE.size], segment.seed) != checksum
             or count < 1
@@ -186,7 +191,10 @@ def scan_acks(filesystem: FileSystem, path: str, segment: Segment) -> AckScan:
         ):
             damaged += 1
             continue
-        scan.ranges.append((first, count))
+        if noted:
+            scan.notes[first] = number
+        else:
+            scan.ranges.append((first, count))
         scan.last = max(scan.last, first + count - 1)
         scan.sound_size = position + ACK_ENTRY_SIZE
         scan.entries_damaged = damaged

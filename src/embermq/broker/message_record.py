@@ -1,0 +1,31 @@
+"""A message as it stands in the record of a log, behind what the store keeps itself:
+
+0  4  header size, little-endian
+4  1  priority
+5     exchange (short string), routing key (short string), content header, body
+"""
+
+from __future__ import annotations
+
+import struct
+
+from embermq.broker.message import Message, expiration_ms
+from embermq.store.record import PERSISTENT
+
+META = struct.Struct("<IB")
+
+
+def record_parts(message: Message) -> tuple[bytes, bytes, bytes]:
+    """A message as the payload of a record."""
+    return META.pack(message.header_size, message.priority), message.names, message.content
+
+
+def message_of(payload: bytes, flags: int) -> Message:
+    """A message out of its record."""
+    header_size, priority = META.unpack_from(payload, 0)
+    key_at = 6 + payload[5]
+    content_at = key_at + 1 + payload[key_at]
+    content = payload[content_at:]
+    message = Message(payload[5:content_at], content, header_size, flags & PERSISTENT != 0, priority, 0)
+    message.ttl_ms = expiration_ms(content, header_size)
+    return message

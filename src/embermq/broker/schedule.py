@@ -1,0 +1,229 @@
+"""Messages in the order of a time in the future, however many, with little memory.
+
+    head    what fits nowhere else: a heap in memory, and a log that only a restart reads
+    runs    logs whose records are in the order they are due; the next few of each are in memory
+
+A message goes to the run whose last message is due just before it, otherwise to the head. (Messages that all
+wait equally long so make one run, two kinds of delay make two.) A head that is full is sorted and becomes a
+run. What leaves next is the least of the head and the fronts of the runs. Hence a message is written once or,
+if it comes out of order, twice; memory holds a head, a window per run, and one bit for each message.
+
+A moved message leaves the head's log when its run is safe on disk; a restart in between finds it in both, by
+its number, and takes one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import partial
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TYPE_CHECKING
+
+from embermq.broker.delayed import Delayed, number_and_destination
+from embermq.broker.schedule_part import Part, Run
+
+if TYPE_CHECKING:
+    from embermq.broker.storage import Storage
+    from embermq.broker.turn import Turn
+
+HEAD_COUNT_MAX = 8192
+HEAD_BYTES_MAX = 8 * 1024 * 1024
+SOON_MS = 500  # what is due so soon stays in the head when this becomes a run
+WINDOW_COUNT_MAX = 256
+READ_BYTES_MAX = 64 * 1024
+READ_BYTES_MIN = 4 * 1024
+READ_BYTES_ALL = 2 * 1024 * 1024  # of all runs together
+SCAN_BYTES = 1024 * 1024
+HEAD_SUFFIX = ".head"
+RUN_SUFFIX = ".run"
+
+
+class Schedule:
+    def __init__(self, turn: Turn, storage: Storage | None, id: str) -> None:
+        self.turn = turn
+        self.storage = storage
+        self.id = id
+        self.next_number = 1
+        self.next_run = 1
+        self.head: Part | None = None  # made with the first message
+        self.heap: list[tuple[int, int, Delayed]] = []  # of the head: due, number, what
+        self.heap_bytes = 0
+        self.runs: list[Run] = []  # by the time their last message is due
+        self.last_dues: list[int] = []  # these times
+        self.fronts: list[tuple[int, int, Run]] = []  # a heap: due and number of what leaves each run next
+
+    # -- in
+
+    def add(self, delayed: Delayed) -> None:
+        delayed.number = self.next_number
+        self.next_number += 1
+        if self.storage is None:
+            heappush(self.heap, (delayed.due_ms, delayed.number, delayed))
+            return
+        at = bisect_right(self.last_dues, delayed.due_ms) - 1
+        if at >= 0:
+            run = self.runs[at]
+            was_empty = run.front is None
+            run.add(delayed, WINDOW_COUNT_MAX)
+            self.last_dues[at] = delayed.due_ms
+            if was_empty:
+                heappush(self.fronts, (delayed.due_ms, delayed.number, run))
+            return
+        if self.head is None:
+            self.head = Part(self.turn, self.storage.open_log(self.id + HEAD_SUFFIX), self.id + HEAD_SUFFIX)
+        self.head.append(delayed)
+        heappush(self.heap, (delayed.due_ms, delayed.number, delayed))
+        self.heap_bytes += delayed.size
+        if len(self.heap) >= HEAD_COUNT_MAX or self.heap_bytes >= HEAD_BYTES_MAX:
+            self.make_run()
+
+    def make_run(self) -> None:
+        """Write the head to disk in order, but for what will leave soon."""
+        assert self.storage is not None
+        waiting = sorted(self.heap)
+        soon = bisect_right(waiting, self.turn.now_ms + SOON_MS, key=lambda item: item[0])
+        stay = min(soon, len(waiting) // 2)
+        run = self.new_run(self.next_run)
+        moved: list[int] = []
+        for _, _, delayed in waiting[stay:]:
+            moved.append(delayed.sequence)
+            run.add(delayed, 0)
+        self.heap = waiting[:stay]  # sorted, so it is a heap
+        self.heap_bytes = sum(delayed.size for _, _, delayed in self.heap)
+        self.take_in(run)
+        storage = self.storage
+        self.turn.after_write(lambda: storage.when_safe(partial(self.moved, moved)))
+
+    def new_run(self, number: int) -> Run:
+        assert self.storage is not None
+        self.next_run = max(self.next_run, number + 1)
+        log_id = f"{self.id}{RUN_SUFFIX}{number:06d}"
+        return Run(self.turn, self.storage.open_log(log_id), log_id)
+
+    def take_in(self, run: Run) -> None:
+        at = bisect_right(self.last_dues, run.last_due_ms)
+        self.runs.insert(at, run)
+        self.last_dues.insert(at, run.last_due_ms)
+        assert run.front is not None
+        heappush(self.fronts, (*run.front, run))
+
+    def moved(self, sequences: list[int]) -> None:
+        """They are safe in their run: the head need not remember them."""
+        if self.head is not None:
+            for sequence in sequences:
+                self.head.ack(sequence)
+
+    # -- out
+
+    def next_due_ms(self) -> int:
+        """When something is due; 0: nothing waits."""
+        dues = [first[0][0] for first in (self.heap, self.fronts) if first]
+        return min(dues, default=0)
+
+    def take_due(self, now_ms: int, count_max: int) -> list[Delayed]:
+        """What is due, in order; `done` says later that it need not be kept any more."""
+        taken: list[Delayed] = []
+        heap, fronts = self.heap, self.fronts
+        read_bytes = max(READ_BYTES_MIN, min(READ_BYTES_MAX, READ_BYTES_ALL // max(len(self.runs), 1)))
+        while len(taken) < count_max:
+            from_run = bool(fronts) and (not heap or fronts[0][:2] < heap[0][:2])
+            first = fronts[0] if from_run else heap[0] if heap else None
+            if first is None or first[0] > now_ms:
+                break
+            if from_run:
+                run = fronts[0][2]
+                delayed = run.take(read_bytes)
+                if run.front is None:
+                    heappop(fronts)
+                else:
+                    heapreplace(fronts, (*run.front, run))
+                if delayed is not None:
+                    taken.append(delayed)
+            else:
+                delayed = heappop(heap)[2]
+                self.heap_bytes -= delayed.size
+                taken.append(delayed)
+        return taken
+
+    def done(self, delayed: Delayed) -> None:
+        part = delayed.part
+        if part is None:
+            return
+        part.ack(delayed.sequence)
+        if isinstance(part, Run) and part.front is None and part.is_empty:
+            self.drop_run(part)
+
+    def drop_run(self, run: Run) -> None:
+        if run in self.runs:
+            at = self.runs.index(run)
+            del self.runs[at], self.last_dues[at]
+        run.drop()
+
+    # -- the whole
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for part in [self.head, *self.runs]:
+            if part is not None:
+                part.drop()
+        self.head = None
+        self.runs, self.last_dues, self.fronts, self.heap, self.heap_bytes = [], [], [], [], 0
+
+    def log_ids(self) -> list[str]:
+        return [part.log_id for part in [self.head, *self.runs] if part is not None]
+
+    def recover(self, found: Callable[[int, str], None]) -> None:
+        """Take over what is on disk, telling the number and destination of each message."""
+        assert self.storage is not None
+        doubles = self.recover_head() if self.storage.has_log(self.id + HEAD_SUFFIX) else {}
+        prefix = self.id + RUN_SUFFIX
+        for log_id in sorted(self.storage.log_ids(prefix)):
+            run = self.new_run(int(log_id.removeprefix(prefix)))
+            self.read_run(run, doubles, found)
+            if run.front is None:
+                run.drop()
+            else:
+                self.take_in(run)
+        for delayed in doubles.values():
+            self.next_number = max(self.next_number, delayed.number + 1)
+            found(delayed.number, delayed.destination)
+        self.heap = [(delayed.due_ms, delayed.number, delayed) for delayed in doubles.values()]
+        heapify(self.heap)
+        self.heap_bytes = sum(delayed.size for delayed in doubles.values())
+
+    def recover_head(self) -> dict[int, Delayed]:
+        """The messages of the head by number."""
+        assert self.storage is not None
+        head = self.head = Part(
+            self.turn, self.storage.open_log(self.id + HEAD_SUFFIX), self.id + HEAD_SUFFIX
+        )
+        log = head.log
+        assert log is not None
+        waiting: dict[int, Delayed] = {}
+        sequence = log.first_sequence
+        while records := log.read(sequence, SCAN_BYTES):
+            for record in records:
+                delayed = Delayed.of(record)
+                delayed.part, delayed.sequence = head, record.sequence
+                waiting[delayed.number] = delayed
+            sequence = records[-1].sequence + 1
+        return waiting
+
+    def read_run(self, run: Run, doubles: dict[int, Delayed], found: Callable[[int, str], None]) -> None:
+        """Look at every message of a run; those that are in the head as well leave it."""
+        assert run.log is not None
+        reader = run.log.new_reader()
+        sequence = run.log.first_sequence
+        while records := reader.read(sequence, SCAN_BYTES):
+            for record in records:
+                number, destination = number_and_destination(record.payload)
+                if run.front is None:
+                    run.front = record.timestamp_ms, number
+                if number >= self.next_number:
+                    self.next_number = number + 1
+                double = doubles.pop(number, None) if doubles else None
+                if double is not None and double.part is not None:
+                    double.part.ack(double.sequence)
+                found(number, destination)
+            sequence = records[-1].sequence + 1

@@ -1,0 +1,110 @@
+"""The logs that a schedule is made of: that of the head, and runs, whose records are in the order of time."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from embermq.broker.delayed import Delayed
+from embermq.store.record import PERSISTENT
+
+if TYPE_CHECKING:
+    from embermq.broker.turn import Turn
+    from embermq.store.log import Log
+
+TRANSIENT = 0
+
+
+class Part:
+    """A log, as the storage wants it."""
+
+    def __init__(self, turn: Turn, log: Log, log_id: str) -> None:
+        self.turn = turn
+        self.log: Log | None = log
+        self.log_id = log_id
+        self.dirty = False
+
+    def mark(self) -> None:
+        """The log has something to write at the end of the turn."""
+        if not self.dirty:
+            self.dirty = True
+            self.turn.add_log(self)
+
+    def append(self, delayed: Delayed) -> None:
+        """Write it here; from now on this is where it is acked."""
+        log = self.log
+        assert log is not None
+        delayed.part = self
+        delayed.sequence = log.next_sequence
+        log.append(
+            delayed.sequence, delayed.due_ms, PERSISTENT if delayed.keeps else TRANSIENT, delayed.record()
+        )
+        self.mark()
+
+    def ack(self, sequence: int) -> None:
+        if self.log is not None and self.log.ack(sequence):
+            self.mark()
+
+    @property
+    def is_empty(self) -> bool:
+        """Everything in it is done with."""
+        return self.log is None or self.log.count == 0
+
+    def drop(self) -> None:
+        if self.log is not None:
+            self.log.drop()
+            self.log = None
+
+
+class Run(Part):
+    """Its next messages are in memory, the rest is read from the log in blocks as these go."""
+
+    def __init__(self, turn: Turn, log: Log, log_id: str) -> None:
+        super().__init__(turn, log, log_id)
+        self.window: deque[Delayed] = deque()
+        self.unread_count = log.count
+        self.unread_from = log.first_sequence
+        self.last_due_ms = max((segment.time_max for segment in log.segments), default=0)
+        self.front: tuple[int, int] | None = None  # (due, number) of what leaves next
+
+    def add(self, delayed: Delayed, window_max: int) -> None:
+        """Something that is not due before anything else here."""
+        assert delayed.due_ms >= self.last_due_ms
+        self.last_due_ms = delayed.due_ms
+        self.append(delayed)
+        if self.unread_count == 0 and len(self.window) < window_max:
+            self.window.append(delayed)
+            self.unread_from = delayed.sequence + 1
+        else:
+            self.unread_count += 1
+        if self.front is None:
+            self.front = delayed.due_ms, delayed.number
+
+    def take(self, read_bytes: int) -> Delayed | None:
+        """What leaves next; None if it cannot be read any more, which the log has reported."""
+        if not self.window:
+            self.read(read_bytes)
+            if not self.window:
+                self.front = None
+                return None
+        taken = self.window.popleft()
+        if not self.window:
+            self.read(read_bytes)
+        self.front = (self.window[0].due_ms, self.window[0].number) if self.window else None
+        return taken
+
+    def read(self, read_bytes: int) -> None:
+        if self.unread_count == 0:
+            return
+        assert self.log is not None
+        records = self.log.read(self.unread_from, read_bytes)
+        if not records:
+            self.unread_count = 0
+            return
+        for record in records:
+            delayed = Delayed.of(record)
+            delayed.part = self
+            delayed.sequence = record.sequence
+            self.window.append(delayed)
+        self.unread_from = records[-1].sequence + 1
+        self.unread_count -= len(records)
