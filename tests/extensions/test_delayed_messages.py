@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
-from collections.abc import Callable, Iterator
+import urllib.request
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pika
 import pytest
 
-from tests.extensions.client import Client, eventually, unique
+from tests.extensions.client import Client, unique
 from tools.brokers import EmberBroker
 
 LONG_MS = 3_600_000
+AS_GUEST = {"authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,7 @@ def arrival(client: Client, queue: str, **properties: Any) -> tuple[float, Any]:
     return (time.time() - began) * 1000, got
 
 
-@pytest.mark.parametrize("value", [300, "300", 300.9, 2**31])
+@pytest.mark.parametrize("value", [300, "300", Decimal("300.9"), 2**31])
 def test_x_delay_holds_a_message_back(client: Client, value: Any) -> None:
     queue = client.declare()
     if value == 2**31:  # does not fit in 32 bits, and takes too long to wait for
@@ -176,8 +181,40 @@ def test_its_life_begins_when_it_arrives(client: Client) -> None:
     assert client.await_message(letters).headers["x-death"][0]["reason"] == "expired"
 
 
+def ask(broker: EmberBroker, path: str, method: str = "GET", body: object = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(broker.http_url + path, data, AS_GUEST, method=method)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        text = answer.read().decode()
+    return json.loads(text) if text.startswith("{") else text
+
+
 def delayed(broker: EmberBroker, path: str) -> int:
-    return int(broker.http_get(f"/api/{path}")["messages_delayed"])
+    return int(ask(broker, f"/api/{path}")["messages_delayed"])
+
+
+def test_what_waits_is_counted_and_can_be_taken_back(client: Client, broker: EmberBroker) -> None:
+    exchange, queue = unique("exchange"), client.declare(x_retry_delay=LONG_MS)
+    client.channel.exchange_declare(exchange, "fanout")
+    client.channel.queue_bind(queue, exchange)
+    before = delayed(broker, "vhosts/%2f")
+    client.publish(queue, b"given back")
+    client.channel.basic_nack(client.await_message(queue, ack=False).method.delivery_tag)
+    client.publish(queue, headers={"x-delay": LONG_MS})
+    client.publish("", exchange=exchange, headers={"x-delay": LONG_MS})
+    client.channel.queue_declare(queue, passive=True)  # the broker has seen it all
+    posted = {"properties": {"headers": {"x-delay": 500}}, "routing_key": "", "payload": "posted"}
+    path = f"/api/exchanges/%2f/{exchange}/publish"
+    assert ask(broker, path, "POST", posted | {"payload_encoding": "string"}) == {"routed": True}
+    assert delayed(broker, f"queues/%2f/{queue}") == 2
+    assert delayed(broker, f"exchanges/%2f/{exchange}") == 2
+    assert delayed(broker, "vhosts/%2f") == before + 4
+    assert f"embermq_messages_delayed {before + 4}\n" in ask(broker, "/metrics")
+    assert client.await_message(queue).body == b"posted"
+    for thing in (f"queues/%2f/{queue}", f"exchanges/%2f/{exchange}"):
+        ask(broker, f"/api/{thing}/delayed", "DELETE")
+        assert delayed(broker, thing) == 0
+    assert delayed(broker, "vhosts/%2f") == before
 
 
 def test_purge_and_deletion_take_back_what_waits(client: Client, broker: EmberBroker) -> None:
@@ -198,23 +235,25 @@ def test_purge_and_deletion_take_back_what_waits(client: Client, broker: EmberBr
     assert client.await_message(queue).body == b"after"
 
 
-def test_over_restarts(broker: EmberBroker, connect: Callable[[], Client]) -> None:
-    client = connect()
+def test_over_restarts(broker: EmberBroker) -> None:
+    client = Client(broker.port)
     queue = client.declare(durable=True)
     client.channel.confirm_delivery()
     due = time.time() + 2.5
     for body, more in ((b"kept", {"delivery_mode": 2}), (b"transient", {})):
         client.publish(queue, body, headers={"x-deliver-at": int(due * 1000)}, **more)
-    client.publish(queue, b"taken back", delivery_mode=2, headers={"x-delay": 2000}, exchange="amq.fanout")
+    other = client.declare(durable=True)
+    client.publish(other, b"taken back", delivery_mode=2, headers={"x-delay": 1500})
+    client.channel.queue_purge(other)
     client.publish(queue, b"soon", delivery_mode=2, headers={"x-delay": 100})
     broker.kill()
     broker.start()
-    client = connect()
+    client = Client(broker.port)
     assert client.await_message(queue).body == b"soon"
     broker.stop()
     broker.start()
-    client = connect()
+    client = Client(broker.port)
     assert client.await_message(queue).body == b"kept"
     assert time.time() >= due
-    assert eventually(lambda: client.count(queue) == 0)
-    client.channel.queue_delete(queue)
+    assert client.count(queue) == client.count(other) == 0
+    client.connection.close()

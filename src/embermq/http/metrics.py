@@ -61,6 +61,7 @@ async def samples_of(context: Context) -> list[Sample]:
         (f"{GLOBAL}_routed_total", "counter", "Messages put into queues", tally.published),
         (f"{GLOBAL}_delivered_total", "counter", "Messages handed to consumers", tally.delivered),
         (f"{GLOBAL}_redelivered_total", "counter", "Messages handed out again", tally.redelivered),
+        ("embermq_messages_delayed", "gauge", "Messages that wait for a time", sums.delayed),
         ("embermq_messages_settled_total", "counter", "Messages done with, by ack or no-ack", tally.acked),
         (
             "rabbitmq_process_resident_memory_bytes",

@@ -7,6 +7,7 @@ from embermq.http import (
     browsing,
     clients,
     definitions,
+    delayed,
     exchanges,
     health,
     messages,
@@ -59,6 +60,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("PUT", "/api/exchanges/{vhost}/{name}", exchanges.put_exchange, MANAGEMENT),
     ("DELETE", "/api/exchanges/{vhost}/{name}", exchanges.delete_exchange, MANAGEMENT),
     ("POST", "/api/exchanges/{vhost}/{name}/publish", messages.publish_message, MANAGEMENT),
+    ("DELETE", "/api/exchanges/{vhost}/{name}/delayed", delayed.take_back_from_exchange, MANAGEMENT),
     ("GET", "/api/exchanges/{vhost}/{name}/bindings/source", exchanges.bindings_from_exchange, MANAGEMENT),
     ("GET", "/api/exchanges/{vhost}/{name}/bindings/destination", exchanges.bindings_to_exchange, MANAGEMENT),
 
@@ -68,6 +70,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("PUT", "/api/queues/{vhost}/{name}", queues.put_queue, MANAGEMENT),
     ("DELETE", "/api/queues/{vhost}/{name}", queues.delete_queue, MANAGEMENT),
     ("DELETE", "/api/queues/{vhost}/{name}/contents", queues.purge_queue, MANAGEMENT),
+    ("DELETE", "/api/queues/{vhost}/{name}/delayed", delayed.take_back_from_queue, MANAGEMENT),
     ("GET", "/api/queues/{vhost}/{name}/bindings", queues.bindings_of_queue, MANAGEMENT),
     ("POST", "/api/queues/{vhost}/{name}/get", messages.get_messages, MANAGEMENT),
     ("GET", "/api/queues/{vhost}/{name}/messages", browsing.browse, MANAGEMENT),

@@ -51,6 +51,7 @@ class Totals:
         self.ready_bytes = 0
         self.unacked = 0
         self.paged = 0
+        self.delayed = 0
         self.connections = 0
         self.channels = 0
         self.received_bytes = 0
@@ -118,6 +119,7 @@ async def totals(vhosts: Iterable[VirtualHost], counting: Counting) -> Totals:
         names.add(vhost.name)
         sums.tally.add(vhost.past)
         sums.exchanges += len(vhost.exchanges)
+        sums.delayed += vhost.delays.count
         for exchange in list(vhost.exchanges.values()):
             sums.tally.add_exchange(exchange)
         for queue in list(vhost.queues.values()):

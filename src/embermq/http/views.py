@@ -81,6 +81,7 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
         "exclusive_consumer_tag": exclusive_tag,
         **policies_of(queue),
         "consumer_utilisation": None,
+        "messages_delayed": queue.vhost.delays.count_to_queue(queue.name),
         "messages_paged_out": sum(level.paged_count for level in queue.levels),
         "message_bytes_ready": queue.ready_bytes,
         "message_bytes_ram": sum(level.ring_bytes for level in queue.levels),
@@ -121,7 +122,9 @@ def exchange_definition(exchange: Exchange) -> View:
 
 def exchange_view(context: Context, exchange: Exchange, ranges: Ranges = NOTHING) -> View:
     numbers = exchange_numbers(context.history, exchange, exchange_values(exchange), ranges)
-    return {**exchange_definition(exchange), **policies_of(exchange), **numbers}
+    delayed = exchange.vhost.delays.count_to_exchange(exchange.name)
+    view = {**exchange_definition(exchange), **policies_of(exchange), **numbers}
+    return view | {"messages_delayed": delayed}
 
 
 def policies_of(thing: Queue | Exchange) -> View:
@@ -175,6 +178,7 @@ def vhost_view(context: Context, vhost: VirtualHost, sums: Totals, ranges: Range
         "default_queue_type": "classic",
         "tracing": False,
         "cluster_state": {context.node: "running"},
+        "messages_delayed": vhost.delays.count,
         **vhost_numbers(context.history, vhost.name, sums.values(), ranges),
     }
 
