@@ -34,7 +34,7 @@ class Twin:
 
     def __init__(self, directory: Path) -> None:
         self.stored = StoredBroker(directory)
-        self.model: dict[bytes, tuple[int, int, bool]] = {}  # by body, which is a number: due, number, persistent
+        self.model: dict[bytes, tuple[int, int, bool]] = {}  # by body: due, number, persistent
         self.out: list[Delayed] = []  # taken, and not done
         self.added = 0
         self.now = 0
