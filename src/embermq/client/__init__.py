@@ -12,6 +12,9 @@ docs/client.md shows the rest.
 """
 
 from embermq.client.address import Settings
+from embermq.client.aio.channel import AsyncChannel
+from embermq.client.aio.connection import AsyncConnection, connect_async
+from embermq.client.aio.consumer import AsyncConsumer
 from embermq.client.blocking.channel import Channel, Confirmation
 from embermq.client.blocking.connection import Connection, connect
 from embermq.client.blocking.consumer import Consumer
@@ -39,6 +42,9 @@ from embermq.wire.properties import Properties
 
 __all__ = [
     "AccessRefused",
+    "AsyncChannel",
+    "AsyncConnection",
+    "AsyncConsumer",
     "AuthenticationFailed",
     "BadAddress",
     "Channel",
@@ -63,4 +69,5 @@ __all__ = [
     "Timeout",
     "TransactionLost",
     "connect",
+    "connect_async",
 ]

@@ -59,7 +59,7 @@ class Confirmation:
             if not receipt.done and receipt.waiter is None:
                 receipt.waiter = Waiter()
             waiter = receipt.waiter
-        if not receipt.done:
+        if waiter is not None and not waiter.done():
             self._connection.wait(waiter, "a publish", timeout_s)
         failure = receipt.failure()
         if failure is not None:
@@ -287,7 +287,7 @@ class Channel(Declaring):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, roll back when it raises."""
-        if not self._core.transactional:
+        if not self._core.transactional or not self._core.ready:  # asking waits for the connection
             self.tx_select()
         try:
             yield

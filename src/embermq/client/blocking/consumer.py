@@ -93,14 +93,8 @@ class Consumer(Inbox):
         return batch
 
     def ack(self, batch: list[Message]) -> None:
-        """Settle a batch in one go: with one ack for all when nobody else consumes on this channel."""
-        if not batch:
-            return
-        if len(self._core.consumers) <= 1 and self._core.gets == 0:
-            batch[-1].ack(multiple=True)
-        else:
-            for message in batch:
-                message.ack()
+        """Settle a batch in one go: with one ack for all where that settles nothing else."""
+        self._core.ack_batch(batch)
 
     def _wait(self, timeout_s: float | None) -> list[Message]:
         """What has arrived; nothing after the time, or when the consumer has ended by our own will."""

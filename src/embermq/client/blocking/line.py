@@ -14,12 +14,11 @@ import time
 from collections.abc import Callable
 
 from embermq.client.address import Endpoint, Settings
-from embermq.client.backoff import Backoff
+from embermq.client.attempts import Attempts, is_passing
 from embermq.client.blocking.transport import Transport, open_transport
 from embermq.client.core.engine import Engine
 from embermq.client.core.pulse import Pulse
 from embermq.client.errors import (
-    AuthenticationFailed,
     ClientError,
     ConnectionClosed,
     ConnectionFailed,
@@ -31,13 +30,6 @@ log = logging.getLogger("embermq.client")
 READ_BUFFER_BYTES = 512 * 1024
 FAREWELL_S = 2.0  # how long the last words may take
 WRITABLE_POLL_MS = 500
-# Reply codes after which it makes sense to come back; the others are our own mistakes and would be repeated.
-PASSING_REPLY_CODES = (320, 541)
-
-
-def is_passing(error: ClientError) -> bool:
-    """Will trying again help?"""
-    return not isinstance(error, ConnectionClosed) or error.reply_code in PASSING_REPLY_CODES
 
 
 class Line:
@@ -84,31 +76,16 @@ class Line:
 
     def _live(self) -> ClientError:
         """Connect again and again, until there is no point in it; why there is none."""
-        settings = self.settings
-        backoff = Backoff(settings.reconnect_delay_s, settings.reconnect_delay_max_s)
-        rounds = 0
+        attempts = Attempts(self.settings)
         while True:
-            for endpoint in settings.endpoints:
-                self.reached_open = False
-                error = self._connect_and_serve(endpoint)
-                if self.stopping.is_set() or not is_passing(error):
-                    return error
-                if self.reached_open:
-                    rounds = 0
-                    backoff.reset()
-                    break
-                log.info("connection to %s failed: %s", endpoint, error)
-            else:
-                rounds += 1
-            if not self.was_open:
-                if isinstance(error, AuthenticationFailed) or rounds >= settings.connection_attempts:
-                    return error
-                delay_s = settings.retry_delay_s
-            elif not settings.reconnect or 0 < settings.reconnect_attempts <= rounds:
+            self.reached_open = False
+            error = self._connect_and_serve(attempts.endpoint)
+            if self.stopping.is_set():
                 return error
-            else:
-                delay_s = backoff.next_delay_s()
-            if self.stopping.wait(delay_s):
+            pause_s = attempts.pause_after(error, was_open=self.reached_open)
+            if pause_s is None:
+                return error
+            if self.stopping.wait(pause_s):
                 return ConnectionClosed("the connection was closed by its user")
 
     def _connect_and_serve(self, endpoint: Endpoint) -> ClientError:

@@ -5,11 +5,11 @@ from embermq.client.core.publication cimport Outgoing, Publication, Receipt, as_
 from embermq.client.core.outlet cimport Outlet
 
 cdef class ChannelCore(Incoming):
+    cdef public unsigned long long acked_through
     cdef public bint closing
     cdef public bint confirming
     cdef public object error
     cdef public bint flow_active
-    cdef public long long gets
     cdef public object last_queue
     cdef public unsigned long long lowest_unconfirmed
     cdef public long long mandatory_count

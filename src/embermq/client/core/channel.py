@@ -27,6 +27,8 @@ from embermq.wire.methods import (
     ConfirmSelect,
     Method,
     TxCommit,
+    TxRollback,
+    TxRollbackOk,
     TxSelect,
 )
 
@@ -36,11 +38,11 @@ if TYPE_CHECKING:
 
 class ChannelCore(Incoming):
     __slots__ = (
+        "acked_through",
         "closing",
         "confirming",
         "error",
         "flow_active",
-        "gets",
         "last_queue",
         "lowest_unconfirmed",
         "mandatory_count",
@@ -72,7 +74,7 @@ class ChannelCore(Incoming):
         self.unconfirmed: dict[int, Publication] = {}
         self.unsent: list[Publication] = []  # of a channel without confirms, while there is no connection
         self.last_queue: QueueInfo | None = None  # the one that a request without a name means
-        self.gets = 0  # answers to basic.get: a consumer's ack of many must not settle those
+        self.acked_through = 0  # all deliveries up to this tag are settled
         self.publish_tag = 0
         self.lowest_unconfirmed = 1
         self.mandatory_count = 0  # unconfirmed ones that may be returned
@@ -170,7 +172,6 @@ class ChannelCore(Incoming):
         return 0
 
     def on_got(self, message: Message) -> None:
-        self.gets += 1
         self.requests.popleft().answered(message)
 
     def on_return(self, method: BasicReturn, message: Message) -> None:
@@ -196,12 +197,26 @@ class ChannelCore(Incoming):
         with engine.lock:
             if epoch == self.epoch and self.ready:
                 self.transaction_open = self.transactional
+                if delivery_tag == self.acked_through + 1 or (multiple and delivery_tag > self.acked_through):
+                    self.acked_through = delivery_tag
                 engine.out.put_ack(self.number, delivery_tag, multiple)
             else:
                 self.transaction_lost = self.transactional
         if not engine.awake:
             engine.wake()
         return 0
+
+    def ack_batch(self, batch: list[Message]) -> None:
+        """Settle all of these: with one ack for many where that settles nothing else."""
+        if not batch:
+            return
+        first, last = batch[0].delivery_tag, batch[-1].delivery_tag
+        everything = first == self.acked_through + 1 and last - first + 1 == len(batch)
+        if everything and not batch[-1].settled:
+            batch[-1].ack(multiple=True)
+        else:
+            for message in batch:
+                message.ack()
 
     def nack(self, delivery_tag: int, multiple: bool, requeue: bool, epoch: int) -> None:
         self._settle_by(BasicNack(delivery_tag, multiple, requeue), epoch)
@@ -224,20 +239,27 @@ class ChannelCore(Incoming):
         """Send it, or keep it until there is a connection. The caller has the lock and wakes the engine."""
         if self.error is not None:
             request.failed(self.error)
+        elif isinstance(request.method, (TxCommit, TxRollback)) and (self.transaction_lost or not self.ready):
+            self.end_lost_transaction(request)
         elif not self.ready:
             if request.repeatable:
                 self.waiting.append(request)
             else:
                 request.failed(self.no_connection(request))
-        elif self.transaction_lost and isinstance(request.method, TxCommit):
+        else:
+            self.send(request)
+
+    def end_lost_transaction(self, request: Request) -> None:
+        """The broker has forgotten it, which is as good as a rollback."""
+        if isinstance(request.method, TxRollback):
+            request.answered(TxRollbackOk())
+        else:
             self.transaction_lost = False
             request.failed(
                 TransactionLost(
                     "the connection broke during the transaction: nothing of it was done, repeat it"
                 )
             )
-        else:
-            self.send(request)
 
     def send(self, request: Request) -> None:
         method = request.method
@@ -266,6 +288,7 @@ class ChannelCore(Incoming):
     def open(self, waiting: Request | None) -> None:
         """Say on the connection that exists now everything that makes this channel what it is."""
         self.epoch += 1
+        self.acked_through = 0
         self.ready = True
         self.forget_incoming()
         self.send(waiting or Request(ChannelOpen()))

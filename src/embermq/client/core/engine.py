@@ -170,7 +170,8 @@ class Engine(Outlet):
     def take(self) -> bytes:
         """What is to be sent now."""
         self.awake = False
-        self.spoke = True
+        if self.out.size:
+            self.spoke = True
         return self.out.take()
 
     def lost(self, error: ClientError, *, final: bool) -> None:

@@ -92,7 +92,7 @@ class Receipt:
             self.returned.append(returned)
         self.outstanding -= 1
         if self.outstanding == 0 and self.waiter is not None:
-            self.waiter.set_result(None)
+            self.tell()
         return 0
 
     def abandon(self, error: ClientError) -> None:
@@ -100,7 +100,16 @@ class Receipt:
         self.error = error
         self.outstanding -= 1
         if self.outstanding == 0 and self.waiter is not None:
+            self.tell()
+
+    def tell(self) -> None:
+        failure = self.failure()
+        if self.waiter.done():
+            return  # who waited has gone
+        if failure is None:
             self.waiter.set_result(None)
+        else:
+            self.waiter.set_exception(failure)
 
 
 class Publication:

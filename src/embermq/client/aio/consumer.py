@@ -1,0 +1,173 @@
+"""Deliveries for coroutines: an async iterator, batches, or a callback."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from embermq.client.core.channel import ChannelCore
+from embermq.client.core.inbox import Inbox
+from embermq.client.core.message import Message
+from embermq.client.errors import ClientError
+from embermq.wire.methods import BasicConsume
+
+if TYPE_CHECKING:
+    from embermq.client.aio.channel import AsyncChannel
+
+log = logging.getLogger("embermq.client")
+
+MessageCallback = Callable[[Message], Coroutine[Any, Any, None] | None]
+
+
+class AsyncConsumer(Inbox):
+    """Iterate over it with `async for`, or `fetch` batches. Leaving its `async with` block cancels it.
+
+    After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
+    """
+
+    def __init__(
+        self, channel: AsyncChannel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
+    ) -> None:
+        super().__init__(consume)
+        self.channel = channel
+        self.timeout_s = timeout_s
+        self._core = core
+        self._taken: Iterator[Message] = iter(())
+        self._sleepers: set[asyncio.Future[None]] = set()
+        self._cancelled = False
+        self._workers: list[asyncio.Task[None]] = []
+        self._failure: Exception | None = None
+
+    def wake(self) -> None:
+        for sleeper in self._sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
+
+    # -- taking messages
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        """The next message; the end when the consumer was cancelled, or after `timeout_s` without any."""
+        while True:
+            for message in self._taken:
+                if self.no_ack or not message.stale:
+                    return message
+            if not self.messages and not await self._arrival(self.timeout_s):
+                raise StopAsyncIteration
+            self._taken = iter(self._core.engine.taken(self))
+
+    async def fetch(self, max_messages: int = 1000, timeout_s: float | None = None) -> list[Message]:
+        """One to `max_messages` messages, as many as are there; none after `timeout_s` or at the end."""
+        while True:
+            batch: list[Message] = []
+            for message in self._taken:
+                if self.no_ack or not message.stale:
+                    batch.append(message)
+                    if len(batch) == max_messages:
+                        return batch
+            if batch:
+                return batch
+            if not self.messages and not await self._arrival(timeout_s):
+                return []
+            self._taken = iter(self._core.engine.taken(self))
+
+    async def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
+        """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
+        loop = self.channel.connection.loop
+        deadline_s = loop.time() + timeout_s
+        batch: list[Message] = []
+        while len(batch) < count and (left_s := deadline_s - loop.time()) > 0:
+            got = await self.fetch(count - len(batch), left_s)
+            if not got:
+                break
+            batch += got
+        return batch
+
+    def ack(self, batch: list[Message]) -> None:
+        """Settle a batch in one go: with one ack for all where that settles nothing else."""
+        self._core.ack_batch(batch)
+
+    async def _arrival(self, timeout_s: float | None) -> bool:
+        """Wait until something is there; false after the time, or when the consumer ended by our own will."""
+        self.channel.connection.flush()  # acks that wait in the buffer are what the broker waits for
+        while not self.messages:
+            if self._cancelled:
+                return False
+            if self.error is not None:
+                if self.channel.closed_by_user:
+                    return False
+                raise self.error
+            sleeper = self.channel.connection.loop.create_future()
+            self._sleepers.add(sleeper)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await sleeper
+            except TimeoutError:
+                return bool(self.messages)
+            finally:
+                self._sleepers.discard(sleeper)
+        return True
+
+    # -- ending
+
+    async def cancel(self) -> None:
+        """Tell the broker that no more is wanted; what waits here unread goes back to the queue."""
+        if self._cancelled:
+            return
+        self._cancelled = True
+        self.wake()
+        if self.error is None and self._core.error is None:
+            await self.channel.cancel(self.tag)
+        unread = [*self._taken, *self.take()]
+        if not self.no_ack:
+            for message in unread:
+                message.nack(requeue=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.cancel()
+        if self._workers and asyncio.current_task() not in self._workers:
+            await self.join()
+
+    # -- callbacks
+
+    def start(self, callback: MessageCallback, concurrency: int) -> None:
+        """Have `concurrency` tasks call `callback`; with one, messages are handled in order."""
+        for _ in range(concurrency):
+            task = self.channel.connection.background(self._call(callback), f"embermq-consumer-{self.tag}")
+            self._workers.append(task)
+
+    async def join(self) -> None:
+        """Wait for the end of the callbacks; raises what ended them, if it was an error."""
+        assert self._workers, "this consumer has no callback: iterate over it"
+        await asyncio.wait(self._workers)
+        if self._failure is not None:
+            raise self._failure
+
+    async def _call(self, callback: MessageCallback) -> None:
+        try:
+            async for message in self:
+                try:
+                    result = callback(message)
+                    if result is not None:
+                        await result
+                except Exception:
+                    if not self.no_ack and not message.settled:
+                        message.nack(requeue=True)
+                    raise
+        except Exception as failure:
+            self._failure = failure
+            log.exception("the callback of consumer '%s' failed, the consumer is cancelled", self.tag)
+            try:
+                await self.cancel()
+            except ClientError:
+                pass  # the connection is gone: so is the consumer

@@ -1,0 +1,66 @@
+"""Between an asyncio transport and the engine: bytes in, bytes out, as few calls as possible."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from embermq.client.core.engine import Engine
+
+READ_BUFFER_BYTES = 256 * 1024
+
+
+class ClientProtocol(asyncio.BufferedProtocol):
+    """One per transport. `over` is done when the transport has ended, with the reason as its result."""
+
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        self.engine = engine
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.over: asyncio.Future[Exception | None] = loop.create_future()
+        self.writable = True
+        self.reading = True
+        self._buffer = bytearray(READ_BUFFER_BYTES)
+        self._kept = 0  # bytes of a frame whose end has not come
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return memoryview(self._buffer)[self._kept :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        engine = self.engine
+        end = self._kept + nbytes
+        used = engine.feed(self._buffer, end)
+        self._kept = end - used
+        if used and self._kept:
+            self._buffer[: self._kept] = self._buffer[used:end]
+        if engine.wanted_bytes > len(self._buffer):
+            # Not grown in place: the event loop may still hold a view of the old one.
+            self._buffer = self._buffer[: self._kept] + bytes(engine.wanted_bytes - self._kept)
+        if engine.congested is not None and self.reading:
+            self.reading = False
+            self.transport.pause_reading()
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what the engine has, unless the transport is full: `resume_writing` comes back to it."""
+        engine = self.engine
+        if not self.reading and engine.congested is None:
+            self.reading = True
+            self.transport.resume_reading()
+        if self.writable and not self.transport.is_closing():
+            data = engine.take()
+            if data:
+                self.transport.write(data)
+
+    def pause_writing(self) -> None:
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        self.flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.over.done():
+            self.over.set_result(exc)
