@@ -4,67 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import NamedTuple
 
 from embermq.errors import AccessRefused, AMQPError, NotFound
 from embermq.http.context import Context
-from embermq.http.login import ALLOWED_TAGS, Doorkeeper, require_tag
-from embermq.http.request import Handler, Refusal, Request, Response, bad_request, not_authorised, not_found
-
-OPEN_TO_ALL = ""  # a route without login
-METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
-
-
-class Route(NamedTuple):
-    method: str
-    path: str
-    handler: Handler
-    level: str  # the tag that opens it
-
-
-class Node:
-    """One step of a path: named steps below it, or one that stands for any name."""
-
-    def __init__(self) -> None:
-        self.steps: dict[str, Node] = {}
-        self.any: Node | None = None
-        self.name = ""  # of what stands there, for `any`
-        self.methods: dict[str, Route] = {}
-
-
-class Routes:
-    def __init__(self) -> None:
-        self.root = Node()
-        self.all: list[Route] = []
-
-    def add(self, method: str, path: str, handler: Handler, level: str) -> None:
-        assert level == OPEN_TO_ALL or level in ALLOWED_TAGS, f"{method} {path}: for whom?"
-        node = self.root
-        for step in path.strip("/").split("/"):
-            if step.startswith("{"):
-                if node.any is None:
-                    node.any = Node()
-                    node.any.name = step.strip("{}")
-                node = node.any
-            else:
-                node = node.steps.setdefault(step, Node())
-        assert method not in node.methods, f"{method} {path} twice"
-        node.methods[method] = Route(method, path, handler, level)
-        self.all.append(node.methods[method])
-
-    def find(self, segments: list[str]) -> tuple[Node, dict[str, str]]:
-        node, names = self.root, {}
-        for segment in segments:
-            step = node.steps.get(segment)
-            if step is None:
-                step = node.any
-                if step is None:
-                    raise not_found()
-                names[step.name] = segment
-            node = step
-        if not node.methods:
-            raise not_found()
-        return node, names
+from embermq.http.login import Doorkeeper, require_tag
+from embermq.http.openapi import document
+from embermq.http.request import Refusal, Request, Response, bad_request, not_authorised
+from embermq.http.routing import OPEN_TO_ALL, Routes
 
 
 class Api:
@@ -72,6 +18,7 @@ class Api:
         self.context = context
         self.routes = routes
         self.doorkeeper = Doorkeeper(context.broker)
+        context.document = document(routes.all, context.version)
 
     async def answer(
         self, method: str, target: str, headers: dict[str, str], body: bytes, peer_address: str

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from embermq import __version__
 from embermq.broker.broker import Broker
@@ -68,6 +68,7 @@ class Context:
     node: str = field(default_factory=lambda: f"embermq@{socket.gethostname().partition('.')[0]}")
 
     history: History = field(init=False)
+    document: dict[str, Any] = field(default_factory=dict)  # the API, described
 
     def __post_init__(self) -> None:
         self.history = History(self.broker, self.sessions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.exchanges import vhost_of
-from embermq.http.request import Request, Response, bad_request
+from embermq.http.request import Request, Response, bad_request, not_found
 
 PROTOCOLS = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqp0-9-1": "amqp"}
 PORT_DIGITS_MAX = 5
@@ -68,4 +68,17 @@ def single_node(request: Request) -> Response:
 def aliveness(request: Request) -> Response:
     """RabbitMQ sends a message to itself; here the loop that answers is the one that carries messages."""
     vhost_of(request)
+    return alarms(request)
+
+
+@describes("Does the broker carry messages?", answer=schemas.STATUS)
+def in_service(request: Request) -> Response:
+    """Whoever answers here carries messages, too: it is the same loop."""
+    return ok()
+
+
+@describes("Is no alarm raised on this node?", answer=schemas.STATUS)
+def node_alarms(request: Request) -> Response:
+    if request.names["node"] != request.context.node:
+        raise not_found()
     return alarms(request)

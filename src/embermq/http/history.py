@@ -187,3 +187,8 @@ class History:
         if lengthen and track is not None and len(track.rings) == 1:
             track.lengthen(DETAILED_S)
         return track
+
+    def reset(self) -> None:
+        """Forget all samples; the next round begins anew."""
+        self.tracks.clear()
+        self.long_tracks = self.rounds = 0

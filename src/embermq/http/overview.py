@@ -8,6 +8,7 @@ from collections.abc import Hashable
 
 from embermq.broker.vhost import VirtualHost
 from embermq.http import schemas
+from embermq.http.cluster import cluster_name_of
 from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
 from embermq.http.describing import describes
 from embermq.http.history import BASIC, DETAILED, GLOBAL
@@ -60,7 +61,7 @@ async def overview(request: Request) -> Response:
             for name, policy in (("global", GLOBAL), ("basic", BASIC), ("detailed", DETAILED))
         },
         "exchange_types": EXCHANGE_TYPES,
-        "cluster_name": context.node,
+        "cluster_name": cluster_name_of(context),
         "node": context.node,
         "erlang_version": "none",
         "erlang_full_version": f"none (Python {platform.python_version()})",
@@ -143,11 +144,6 @@ def node(request: Request) -> Response:
 @describes("Who is logged in.", answer=schemas.every(name=schemas.TEXT, tags=schemas.list_of(schemas.TEXT)))
 def whoami(request: Request) -> Response:
     return Response.of({"name": request.user.name, "tags": sorted(request.user.tags)})
-
-
-@describes("The name of the cluster: that of the node.", answer=schemas.every(name=schemas.TEXT))
-def cluster_name(request: Request) -> Response:
-    return Response.of({"name": request.context.node})
 
 
 @describes("How to log in.", answer=schemas.OBJECT)

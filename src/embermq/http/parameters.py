@@ -13,8 +13,10 @@ from embermq.broker.parameter import GLOBAL
 from embermq.broker.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import PreconditionFailed
+from embermq.http import schemas
+from embermq.http.describing import describes
 from embermq.http.exchanges import in_order
-from embermq.http.listing import listing, single
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.policies import governed_vhost, governed_vhosts, store_policy
 from embermq.http.request import Request, Response, bad_request, check_field, not_found, require_keys
 from embermq.http.thing_name import clean
@@ -65,16 +67,23 @@ async def listed(request: Request, views: list[View]) -> Response:
     return await listing(request, views, lambda view: view, lambda view: str(view["name"]))
 
 
+@describes("Runtime parameters.", query=LIST, answer=schemas.listed(schemas.PARAMETER))
 async def all_parameters(request: Request) -> Response:
     return await listed(request, [v for vhost in governed_vhosts(request) for v in parameter_views(vhost)])
 
 
+@describes("Runtime parameters of a component.", query=LIST, answer=schemas.listed(schemas.PARAMETER))
 async def parameters_of(request: Request) -> Response:
     component = request.names["component"]
     vhosts = governed_vhosts(request)
     return await listed(request, [view for vhost in vhosts for view in parameter_views(vhost, component)])
 
 
+@describes(
+    "Runtime parameters of a component in a virtual host.",
+    query=LIST,
+    answer=schemas.listed(schemas.PARAMETER),
+)
 async def parameters_in(request: Request) -> Response:
     return await listed(request, parameter_views(governed_vhost(request), request.names["component"]))
 
@@ -87,10 +96,12 @@ def found(request: Request) -> tuple[VirtualHost, View]:
     raise not_found()
 
 
+@describes("A runtime parameter.", query=COLUMNS, answer=schemas.PARAMETER)
 def one_parameter(request: Request) -> Response:
     return single(request, found(request)[1])
 
 
+@describes("Set a runtime parameter.", body=schemas.PARAMETER_BODY, status=(201, 204))
 def put_parameter(request: Request) -> Response:
     vhost, body = governed_vhost(request), request.json()
     require_keys(body, "value")
@@ -100,6 +111,7 @@ def put_parameter(request: Request) -> Response:
     return Response(204 if existed else 201)
 
 
+@describes("Delete a runtime parameter.", status=204)
 def delete_parameter(request: Request) -> Response:
     vhost, view = found(request)
     component, name = view["component"], view["name"]
@@ -110,6 +122,7 @@ def delete_parameter(request: Request) -> Response:
     return Response(204)
 
 
+@describes("Global parameters.", query=LIST, answer=schemas.listed(schemas.GLOBAL_PARAMETER))
 async def all_global_parameters(request: Request) -> Response:
     return await listed(request, global_parameter_views(request.context.broker))
 
@@ -121,10 +134,12 @@ def found_global(request: Request) -> View:
     return {"value": values[GLOBAL, name], "name": name}
 
 
+@describes("A global parameter.", query=COLUMNS, answer=schemas.GLOBAL_PARAMETER)
 def one_global_parameter(request: Request) -> Response:
     return single(request, found_global(request))
 
 
+@describes("Set a global parameter.", body=schemas.PARAMETER_BODY, status=(201, 204))
 def put_global_parameter(request: Request) -> Response:
     parameters, body = request.context.broker.parameters, request.json()
     require_keys(body, "value")
@@ -135,6 +150,7 @@ def put_global_parameter(request: Request) -> Response:
     return Response(204 if existed else 201)
 
 
+@describes("Delete a global parameter.", status=204)
 def delete_global_parameter(request: Request) -> Response:
     request.context.broker.parameters.delete(GLOBAL, str(found_global(request)["name"]))
     return Response(204)

@@ -6,8 +6,10 @@ from typing import Any
 
 from embermq.broker.policy import OPERATOR_POLICY, POLICY, Policy, policy_from
 from embermq.broker.vhost import VirtualHost
+from embermq.http import schemas
+from embermq.http.describing import describes
 from embermq.http.exchanges import in_order
-from embermq.http.listing import listing, single
+from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.login import may_govern
 from embermq.http.request import Refusal, Request, Response, not_authorised, not_found, require_keys
 from embermq.http.thing_name import clean
@@ -68,41 +70,51 @@ def deleted(request: Request, kind: str) -> Response:
     return Response(204)
 
 
+@describes("Policies.", query=LIST, answer=schemas.listed(schemas.POLICY))
 async def all_policies(request: Request) -> Response:
     return await listed(request, governed_vhosts(request), POLICY)
 
 
+@describes("Policies of a virtual host.", query=LIST, answer=schemas.listed(schemas.POLICY))
 async def policies_in(request: Request) -> Response:
     return await listed(request, [governed_vhost(request, to_change=False)], POLICY)
 
 
+@describes("A policy.", query=COLUMNS, answer=schemas.POLICY)
 def one_policy(request: Request) -> Response:
     return shown(request, POLICY)
 
 
+@describes("Set a policy.", body=schemas.POLICY_BODY, status=(201, 204))
 def put_policy(request: Request) -> Response:
     return put(request, POLICY)
 
 
+@describes("Delete a policy.", status=204)
 def delete_policy(request: Request) -> Response:
     return deleted(request, POLICY)
 
 
+@describes("Operator policies.", query=LIST, answer=schemas.listed(schemas.POLICY))
 async def all_operator_policies(request: Request) -> Response:
     return await listed(request, governed_vhosts(request), OPERATOR_POLICY)
 
 
+@describes("Operator policies of a virtual host.", query=LIST, answer=schemas.listed(schemas.POLICY))
 async def operator_policies_in(request: Request) -> Response:
     return await listed(request, [governed_vhost(request, to_change=False)], OPERATOR_POLICY)
 
 
+@describes("An operator policy.", query=COLUMNS, answer=schemas.POLICY)
 def one_operator_policy(request: Request) -> Response:
     return shown(request, OPERATOR_POLICY)
 
 
+@describes("Set an operator policy.", body=schemas.POLICY_BODY, status=(201, 204))
 def put_operator_policy(request: Request) -> Response:
     return put(request, OPERATOR_POLICY)
 
 
+@describes("Delete an operator policy.", status=204)
 def delete_operator_policy(request: Request) -> Response:
     return deleted(request, OPERATOR_POLICY)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from embermq.http import (
+    api_page,
     bindings,
     browsing,
     clients,
+    cluster,
     definitions,
     delayed,
     exchanges,
@@ -22,9 +24,9 @@ from embermq.http import (
     users,
     vhosts,
 )
-from embermq.http.api import OPEN_TO_ALL, Routes
 from embermq.http.login import ADMINISTRATOR, MANAGEMENT, MONITORING, POLICYMAKER
 from embermq.http.request import Handler
+from embermq.http.routing import OPEN_TO_ALL, Routes
 
 BINDING = "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"
 
@@ -36,10 +38,24 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/overview", overview.overview, MANAGEMENT),
     ("GET", "/api/whoami", overview.whoami, MANAGEMENT),
     ("GET", "/api/auth", overview.auth, OPEN_TO_ALL),
-    ("GET", "/api/cluster-name", overview.cluster_name, MANAGEMENT),
-    ("GET", "/api/extensions", overview.nothing_there, MANAGEMENT),
+    ("GET", "/api/", api_page.api_page, OPEN_TO_ALL),
+    ("GET", "/api/openapi.json", api_page.openapi, OPEN_TO_ALL),
+    ("GET", "/api/cluster-name", cluster.cluster_name, MANAGEMENT),
+    ("PUT", "/api/cluster-name", cluster.put_cluster_name, ADMINISTRATOR),
+    ("GET", "/api/extensions", cluster.extensions, MANAGEMENT),
     ("GET", "/api/nodes", overview.nodes, MONITORING),
     ("GET", "/api/nodes/{node}", overview.node, MONITORING),
+    ("GET", "/api/nodes/{node}/memory", cluster.node_memory, MONITORING),
+    ("GET", "/api/feature-flags", cluster.feature_flags, MANAGEMENT),
+    ("PUT", "/api/feature-flags/{name}/enable", cluster.enable_feature_flag, ADMINISTRATOR),
+    ("GET", "/api/deprecated-features", cluster.deprecated_features, MANAGEMENT),
+    ("GET", "/api/deprecated-features/used", cluster.deprecated_features, MANAGEMENT),
+    ("POST", "/api/rebalance/queues", cluster.rebalance, ADMINISTRATOR),
+    ("DELETE", "/api/reset", cluster.reset_history, ADMINISTRATOR),
+    ("DELETE", "/api/reset/{node}", cluster.reset_history, ADMINISTRATOR),
+
+    ("GET", "/api/shovels", overview.nothing_there, MONITORING),
+    ("GET", "/api/federation-links", overview.nothing_there, MONITORING),
 
     ("GET", "/api/connections", clients.all_connections, MANAGEMENT),
     ("GET", "/api/connections/{name}", clients.one_connection, MANAGEMENT),
@@ -65,6 +81,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/exchanges/{vhost}/{name}/bindings/destination", exchanges.bindings_to_exchange, MANAGEMENT),
 
     ("GET", "/api/queues", queues.all_queues, MANAGEMENT),
+    ("GET", "/api/queues/detailed", queues.all_queues, MANAGEMENT),
     ("GET", "/api/queues/{vhost}", queues.queues_in, MANAGEMENT),
     ("GET", "/api/queues/{vhost}/{name}", queues.one_queue, MANAGEMENT),
     ("PUT", "/api/queues/{vhost}/{name}", queues.put_queue, MANAGEMENT),
@@ -155,7 +172,17 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/health/checks/certificate-expiration/{within}/{unit}", health.always_ok, MANAGEMENT),
     ("GET", "/api/health/checks/node-is-quorum-critical", health.single_node, MANAGEMENT),
     ("GET", "/api/health/checks/node-is-mirror-sync-critical", health.single_node, MANAGEMENT),
+    ("GET", "/api/health/checks/is-in-service", health.in_service, MANAGEMENT),
+    ("GET", "/api/health/checks/ready-to-serve-clients", health.in_service, MANAGEMENT),
+    ("GET", "/api/health/checks/below-node-connection-limit", health.in_service, MANAGEMENT),
+    ("GET", "/api/health/checks/metadata-store/initialized", health.in_service, MANAGEMENT),
+    ("GET", "/api/health/checks/metadata-store/initialized/with-data", health.in_service, MANAGEMENT),
+    ("GET", "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts",
+     health.single_node, MANAGEMENT),
+    ("GET", "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}",
+     health.single_node, MANAGEMENT),
     ("GET", "/api/healthchecks/node", health.alarms, MANAGEMENT),
+    ("GET", "/api/healthchecks/node/{node}", health.node_alarms, MANAGEMENT),
 
     # What EmberMQ does not have yet (issue 4): tools that list them find none.
     ("GET", "/api/topic-permissions", overview.nothing_there, ADMINISTRATOR),
@@ -163,7 +190,6 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/vhosts/{vhost}/topic-permissions", overview.nothing_there, ADMINISTRATOR),
     ("GET", "/api/vhost-limits", overview.nothing_there, MANAGEMENT),
     ("GET", "/api/user-limits", overview.nothing_there, MANAGEMENT),
-    ("GET", "/api/feature-flags", overview.nothing_there, MANAGEMENT),
 ]
 # fmt: on
 

@@ -40,9 +40,16 @@ def list_of(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
 
+def partial(schema: Any) -> Any:
+    """The same where nothing must be there: what is left of it when `columns` are asked for."""
+    if isinstance(schema, dict):
+        return {key: partial(value) for key, value in schema.items() if key != "required"}
+    return [partial(value) for value in schema] if isinstance(schema, list) else schema
+
+
 def listed(schema: Schema) -> Schema:
-    """A list; as a page of it where one is asked for; with `columns`, of objects with less in them."""
-    item = {"anyOf": [schema, OBJECT]}
+    """A list, or a page of it where one is asked for; with `columns`, of objects with less in them."""
+    item = partial(schema)
     page = every(
         items=list_of(item),
         item_count=COUNT,
@@ -147,6 +154,18 @@ USER = every(
     name=TEXT, password_hash=TEXT, hashing_algorithm=TEXT, tags=list_of(TEXT), limits={"type": "object"}
 )
 PERMISSION = every(user=TEXT, vhost=TEXT, configure=TEXT, write=TEXT, read=TEXT)
+CLUSTER_NAME = every(name=NAME)
+LISTED = listed(OBJECT)
+POLICY = fields(
+    "name vhost pattern definition priority",
+    name=TEXT,
+    vhost=TEXT,
+    pattern=TEXT,
+    definition=OBJECT,
+    priority=INTEGER,
+)
+PARAMETER = every(name=TEXT, vhost=TEXT, component=TEXT, value=ANYTHING)
+GLOBAL_PARAMETER = every(name=TEXT, value=ANYTHING)
 NODE = fields("name running", name=TEXT, running=BOOLEAN, mem_used=COUNT, fd_used=COUNT, uptime=COUNT)
 OVERVIEW = fields(
     "rabbitmq_version message_stats queue_totals object_totals node",
@@ -241,6 +260,14 @@ USER_BODY = fields(
     hashing_algorithm=TEXT,
 )
 USERS_BODY = fields("users", users=list_of(TEXT))
+POLICY_BODY = fields(
+    "pattern definition",
+    pattern=TEXT,
+    definition=ARGUMENTS,
+    priority=INTEGER,
+    **{"apply-to": {"enum": ["all", "queues", "exchanges"]}},
+)
+PARAMETER_BODY = every(value=ANYTHING)
 PERMISSION_BODY = every(configure=TEXT, write=TEXT, read=TEXT)
 PUBLISH_BODY = every(
     routing_key={**TEXT, "maxLength": 60},

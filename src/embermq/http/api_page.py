@@ -1,0 +1,91 @@
+"""The API for people to read: the OpenAPI document as one page, no scripts, nothing from outside."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+from embermq.http import schemas
+from embermq.http.describing import describes
+from embermq.http.page import STYLE
+from embermq.http.request import Request, Response
+
+HTML = "text/html; charset=utf-8"
+MORE_STYLE = """
+section { margin: 0 0 2rem }
+details { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; margin: .4rem 0 }
+summary { padding: .5rem .9rem; cursor: pointer }
+summary code { font-weight: 600 }
+summary b { display: inline-block; min-width: 4.5rem; color: var(--ember); font-size: .85rem }
+details > div { padding: 0 .9rem .9rem }
+pre { overflow-x: auto; font: .85em/1.4 ui-monospace, monospace }
+nav a { margin-right: .8rem }
+"""
+
+
+@describes("This API, as an OpenAPI document.", answer=schemas.OBJECT)
+def openapi(request: Request) -> Response:
+    return Response.of(request.context.document)
+
+
+@describes("This API, as a page for people.", answer=schemas.TEXT, content_type="text/html")
+def api_page(request: Request) -> Response:
+    document = request.context.document
+    groups: dict[str, list[str]] = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            groups.setdefault(operation["tags"][0], []).append(operation_html(method, path, operation))
+    names = sorted(groups)
+    links = " ".join(f'<a href="#{escape(name)}">{escape(name)}</a>' for name in names)
+    sections = "".join(
+        f'<section id="{escape(name)}"><h2>{escape(name)}</h2>{"".join(groups[name])}</section>'
+        for name in names
+    )
+    html = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>EmberMQ HTTP API</title>
+<style>{STYLE}{MORE_STYLE}</style>
+</head>
+<body>
+<main>
+<h1><b>Ember</b>MQ HTTP API</h1>
+<p>{escape(document["info"]["description"])} Version {escape(document["info"]["version"])}.
+The same for programs: <a href="/api/openapi.json">OpenAPI</a>.</p>
+<nav><p>{links}</p></nav>
+{sections}
+</main>
+</body>
+</html>
+"""
+    return Response(200, html.encode(), HTML)
+
+
+def operation_html(method: str, path: str, operation: dict[str, Any]) -> str:
+    who = ", ".join(operation["x-opens-for"]) or "everybody"
+    parts = [f"<p>For: {escape(who)}</p>"]
+    if operation["parameters"]:
+        rows = "".join(
+            f"<tr><td><code>{escape(parameter['name'])}</code></td><td>{escape(parameter['in'])}</td>"
+            f"<td>{escape(parameter['description'])}</td></tr>"
+            for parameter in operation["parameters"]
+        )
+        parts.append(f'<div class="table"><table><tbody>{rows}</tbody></table></div>')
+    if "requestBody" in operation:
+        content = operation["requestBody"]["content"]
+        parts.append(f"<p>Body</p>{shown(next(iter(content.values()))['schema'])}")
+    for status, response in operation["responses"].items():
+        if status < "300" and "content" in response:
+            parts.append(f"<p>Answer</p>{shown(next(iter(response['content'].values()))['schema'])}")
+            break
+    return (
+        f"<details><summary><b>{method.upper()}</b> <code>{escape(path)}</code> "
+        f"{escape(operation['summary'])}</summary><div>{''.join(parts)}</div></details>"
+    )
+
+
+def shown(schema: Any) -> str:
+    return f"<pre>{escape(json.dumps(schema, indent=1))}</pre>"
