@@ -1,0 +1,1 @@
+"""Queues and streams of AMQP brokers as DataFrames."""

@@ -1,0 +1,176 @@
+"""What a message is as a row: the columns, and how each is taken out of a message.
+
+Only the columns that the query's schema names are made; properties and headers are not decoded unless one
+of them is asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import time
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Protocol
+
+from pyspark_embermq.errors import AMQPSourceError
+
+UTC = datetime.UTC
+
+
+class Received(Protocol):
+    """What a row is made of: a message of embermq.client."""
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def exchange(self) -> str: ...
+    @property
+    def routing_key(self) -> str: ...
+    @property
+    def redelivered(self) -> bool: ...
+    @property
+    def properties(self) -> Any: ...
+    @property
+    def headers(self) -> dict[str, Any]: ...
+
+
+# In the order in which they stand in the schema.
+COLUMNS: dict[str, str] = {
+    "queue": "string",
+    "offset": "bigint",
+    "exchange": "string",
+    "routing_key": "string",
+    "body": "binary",
+    "headers": "map<string,string>",
+    "headers_json": "string",
+    "content_type": "string",
+    "content_encoding": "string",
+    "delivery_mode": "int",
+    "priority": "int",
+    "correlation_id": "string",
+    "reply_to": "string",
+    "expiration": "string",
+    "message_id": "string",
+    "timestamp": "timestamp",
+    "type": "string",
+    "user_id": "string",
+    "app_id": "string",
+    "cluster_id": "string",
+    "redelivered": "boolean",
+    "ingest_timestamp": "timestamp",
+}
+SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
+TEXT_SCHEMA = SCHEMA.replace("`body` binary", "`body` string")
+
+PLAIN_PROPERTIES = (
+    "content_type",
+    "content_encoding",
+    "delivery_mode",
+    "priority",
+    "correlation_id",
+    "reply_to",
+    "expiration",
+    "message_id",
+    "type",
+    "user_id",
+    "app_id",
+    "cluster_id",
+)
+
+Values = list[Any]
+Column = Callable[[Sequence[Received], str], Values]
+
+
+def property_column(name: str) -> Column:
+    return lambda messages, queue: [getattr(message.properties, name) for message in messages]
+
+
+def timestamp_column(messages: Sequence[Received], queue: str) -> Values:
+    return [moment(message.properties.timestamp) for message in messages]
+
+
+def moment(value: Any) -> datetime.datetime | None:
+    """AMQP's timestamp (seconds) as Spark has it; None where it is absent or beyond the calendar."""
+    if value is None or isinstance(value, datetime.datetime):
+        return value
+    try:
+        return datetime.datetime.fromtimestamp(int(value), UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def ingest_column(messages: Sequence[Received], queue: str) -> Values:
+    """When the broker took the message where it says so, else when we did."""
+    now = datetime.datetime.fromtimestamp(time.time(), UTC)
+    found: Values = []
+    for message in messages:
+        taken_ms = message.headers.get("timestamp_in_ms")
+        if isinstance(taken_ms, int):
+            found.append(datetime.datetime.fromtimestamp(taken_ms / 1000, UTC))
+        else:
+            found.append(now)
+    return found
+
+
+def offset_column(messages: Sequence[Received], queue: str) -> Values:
+    return [message.headers.get("x-stream-offset") for message in messages]
+
+
+def headers_column(messages: Sequence[Received], queue: str) -> Values:
+    return [{name: as_text(value) for name, value in message.headers.items()} for message in messages]
+
+
+def headers_json_column(messages: Sequence[Received], queue: str) -> Values:
+    return [json.dumps(message.headers, default=as_json, sort_keys=True) for message in messages]
+
+
+def as_text(value: Any) -> str | None:
+    """A header's value in a map of strings: texts as they are, everything else as JSON has it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return base64.b64encode(value).decode()
+    if isinstance(value, datetime.datetime | Decimal):
+        return str(value)
+    return json.dumps(value, default=as_json, sort_keys=True)
+
+
+def as_json(value: Any) -> Any:
+    """Types that JSON has not: each keeps its name, so that nothing is taken for something else."""
+    if isinstance(value, bytes | bytearray):
+        return {"$bytes": base64.b64encode(value).decode()}
+    if isinstance(value, datetime.datetime):
+        return {"$timestamp": value.isoformat()}
+    if isinstance(value, Decimal):
+        return {"$decimal": str(value)}
+    return str(value)
+
+
+MAKERS: dict[str, Column] = {
+    "queue": lambda messages, queue: [queue] * len(messages),
+    "offset": offset_column,
+    "exchange": lambda messages, queue: [message.exchange for message in messages],
+    "routing_key": lambda messages, queue: [message.routing_key for message in messages],
+    "body": lambda messages, queue: [message.body for message in messages],
+    "headers": headers_column,
+    "headers_json": headers_json_column,
+    "timestamp": timestamp_column,
+    "redelivered": lambda messages, queue: [message.redelivered for message in messages],
+    "ingest_timestamp": ingest_column,
+    **{name: property_column(name) for name in PLAIN_PROPERTIES},
+}
+
+
+def maker_of(name: str) -> Column:
+    maker = MAKERS.get(name)
+    if maker is None:
+        raise AMQPSourceError(
+            f"there is no column {name!r}; a message has {', '.join(COLUMNS)} "
+            "(fields of its body: say with option 'format' how to read it)"
+        )
+    return maker

@@ -1,0 +1,147 @@
+"""Bodies as columns: json, csv and avro with a schema of the user's.
+
+A whole batch is decoded at once where pyarrow can; when one body in it does not fit, the batch is gone
+through one by one, so that only that one is treated as the user says.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json
+
+from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.options import Options
+
+Fields = dict[str, Any]
+
+
+class Undecodable(Exception):
+    """A body that does not fit; the text says why."""
+
+
+class Decoder:
+    """Makes one Arrow column per field out of bodies; names those that could not be read."""
+
+    def __init__(self, options: Options, schema: pa.Schema) -> None:
+        self.options = options
+        self.schema = schema
+        self.avro: Any = None
+
+    def decode(self, bodies: Sequence[bytes]) -> tuple[list[pa.Array], dict[int, str]]:
+        """The columns, and by index why a body could not be read: null in all columns."""
+        if self.options.format == "json" and (whole := self.json_batch(bodies)) is not None:
+            return whole, {}
+        rows: list[Fields] = []
+        problems: dict[int, str] = {}
+        for index, body in enumerate(bodies):
+            try:
+                row = self.row(body)
+                for field in self.schema:
+                    pa.array([row.get(field.name)], field.type)  # fits, or says why not
+            except Undecodable as problem:
+                problems[index], row = str(problem), {}
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+                problems[index], row = str(problem), {}
+            rows.append(row)
+        return [
+            pa.array([row.get(field.name) for row in rows], field.type) for field in self.schema
+        ], problems
+
+    def json_batch(self, bodies: Sequence[bytes]) -> list[pa.Array] | None:
+        """All bodies in one go; None when pyarrow finds anything in them odd."""
+        if not bodies or any(b"\n" in body for body in bodies):
+            return None
+        try:
+            table = pyarrow.json.read_json(
+                pa.BufferReader(b"\n".join(bodies)),
+                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=1 << 26),
+                parse_options=pyarrow.json.ParseOptions(
+                    explicit_schema=self.schema, unexpected_field_behavior="ignore"
+                ),
+            )
+            if table.num_rows != len(bodies):  # an empty body is no line
+                return None
+            return [
+                column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+                for column in (table.column(field.name).cast(field.type) for field in self.schema)
+            ]
+        except (pa.ArrowException, KeyError):
+            return None
+
+    def row(self, body: bytes) -> Fields:
+        if self.options.format == "json":
+            return self.json_row(body)
+        if self.options.format == "csv":
+            return self.csv_row(body)
+        return self.avro_row(body)
+
+    def json_row(self, body: bytes) -> Fields:
+        try:
+            row = json.loads(body)
+        except ValueError as error:
+            raise Undecodable(f"not JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise Undecodable(f"a JSON {type(row).__name__}, expected an object")
+        return row
+
+    def csv_row(self, body: bytes) -> Fields:
+        try:
+            text = body.decode()
+        except UnicodeDecodeError as error:
+            raise Undecodable(f"not UTF-8: {error}") from None
+        rows = list(csv.reader(io.StringIO(text), delimiter=self.options.csv_separator))
+        if len(rows) != 1 or len(rows[0]) != len(self.schema):
+            found = f"{len(rows[0])} field(s)" if len(rows) == 1 else f"{len(rows)} lines"
+            raise Undecodable(f"{found}, expected one line of {len(self.schema)}")
+        return {
+            field.name: value_from_text(text, field.type)
+            for field, text in zip(self.schema, rows[0], strict=True)
+        }
+
+    def avro_row(self, body: bytes) -> Fields:
+        if self.avro is None:
+            self.avro = avro_reader(self.options.avro_schema)
+        try:
+            row = self.avro(body)
+        except Exception as error:  # fastavro raises whatever its C code met
+            raise Undecodable(f"not Avro of that schema: {type(error).__name__} {error}") from None
+        if not isinstance(row, dict):
+            raise Undecodable("the Avro schema is not of a record")
+        return row
+
+
+def value_from_text(text: str, kind: pa.DataType) -> Any:
+    """A field of a CSV line; an empty one is null unless it is wanted as text."""
+    if pa.types.is_string(kind):
+        return text
+    if text == "":
+        return None
+    return pa.array([text]).cast(kind)[0].as_py()
+
+
+def avro_reader(schema_text: str) -> Any:
+    try:
+        import fastavro
+    except ImportError:
+        raise AMQPSourceError(
+            "option 'format' is 'avro': that needs fastavro (pip install fastavro)"
+        ) from None
+    try:
+        schema = fastavro.parse_schema(json.loads(schema_text))
+    except Exception as error:
+        raise AMQPSourceError(f"option 'avroSchema' is not an Avro schema: {error}") from None
+
+    def read(body: bytes) -> Any:
+        stream = io.BytesIO(body)
+        row = fastavro.schemaless_reader(stream, schema)
+        if stream.read(1):
+            raise ValueError("bytes are left over")
+        return row
+
+    return read

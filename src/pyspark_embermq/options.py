@@ -1,0 +1,160 @@
+"""Options of the data source: read once, checked on the driver, errors as sentences.
+
+Spark hides the values of options that are called url or password in plans and in its UI; `Options` shows
+neither in its own texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from pyspark_embermq.errors import AMQPSourceError
+
+FORMATS = ("binary", "text", "json", "csv", "avro")
+MODES = ("browse", "drain", "lease")
+DELIVERIES = ("at-least-once", "exactly-once")
+ON_DECODE_ERROR = ("fail", "null", "dead-letter")
+ON_RETURN = ("fail", "ignore")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that can be said with `.option(name, value)`, under Python's names."""
+
+    url: str = "amqp://guest:guest@localhost:5672/%2f"
+    # reading
+    queue: str = ""
+    super_stream: str = ""
+    mode: str = "browse"
+    delivery: str = "at-least-once"
+    starting_offsets: str = "earliest"
+    ending_offsets: str = "latest"
+    max_records_per_trigger: int = 0
+    max_bytes_per_trigger: int = 0
+    min_partitions: int = 1
+    fail_on_data_loss: bool = True
+    prefetch: int = 10_000
+    batch_rows: int = 10_000
+    idle_timeout_ms: int = 10_000
+    lease_timeout_ms: int = 600_000
+    # bodies
+    format: str = "binary"
+    metadata_prefix: str = "_"
+    on_decode_error: str = "fail"
+    corrupt_column: str = "_corrupt_record"
+    dead_letter_exchange: str = ""
+    dead_letter_routing_key: str = ""
+    avro_schema: str = ""
+    csv_separator: str = ","
+    # writing
+    exchange: str = ""
+    routing_key: str = ""
+    mandatory: bool = True
+    on_return: str = "fail"
+    persistent: bool = True
+    content_type: str = ""
+    deduplicate: bool = False
+    writer_id: str = ""
+    confirm_timeout_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("format", FORMATS),
+            ("mode", MODES),
+            ("delivery", DELIVERIES),
+            ("on_decode_error", ON_DECODE_ERROR),
+            ("on_return", ON_RETURN),
+        ):
+            if getattr(self, name) not in allowed:
+                raise AMQPSourceError(
+                    f"option {spark_name(name)!r} is {getattr(self, name)!r}; "
+                    f"expected one of {', '.join(allowed)}"
+                )
+        for name in ("min_partitions", "prefetch", "batch_rows"):
+            if getattr(self, name) < 1:
+                raise AMQPSourceError(
+                    f"option {spark_name(name)!r} is {getattr(self, name)}; expected 1 or more"
+                )
+        if self.on_decode_error == "dead-letter" and not self.dead_letter_exchange:
+            raise AMQPSourceError(
+                "option 'onDecodeError' is 'dead-letter': say where to with option 'deadLetterExchange'"
+            )
+        if self.format == "avro" and not self.avro_schema:
+            raise AMQPSourceError(
+                "option 'format' is 'avro': give the writer's schema in option 'avroSchema'"
+            )
+
+    @property
+    def place(self) -> str:
+        """The broker, fit to be shown: without user and password."""
+        parts = urlsplit(self.url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+    @property
+    def vhost(self) -> str:
+        return unquote(urlsplit(self.url).path[1:]) or "/"
+
+    def __repr__(self) -> str:
+        return f"<amqp options for {self.place}>"  # a URL may hold a password
+
+
+def spark_name(name: str) -> str:
+    """starting_offsets -> startingOffsets"""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+# Under the name in lower case: Spark's options know no other.
+KINDS: dict[str, tuple[str, type]] = {
+    spark_name(field.name).lower(): (field.name, type(field.default)) for field in fields(Options)
+}
+# Further names: for the URL's parts, and the one that `load("name")` and `CREATE TABLE ... LOCATION` give.
+USER, PASSWORD, PATH = "user", "password", "path"
+# Spark adds options of its own to those of the user.
+SPARKS_OWN = ("__", "spark.")
+
+
+def options_from(given: Mapping[str, str]) -> Options:
+    values: dict[str, object] = {}
+    others: dict[str, str] = {}
+    for name, text in given.items():
+        lower = name.lower()
+        if lower in KINDS:
+            field_name, kind = KINDS[lower]
+            values[field_name] = converted(spark_name(field_name), text, kind)
+        elif lower in (USER, PASSWORD, PATH):
+            others[lower] = text
+        elif not lower.startswith(SPARKS_OWN):
+            known = ", ".join(
+                sorted([*(spark_name(field.name) for field in fields(Options)), USER, PASSWORD])
+            )
+            raise AMQPSourceError(f"there is no option {name!r}; the options are {known}")
+    if PATH in others and "queue" not in values:
+        values["queue"] = others[PATH]
+    if USER in others:
+        values["url"] = with_credentials(
+            str(values.get("url", Options.url)), others[USER], others.get(PASSWORD, "")
+        )
+    return Options(**values)  # type: ignore[arg-type]
+
+
+def converted(name: str, text: str, kind: type) -> object:
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise AMQPSourceError(f"option {name!r} is {text!r}; expected true or false")
+        return text.lower() == "true"
+    if kind is int:
+        try:
+            return int(text)
+        except ValueError:
+            raise AMQPSourceError(f"option {name!r} is {text!r}; expected a whole number") from None
+    return text
+
+
+def with_credentials(url: str, user: str, password: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    netloc = f"{quote(user, safe='')}:{quote(password, safe='')}@{host}"
+    return urlunsplit((parts.scheme, netloc, parts.path, parts.query, ""))

@@ -1,0 +1,193 @@
+"""Messages as rows: columns, bodies decoded, and what becomes of those that cannot be read."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from embermq.wire.properties import Properties
+from pyspark_embermq.columns import SCHEMA, Received
+from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.options import Options
+from pyspark_embermq.rows import RowMaker, check_schema
+
+UTC = datetime.UTC
+
+
+@dataclass
+class Message:
+    body: bytes = b""
+    exchange: str = "shop"
+    routing_key: str = "order.new"
+    redelivered: bool = False
+    properties: Properties = field(default_factory=Properties)
+
+    @property
+    def headers(self) -> dict[str, Any]:
+        return self.properties.headers or {}
+
+
+@pytest.fixture(autouse=True)
+def types_can_be_written_as_text(spark: SparkSession) -> None:
+    """`fromDDL` asks Spark's own parser."""
+
+
+def schema(text: str) -> StructType:
+    return StructType.fromDDL(text)
+
+
+def rows(text: str, messages: list[Message], refused: list[Any] | None = None, **options: Any) -> Any:
+    chosen = Options(**options)
+    check_schema(schema(text), chosen)
+    maker = RowMaker(schema(text), chosen, None if refused is None else refused.extend)
+    return maker.batch(messages, "orders").to_pylist()
+
+
+def test_every_column() -> None:
+    properties = Properties(
+        content_type="text/plain",
+        headers={"x-stream-offset": 7, "n": 1, "t": {"a": [1, None]}, "b": b"\xff", "s": "text"},
+        delivery_mode=2,
+        priority=4,
+        timestamp=1_700_000_000,
+        app_id="app",
+    )
+    (row,) = rows(SCHEMA, [Message(b"\x00one", properties=properties, redelivered=True)])
+    assert (row["queue"], row["offset"], row["exchange"], row["routing_key"]) == (
+        "orders",
+        7,
+        "shop",
+        "order.new",
+    )
+    assert (row["body"], row["redelivered"], row["delivery_mode"], row["priority"]) == (
+        b"\x00one",
+        True,
+        2,
+        4,
+    )
+    assert row["timestamp"] == datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert dict(row["headers"])["t"] == '{"a": [1, null]}'
+    assert dict(row["headers"])["s"] == "text" and dict(row["headers"])["n"] == "1"
+    assert json.loads(row["headers_json"])["b"] == {"$bytes": "/w=="}
+    assert (row["content_type"], row["app_id"], row["reply_to"]) == ("text/plain", "app", None)
+    assert abs(row["ingest_timestamp"] - datetime.datetime.now(UTC)) < datetime.timedelta(minutes=1)
+
+
+def test_only_the_columns_asked_for_are_made() -> None:
+    class Unread(Message):
+        @property
+        def headers(self) -> dict[str, Any]:
+            raise AssertionError("nobody asked for headers")
+
+    assert rows("body binary, queue string", [Unread(b"one")]) == [{"body": b"one", "queue": "orders"}]
+
+
+def test_text() -> None:
+    assert rows("body string", [Message("é".encode()), Message(b"\xff")], format="text") == [
+        {"body": "é"},
+        {"body": "�"},
+    ]
+
+
+JSON = "id int, name string, tags array<string>, _routing_key string"
+
+
+def test_json() -> None:
+    found = rows(
+        JSON, [Message(b'{"id": 1, "name": "a", "tags": ["x"], "more": {}}'), Message(b"{}")], format="json"
+    )
+    assert found == [
+        {"id": 1, "name": "a", "tags": ["x"], "_routing_key": "order.new"},
+        {"id": None, "name": None, "tags": None, "_routing_key": "order.new"},
+    ]
+
+
+def test_json_of_kinds_that_arrow_does_not_read() -> None:
+    text = "m map<string,int>, d decimal(10,2), t timestamp"
+    (row,) = rows(text, [Message(b'{"m": {"a": 1}}\n')], format="json")
+    assert dict(row["m"]) == {"a": 1} and row["d"] is None
+
+
+BAD = [Message(b'{"id": 1}'), Message(b'{"id": "one"}'), Message(b"nonsense"), Message(b"[1]"), Message(b"")]
+
+
+def test_a_bad_body_fails_with_a_sentence() -> None:
+    with pytest.raises(AMQPSourceError, match=r"a body is not json as the schema has it: .*it begins with"):
+        rows("id int", BAD, format="json")
+
+
+def test_bad_bodies_as_null() -> None:
+    found = rows("id int, _corrupt_record string", BAD, format="json", on_decode_error="null")
+    assert [row["id"] for row in found] == [1, None, None, None, None]
+    assert [row["_corrupt_record"] for row in found] == [None, '{"id": "one"}', "nonsense", "[1]", ""]
+
+
+def test_bad_bodies_as_dead_letters() -> None:
+    refused: list[tuple[Received, str]] = []
+    found = rows(
+        "id int, _queue string",
+        BAD,
+        refused,
+        format="json",
+        on_decode_error="dead-letter",
+        dead_letter_exchange="dlx",
+    )
+    assert found == [{"id": 1, "_queue": "orders"}]
+    assert [message.body for message, _ in refused] == [message.body for message in BAD[1:]]
+    assert all(why for _, why in refused)
+
+
+def test_csv() -> None:
+    text = "id int, name string, price decimal(10,2), day date"
+    found = rows(text, [Message(b'1,"a, b",2.50,2024-02-29'), Message(b",,,")], format="csv")
+    assert found[0] == {"id": 1, "name": "a, b", "price": Decimal("2.50"), "day": datetime.date(2024, 2, 29)}
+    assert found[1] == {"id": None, "name": "", "price": None, "day": None}
+
+
+@pytest.mark.parametrize("body", [b"1", b"1,2,3", b"1,2\n3,4", b"x,y", b"\xff,2", b""])
+def test_csv_that_does_not_fit(body: bytes) -> None:
+    with pytest.raises(AMQPSourceError, match="a body is not csv"):
+        rows("a int, b int", [Message(body)], format="csv")
+
+
+AVRO = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}],
+}
+
+
+def test_avro() -> None:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, AVRO, {"id": 7, "name": "seven"})
+    good = stream.getvalue()
+    options = {"format": "avro", "avro_schema": json.dumps(AVRO)}
+    assert rows("id bigint, name string", [Message(good)], **options) == [{"id": 7, "name": "seven"}]
+    for bad in (good[:-1], good + b"x", b""):
+        with pytest.raises(AMQPSourceError, match="not Avro of that schema"):
+            rows("id bigint, name string", [Message(bad)], **options)
+    with pytest.raises(AMQPSourceError, match="'avroSchema' is not an Avro schema"):
+        rows("id bigint", [Message(good)], format="avro", avro_schema="{}")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        ("id int", {}, "there is no column 'id'; a message has queue, offset"),
+        ("body string", {}, "column 'body' is binary; the schema asks for string"),
+        ("offset int", {}, "column 'offset' is bigint; the schema asks for int"),
+        ("_offset bigint", {"format": "json"}, "give the fields of the body with .schema"),
+    ],
+)
+def test_a_schema_that_cannot_be(text: str, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(AMQPSourceError, match=sentence):
+        check_schema(schema(text), Options(**options))
