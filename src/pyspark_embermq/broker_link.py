@@ -1,0 +1,202 @@
+"""Talking to the broker from Spark's processes: EmberMQ where it says so itself, any other AMQP broker else.
+
+What EmberMQ tells on request (docs/streams.md, docs/leases.md), other brokers are asked in roundabout ways.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from embermq.client import (
+    AuthenticationFailed,
+    Channel,
+    ClientError,
+    Connection,
+    ConnectionFailed,
+    ConsumerCancelled,
+    Message,
+    NotFound,
+    Timeout,
+    connect,
+)
+from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.offsets import Bounds, Range
+from pyspark_embermq.options import Options
+
+CONNECT_S_MAX = 30.0
+ANSWER_S_MAX = 30.0
+QUIET_S = 1.0  # a broker that cannot say "empty" is believed to have nothing after so long
+
+
+class BrokerLink:
+    """One connection, opened when it is first needed; it is left behind when its owner travels."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._connection: Connection | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"options": self.options, "_connection": None}
+
+    @property
+    def connection(self) -> Connection:
+        if self._connection is None or self._connection.is_closed:
+            self._connection = connected(self.options)
+        return self._connection
+
+    @property
+    def is_embermq(self) -> bool:
+        return self.connection.server_properties.get("product") == "EmberMQ"
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @contextmanager
+    def channel(self, **settings: Any) -> Iterator[Channel]:
+        """A channel for one piece of work; what the broker refuses becomes a sentence."""
+        try:
+            with self.connection.channel(**settings) as channel:
+                yield channel
+        except ClientError as error:
+            raise sentence(self.options, error) from error
+
+    # -- what there is
+
+    def describe(self, queue: str, at_ms: int | None = None) -> dict[str, Any]:
+        """What EmberMQ knows of a queue: type, messages, and of a stream its offsets."""
+        arguments: dict[str, object] = {"x-describe": True}
+        if at_ms is not None:
+            arguments["x-describe-time"] = at_ms
+        with self.channel(prefetch=None, confirms=False) as channel:
+            consumer = channel.consume(queue, no_ack=True, arguments=arguments)
+            answers = consumer.fetch(1, ANSWER_S_MAX)
+            if not answers:
+                raise AMQPSourceError(f"the broker at {self.options.place} does not answer")
+            described: dict[str, Any] = json.loads(answers[0].body)
+            return described
+
+    def is_stream(self, queue: str) -> bool:
+        if self.is_embermq:
+            return bool(self.describe(queue)["type"] == "stream")
+        return is_stream_elsewhere(self, queue)
+
+    def bounds(self, queue: str) -> Bounds:
+        """The first offset in a stream and the one that the next message gets."""
+        if self.is_embermq:
+            found = self.describe(queue)
+            return Bounds(found["first_offset"], found["next_offset"])
+        return bounds_elsewhere(self, queue)
+
+    def offset_at(self, queue: str, at_ms: int) -> int:
+        """The offset of the first message that came then or later."""
+        if self.is_embermq:
+            return int(self.describe(queue, at_ms)["offset_at"])
+        first = self.first_from(queue, timestamp_argument(at_ms))
+        return self.bounds(queue).next if first is None else first
+
+    def message_bytes(self, queue: str) -> float:
+        """About how large a message of a stream is."""
+        if not self.is_embermq:
+            return 1024.0
+        found = self.describe(queue)
+        return float(found["bytes"] / max(found["next_offset"] - found["first_offset"], 1))
+
+    def first_from(self, queue: str, offset: object) -> int | None:
+        """The offset of the first message that a consumer with this `x-stream-offset` gets."""
+        with self.channel(prefetch=1, confirms=False) as channel:
+            consumer = channel.consume(queue, arguments={"x-stream-offset": offset})
+            messages = consumer.fetch(1, QUIET_S)
+            return messages[0].stream_offset if messages else None
+
+    # -- reading
+
+    def read(self, part: Range) -> Iterator[list[Message]]:
+        """The messages of a range in order; ends after the last one that is still there."""
+        arguments: dict[str, object] = {"x-stream-offset": part.start}
+        if self.is_embermq:
+            arguments["x-stream-end-offset"] = part.end
+        prefetch = self.options.prefetch
+        with self.channel(prefetch=prefetch, confirms=False) as channel:
+            consumer = channel.consume(part.queue, arguments=arguments)
+            yield from until_end(consumer, part, self.options, can_end=self.is_embermq)
+
+
+def until_end(consumer: Any, part: Range, options: Options, can_end: bool) -> Iterator[list[Message]]:
+    """Batches of a consumer up to the end of a range; acked as they are taken, because acks are credit."""
+    rows = min(options.batch_rows, max(options.prefetch // 2, 1))
+    while True:
+        try:
+            batch = consumer.fetch(rows, options.idle_timeout_ms / 1000)
+        except ConsumerCancelled:
+            return  # the broker says that this was all
+        if not batch:
+            if can_end:
+                raise Timeout(f"nothing came from '{part.queue}' for {options.idle_timeout_ms} ms")
+            return
+        consumer.ack(batch)
+        last = batch[-1].stream_offset
+        if last is not None and last >= part.end - 1:
+            batch = [message for message in batch if (message.stream_offset or 0) < part.end]
+            if batch:
+                yield batch
+            return
+        yield batch
+
+
+def timestamp_argument(at_ms: int) -> object:
+    from embermq.wire.table import Timestamp
+
+    return Timestamp(at_ms // 1000)
+
+
+def connected(options: Options) -> Connection:
+    try:
+        # Without reconnection: a consumer that is restored begins its range anew. Spark tries again instead.
+        return connect(options.url, name="spark", connect_timeout_s=CONNECT_S_MAX, reconnect=False)
+    except ClientError as error:
+        raise sentence(options, error) from error
+
+
+def sentence(options: Options, error: ClientError) -> AMQPSourceError:
+    """What went wrong, for somebody who reads it in a notebook."""
+    place = options.place
+    if isinstance(error, AuthenticationFailed):
+        return AMQPSourceError(f"the broker at {place} does not let us in: {error}")
+    if isinstance(error, ConnectionFailed):
+        return AMQPSourceError(f"the broker at {place} cannot be reached: {error}")
+    if isinstance(error, NotFound):
+        return AMQPSourceError(f"{error.reply_text} (at {place})")
+    return AMQPSourceError(f"{error} (at {place})")
+
+
+# -- brokers that cannot be asked
+
+
+def is_stream_elsewhere(link: BrokerLink, queue: str) -> bool:
+    """Declared once more as a stream, the broker says what it is by refusing, or does not refuse."""
+    with link.channel(prefetch=None, confirms=False) as channel:
+        channel.queue_declare(queue, passive=True)
+    try:
+        with link.connection.channel(prefetch=None, confirms=False) as channel:
+            channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"})
+    except ClientError as refusal:
+        return "x-queue-type" not in str(refusal) and "'durable'" not in str(refusal)
+    return True
+
+
+def bounds_elsewhere(link: BrokerLink, queue: str) -> Bounds:
+    first = link.first_from(queue, "first")
+    if first is None:
+        return Bounds(0, 0)
+    last = first
+    with link.channel(prefetch=1000, confirms=False) as channel:
+        consumer = channel.consume(queue, arguments={"x-stream-offset": "last"})
+        while batch := consumer.fetch(1000, QUIET_S):
+            consumer.ack(batch)
+            last = max(last, batch[-1].stream_offset or 0)
+    return Bounds(first, last + 1)

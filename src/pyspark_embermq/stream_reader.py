@@ -1,0 +1,153 @@
+"""Reading streams as a streaming query: exactly once, because a range of offsets is always the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.errors import DataLossError
+from pyspark_embermq.offsets import Bounds, Offsets, Place, Range, in_order, limited, parts, places_from
+from pyspark_embermq.options import Options
+from pyspark_embermq.refusing import refuser
+from pyspark_embermq.rows import RowMaker
+
+log = logging.getLogger("pyspark_embermq")
+
+
+@dataclass
+class RangePartition(InputPartition):
+    part: Range
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives in a process beside the driver; copies of it read on the executors."""
+
+    def __init__(self, schema: StructType, options: Options, queues: Sequence[str]) -> None:
+        self.schema = schema
+        self.options = options
+        self.queues = sorted(queues)
+        self.link = BrokerLink(options)
+        self.target: Offsets | None = None  # where a trigger AvailableNow ends
+
+    # -- in the driver's process
+
+    def initialOffset(self) -> dict[str, Any]:
+        places = places_from("startingOffsets", self.options.starting_offsets, self.queues)
+        return in_order({queue: resolved(self.link, queue, place) for queue, place in places.items()})
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        bounds = {queue: self.link.bounds(queue) for queue in self.queues}
+        begin = self.checked(start, bounds)
+        end = {queue: max(found.next, begin[queue]) for queue, found in bounds.items()}
+        if self.target is not None:
+            end = {queue: min(end[queue], max(self.target[queue], begin[queue])) for queue in end}
+        rows = self.row_limit(limit)
+        return in_order(end) if rows is None else limited(begin, end, rows)
+
+    def checked(self, start: dict[str, Any], bounds: dict[str, Bounds]) -> Offsets:
+        """Where to go on; a queue that is new starts at its beginning, one that lost messages is told of."""
+        begin: Offsets = {}
+        for queue, found in bounds.items():
+            begin[queue] = int(start.get(queue, found.first))
+            if begin[queue] < found.first:
+                lost(self.options, queue, begin[queue], found.first)
+            elif begin[queue] > found.next:
+                problem = (
+                    f"stream '{queue}' ends at {found.next}, but the checkpoint is at {begin[queue]}: "
+                    "it was deleted and made anew"
+                )
+                if self.options.fail_on_data_loss:
+                    raise DataLossError(f"{problem}. Use another checkpoint, or failOnDataLoss=false")
+                log.warning("%s; reading goes on where the stream begins", problem)
+                begin[queue] = found.first
+        return begin
+
+    def row_limit(self, limit: ReadLimit) -> int | None:
+        if isinstance(limit, ReadMaxRows):
+            return max(int(limit.max_rows), 1)
+        if isinstance(limit, ReadMaxBytes):
+            size = max(self.link.message_bytes(queue) for queue in self.queues)
+            return max(int(limit.max_bytes / max(size, 1.0)), 1)
+        assert isinstance(limit, ReadAllAvailable), f"{limit} is not offered by getDefaultReadLimit"
+        return None
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self.options.max_records_per_trigger:
+            return ReadMaxRows(self.options.max_records_per_trigger)
+        if self.options.max_bytes_per_trigger:
+            return ReadMaxBytes(self.options.max_bytes_per_trigger)
+        return ReadAllAvailable()
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        return in_order({queue: self.link.bounds(queue).next for queue in self.queues})
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.target = {queue: self.link.bounds(queue).next for queue in self.queues}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: a stream keeps what was read."""
+
+    def stop(self) -> None:
+        self.link.close()
+
+    # -- on an executor
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, RangePartition)
+        return read_range(self.options, self.schema, partition.part)
+
+
+def read_range(options: Options, schema: StructType, part: Range) -> Iterator[Any]:
+    """The rows of a range, in record batches."""
+    link = BrokerLink(options)
+    try:
+        maker = RowMaker(schema, options, refuser(link))
+        expected = part.start
+        for messages in link.read(part):
+            first, last = messages[0].stream_offset, messages[-1].stream_offset
+            assert first is not None and last is not None
+            if first > expected:
+                lost(options, part.queue, expected, first)
+            expected = last + 1
+            yield maker.batch(messages, part.queue)
+        if expected < part.end:
+            lost(options, part.queue, expected, part.end)
+    finally:
+        link.close()
+
+
+def resolved(link: BrokerLink, queue: str, place: Place) -> int:
+    """The offset that a place means at this moment."""
+    if place.kind == "offset":
+        return place.value
+    if place.kind == "timestamp":
+        return link.offset_at(queue, place.value)
+    bounds = link.bounds(queue)
+    return bounds.first if place.kind == "earliest" else bounds.next
+
+
+def lost(options: Options, queue: str, start: int, end: int) -> None:
+    """Messages of a stream have fallen to its retention before they were read."""
+    problem = f"messages {start} to {end - 1} of stream '{queue}' are not there any more"
+    if options.fail_on_data_loss:
+        raise DataLossError(
+            f"{problem}: its retention (x-max-age, x-max-length-bytes) was faster than the query. "
+            "With failOnDataLoss=false the query goes on without them"
+        )
+    log.warning("%s", problem)

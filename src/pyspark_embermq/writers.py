@@ -1,0 +1,96 @@
+"""Writing: batches and streaming queries publish with confirms, and a task succeeds when all have come.
+
+A task that Spark runs again publishes again. Into EmberMQ with deduplication every message carries an id
+made of query, batch, partition and row, and what was published before is dropped there: exactly once, if
+the plan gives the same rows in the same order every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from embermq.client import PublishFailed
+from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.options import Options
+from pyspark_embermq.sending import Sender, check_columns
+
+QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
+
+
+def check_target(schema: StructType, options: Options) -> None:
+    """On the driver, before a task starts: is there an exchange, and can these rows be sent to it?"""
+    check_columns(schema, options)
+    if not options.exchange:
+        return
+    link = BrokerLink(options)
+    try:
+        with link.channel(confirms=False, prefetch=None) as channel:
+            channel.exchange_declare(options.exchange, passive=True)
+    finally:
+        link.close()
+
+
+def publish(options: Options, batches: Iterator[Any], prefix: str) -> WriterCommitMessage:
+    """All rows of one task, confirmed."""
+    link = BrokerLink(options)
+    timeout_s = options.confirm_timeout_ms / 1000
+    sender = Sender(options, prefix)
+    try:
+        with link.channel() as channel:
+            waiting = [
+                channel.publish_batch_soon(sender.messages(batch), mandatory=options.mandatory)
+                for batch in batches
+            ]
+            for confirmation in waiting:
+                try:
+                    confirmation.wait(timeout_s)
+                except PublishFailed as failure:
+                    if failure.nacked or options.on_return == "fail":
+                        raise AMQPSourceError(f"{failure} (at {options.place})") from failure
+    finally:
+        link.close()
+    return WriterCommitMessage()
+
+
+class BatchWriter(DataSourceArrowWriter):
+    def __init__(self, schema: StructType, options: Options) -> None:
+        check_target(schema, options)
+        if options.deduplicate and not options.writer_id:
+            raise AMQPSourceError(
+                "option 'deduplicate' needs option 'writerId' in a batch write: a name for this run, "
+                "the same when it is run again"
+            )
+        self.options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        prefix = ""
+        if self.options.deduplicate:
+            context = TaskContext.get()
+            assert context is not None
+            prefix = f"{self.options.writer_id}/{context.partitionId()}"
+        return publish(self.options, iterator, prefix)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, schema: StructType, options: Options) -> None:
+        check_target(schema, options)
+        self.options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        prefix = ""
+        if self.options.deduplicate:
+            context = TaskContext.get()
+            assert context is not None
+            name = self.options.writer_id or context.getLocalProperty(QUERY_ID)
+            prefix = f"{name}/{context.getLocalProperty(BATCH_ID)}/{context.partitionId()}"
+        return publish(self.options, iterator, prefix)
