@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from embermq import __version__
+from embermq.cli.api import USAGE_ERROR, CommandFailed
+from embermq.cli.completion import add_completion
 from embermq.cli.configuration import add_config, load_config
+from embermq.cli.overview import add_connection, add_definitions, add_status
+from embermq.cli.people import add_permission, add_policy, add_user
+from embermq.cli.queues import add_queue
 from embermq.cli.store import add_store
+from embermq.cli.top import add_top
+from embermq.cli.topology import add_binding, add_exchange, add_vhost
 from embermq.config import Config, ConfigError
 
-USAGE_ERROR = 2
 FAILURE = 1
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,8 +34,23 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"EmberMQ {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     add_serve(commands)
-    add_config(commands)
-    add_store(commands)
+    for add in (
+        add_status,
+        add_top,
+        add_queue,
+        add_exchange,
+        add_binding,
+        add_vhost,
+        add_user,
+        add_permission,
+        add_policy,
+        add_connection,
+        add_definitions,
+        add_config,
+        add_store,
+        add_completion,
+    ):
+        add(commands)
     return top
 
 
@@ -102,7 +125,17 @@ def run_serve(options: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
-    code: int = options.run(options)
+    try:
+        code: int = options.run(options)
+    except CommandFailed as failure:
+        print(f"embermq: {failure}", file=sys.stderr)
+        return failure.code
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
 
 

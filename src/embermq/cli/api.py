@@ -1,0 +1,152 @@
+"""The broker's HTTP API for commands: where it is, who asks, and what went wrong as a sentence."""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import http.client
+import json
+import os
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+DEFAULT_URL = "http://guest:guest@localhost:15672"
+TIMEOUT_S = 30.0
+PAGE_SIZE = 500
+
+# What the exit codes of all commands mean (docs/cli.md).
+OK, REFUSED, USAGE_ERROR, UNREACHABLE, NOT_FOUND, DENIED = 0, 1, 2, 3, 4, 5
+
+Body = dict[str, Any]
+
+
+class CommandFailed(Exception):
+    """Ends a command: a sentence for people, an exit code for scripts."""
+
+    def __init__(self, text: str, code: int = REFUSED) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def part(name: str) -> str:
+    """A name as one step of a path."""
+    return quote(name, safe="")
+
+
+class Api:
+    """`/api` of one broker, as one user."""
+
+    def __init__(self, url: str, user: str | None = None, password: str | None = None) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise CommandFailed(f"{url!r} is no address of a broker; expected http://host:15672", USAGE_ERROR)
+        self.secure = parts.scheme == "https"
+        self.host = parts.hostname
+        self.port = parts.port or (15671 if self.secure else 15672)
+        self.user = user or unquote(parts.username or "guest")
+        self.password = unquote(parts.password or "guest") if password is None else password
+        credentials = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+        self.headers = {"authorization": f"Basic {credentials}", "content-type": "application/json"}
+        self.connection: http.client.HTTPConnection | None = None
+
+    @property
+    def place(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def request(self, method: str, path: str, body: object = None) -> Any:
+        """The answer as JSON; None for none. Anything but success is a CommandFailed."""
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            status, answer = self.exchange(method, path, data)
+        except (OSError, http.client.HTTPException) as error:
+            raise CommandFailed(
+                f"no broker answers at {self.place}: {error}. Is it running? --url says where it is",
+                UNREACHABLE,
+            ) from None
+        if status < 300:
+            return json.loads(answer) if answer else None
+        raise CommandFailed(
+            refusal(status, answer, self), {401: DENIED, 403: DENIED, 404: NOT_FOUND}.get(status, REFUSED)
+        )
+
+    def exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
+        for attempt in (1, 2):
+            fresh = self.connection is None
+            if self.connection is None:
+                self.connection = self.connect()
+            try:
+                self.connection.request(method, path, data, self.headers)
+                response = self.connection.getresponse()
+                return response.status, response.read()
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                # The broker lets go of idle connections: once more on a fresh one.
+                self.connection.close()
+                self.connection = None
+                if fresh or attempt == 2:
+                    raise
+        raise AssertionError("two attempts end in one way or the other")
+
+    def connect(self) -> http.client.HTTPConnection:
+        if self.secure:
+            return http.client.HTTPSConnection(
+                self.host, self.port, timeout=TIMEOUT_S, context=ssl.create_default_context()
+            )
+        return http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)
+
+    def get(self, path: str, **query: object) -> Any:
+        asked = {name: value for name, value in query.items() if value is not None}
+        return self.request("GET", path + (f"?{urlencode(asked)}" if asked else ""))
+
+    def put(self, path: str, body: object) -> Any:
+        return self.request("PUT", path, body)
+
+    def post(self, path: str, body: object) -> Any:
+        return self.request("POST", path, body)
+
+    def delete(self, path: str, **query: object) -> Any:
+        return self.request("DELETE", path + (f"?{urlencode(query)}" if query else ""))
+
+    def pages(self, path: str, **query: object) -> Iterator[Body]:
+        """All items of a list, fetched page by page."""
+        page = 1
+        while True:
+            answer = self.get(path, page=page, page_size=PAGE_SIZE, **query)
+            if isinstance(answer, list):  # a list without pages
+                yield from answer
+                return
+            yield from answer["items"]
+            if page >= answer["page_count"]:
+                return
+            page += 1
+
+
+def refusal(status: int, answer: bytes, api: Api) -> str:
+    try:
+        body = json.loads(answer)
+    except ValueError:
+        body = {}
+    reason = body.get("reason") if isinstance(body, dict) else None
+    if status == 401:
+        return f"the broker at {api.place} does not know user '{api.user}' with this password"
+    if reason is None:
+        return f"the broker answered {status} {http.client.responses.get(status, '')}".rstrip()
+    return reason if isinstance(reason, str) else json.dumps(reason)
+
+
+def api_from(options: Any) -> Api:
+    """Flags win over the environment; a password never has to stand in the command line."""
+    environment = os.environ
+    url = options.url or environment.get("EMBERMQ_URL") or DEFAULT_URL
+    user = options.user or environment.get("EMBERMQ_USER")
+    password = environment.get("EMBERMQ_PASSWORD")
+    if options.password_file == "-":
+        password = getpass.getpass(f"password of {user or 'guest'}: ")
+    elif options.password_file is not None:
+        try:
+            password = Path(options.password_file).read_text().rstrip("\n")
+        except OSError as error:
+            raise CommandFailed(f"{options.password_file}: {error.strerror}", USAGE_ERROR) from None
+    return Api(url, user, password)

@@ -1,0 +1,118 @@
+"""How commands are declared: a name, a sentence of help, arguments, and a function that runs it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+from embermq.cli.api import USAGE_ERROR, Api, CommandFailed, api_from
+from embermq.cli.output import Output
+
+Commands = Any  # argparse's sub-parsers; their class is private
+Run = Callable[[Api, Output, argparse.Namespace], None]
+# As for add_argument: names and keywords.
+Argument = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def argument(*names: str, **settings: Any) -> Argument:
+    return names, settings
+
+
+NAME = argument("name", metavar="NAME")
+VHOST = argument("--vhost", "-V", metavar="V", default="/", help="virtual host (/)")
+
+
+def connection_options() -> argparse.ArgumentParser:
+    """What every command that asks a broker takes."""
+    common = argparse.ArgumentParser(add_help=False)
+    where = common.add_argument_group("which broker, as whom")
+    where.add_argument(
+        "--url",
+        metavar="URL",
+        help="its management address (EMBERMQ_URL, http://localhost:15672)",
+    )
+    where.add_argument("--user", metavar="U", help="user name (EMBERMQ_USER, guest)")
+    where.add_argument(
+        "--password-file",
+        metavar="F",
+        help="file with the password, - asks for it (else EMBERMQ_PASSWORD)",
+    )
+    common.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    return common
+
+
+class Group:
+    """`embermq queue ...`: commands about one kind of thing."""
+
+    def __init__(self, commands: Commands, name: str, about: str) -> None:
+        parser = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+        self.actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def command(self, name: str, run: Run, about: str, *arguments: Argument) -> None:
+        add_command(self.actions, name, run, about, *arguments)
+
+
+def add_command(commands: Commands, name: str, run: Run, about: str, *arguments: Argument) -> None:
+    parser = commands.add_parser(
+        name, help=about, description=about[0].upper() + about[1:] + ".", parents=[connection_options()]
+    )
+    for names, settings in arguments:
+        parser.add_argument(*names, **settings)
+
+    def run_it(options: argparse.Namespace) -> int:
+        run(api_from(options), Output(options.json), options)
+        return 0
+
+    parser.set_defaults(run=run_it)
+
+
+# -- arguments that many take
+
+
+ARGUMENTS = argument(
+    "--argument",
+    "-a",
+    metavar="NAME=VALUE",
+    action="append",
+    default=[],
+    help="an x-argument; the value is JSON, or else text (x-max-length=1000); may be repeated",
+)
+
+
+def arguments_of(options: argparse.Namespace) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in options.argument:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise CommandFailed(f"argument {text!r}: expected NAME=VALUE", USAGE_ERROR)
+        found[name] = json_or_text(value)
+    return found
+
+
+def json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+FILTER = (
+    argument(
+        "--routing-key", metavar="PATTERN", help="only messages whose routing key fits (* and # as in topics)"
+    ),
+    argument("--exchange", metavar="NAME", help="only messages published to this exchange"),
+    argument("--header", metavar="NAME[=VALUE]", help="only messages with this header"),
+    argument("--body", metavar="TEXT", help="only messages whose body holds this text"),
+)
+
+
+def filter_of(options: argparse.Namespace) -> dict[str, Any]:
+    wanted: dict[str, Any] = {
+        name: getattr(options, name) for name in ("routing_key", "exchange", "body") if getattr(options, name)
+    }
+    if options.header:
+        name, equals, value = options.header.partition("=")
+        wanted["headers"] = {name: json_or_text(value) if equals else None}
+    return wanted

@@ -1,0 +1,218 @@
+"""`embermq status`, `connection`, `channel`, `consumer`, `definitions`: the broker as a whole."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from embermq.cli.api import REFUSED, USAGE_ERROR, Api, CommandFailed, part
+from embermq.cli.commands import Commands, Group, add_command, argument
+from embermq.cli.output import Column, Output, size
+
+
+def duration(milliseconds: object) -> str:
+    if not isinstance(milliseconds, int):
+        return ""
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return (
+        f"{days} d {hours} h"
+        if days
+        else f"{hours} h {minutes} min"
+        if hours
+        else f"{minutes} min {seconds} s"
+    )
+
+
+def listeners(overview: Any) -> str:
+    return ", ".join(
+        f"{listener['protocol']} {listener['ip_address']}:{listener['port']}"
+        for listener in overview.get("listeners", [])
+    )
+
+
+def client_of(connection: Any) -> str:
+    properties = connection.get("client_properties") or {}
+    return " ".join(str(properties[name]) for name in ("product", "version") if name in properties)
+
+
+STATUS: list[Column] = [
+    ("broker", lambda row: f"{row['overview']['product_name']} {row['overview']['product_version']}"),
+    ("node", "overview.node"),
+    ("up since", lambda row: duration(row["node"].get("uptime"))),
+    ("memory", lambda row: f"{size(row['node'].get('mem_used'))} of {size(row['node'].get('mem_limit'))}"),
+    ("free disk", lambda row: size(row["node"].get("disk_free"))),
+    ("open files", lambda row: f"{row['node'].get('fd_used')} of {row['node'].get('fd_total')}"),
+    ("alarms", lambda row: row["alarms"] or "none"),
+    ("connections", "overview.object_totals.connections"),
+    ("channels", "overview.object_totals.channels"),
+    ("consumers", "overview.object_totals.consumers"),
+    ("queues", "overview.object_totals.queues"),
+    ("exchanges", "overview.object_totals.exchanges"),
+    ("ready", "overview.queue_totals.messages_ready"),
+    ("unacked", "overview.queue_totals.messages_unacknowledged"),
+    ("published/s", "overview.message_stats.publish_details.rate"),
+    ("delivered/s", "overview.message_stats.deliver_get_details.rate"),
+    ("listeners", lambda row: listeners(row["overview"])),
+]
+CONNECTIONS: list[Column] = [
+    ("name", "name"),
+    ("user", "user"),
+    ("vhost", "vhost"),
+    ("state", "state"),
+    ("channels", "channels"),
+    ("client", client_of),
+    ("in/s", lambda row: size((row.get("recv_oct_details") or {}).get("rate"))),
+    ("out/s", lambda row: size((row.get("send_oct_details") or {}).get("rate"))),
+]
+CHANNELS: list[Column] = [
+    ("name", "name"),
+    ("user", "user"),
+    ("vhost", "vhost"),
+    ("consumers", "consumer_count"),
+    ("prefetch", "prefetch_count"),
+    ("unacked", "messages_unacknowledged"),
+    ("unconfirmed", "messages_unconfirmed"),
+    ("confirms", "confirm"),
+]
+CONSUMERS: list[Column] = [
+    ("queue", "queue.name"),
+    ("vhost", "queue.vhost"),
+    ("tag", "consumer_tag"),
+    ("channel", "channel_details.name"),
+    ("acks", "ack_required"),
+    ("prefetch", "prefetch_count"),
+    ("active", "active"),
+]
+
+
+# -- status
+
+
+def add_status(commands: Commands) -> None:
+    add_command(
+        commands,
+        "status",
+        status,
+        "is the broker well, and what is in it; exit code 1 while an alarm is raised",
+    )
+
+
+def status(api: Api, output: Output, options: argparse.Namespace) -> None:
+    overview = api.get("/api/overview")
+    found = gathered(api, overview)
+    output.one(found, STATUS)
+    if found["alarms"]:
+        raise CommandFailed(f"publishers wait: {', '.join(found['alarms'])}", REFUSED)
+
+
+def gathered(api: Api, overview: Any) -> dict[str, Any]:
+    """The overview with the numbers of the machine, for those who may see them."""
+    try:
+        (node, *_) = api.get("/api/nodes")
+    except CommandFailed:
+        node = {}
+    alarms = [
+        name for name, field in (("memory", "mem_alarm"), ("disk", "disk_free_alarm")) if node.get(field)
+    ]
+    return {"overview": overview, "node": node, "alarms": alarms}
+
+
+# -- connections, channels, consumers
+
+
+def add_connection(commands: Commands) -> None:
+    group = Group(commands, "connection", "connections: list, close")
+    group.command("list", list_connections, "all connections")
+    group.command(
+        "close",
+        close_connection,
+        "close a connection, or all of a user",
+        argument("name", metavar="NAME", nargs="?", help="as `connection list` shows it"),
+        argument("--of-user", metavar="U", help="all connections of this user"),
+        argument("--reason", metavar="TEXT", default="closed by an operator", help="what the client is told"),
+    )
+    channels = Group(commands, "channel", "channels: list")
+    channels.command("list", list_channels, "all channels")
+    consumers = Group(commands, "consumer", "consumers: list")
+    consumers.command(
+        "list",
+        list_consumers,
+        "all consumers",
+        argument("--vhost", "-V", metavar="V", help="only this virtual host"),
+    )
+
+
+def list_connections(api: Api, output: Output, options: argparse.Namespace) -> None:
+    output.table(api.pages("/api/connections"), CONNECTIONS, "nobody is connected")
+
+
+def close_connection(api: Api, output: Output, options: argparse.Namespace) -> None:
+    if (options.name is None) == (options.of_user is None):
+        raise CommandFailed("say which: a NAME, or --of-user U", USAGE_ERROR)
+    which = part(options.name) if options.name else f"username/{part(options.of_user)}"
+    api.headers["x-reason"] = options.reason
+    api.delete(f"/api/connections/{which}")
+    output.said("closed", closed=options.name or options.of_user)
+
+
+def list_channels(api: Api, output: Output, options: argparse.Namespace) -> None:
+    output.table(api.pages("/api/channels"), CHANNELS, "there are no channels")
+
+
+def list_consumers(api: Api, output: Output, options: argparse.Namespace) -> None:
+    path = "/api/consumers" if options.vhost is None else f"/api/consumers/{part(options.vhost)}"
+    output.table(api.pages(path), CONSUMERS, "nobody consumes")
+
+
+# -- definitions
+
+
+def add_definitions(commands: Commands) -> None:
+    group = Group(commands, "definitions", "definitions of everything durable, in RabbitMQ's format")
+    vhost = argument("--vhost", "-V", metavar="V", help="only this virtual host")
+    file = argument("file", metavar="FILE", nargs="?", default="-", help="- is standard input or output")
+    group.command("export", export, "write them to a file", file, vhost)
+    group.command("import", import_, "take them from a file; what is there already stays", file, vhost)
+
+
+def definitions_path(options: argparse.Namespace) -> str:
+    return "/api/definitions" + (f"/{part(options.vhost)}" if options.vhost else "")
+
+
+def export(api: Api, output: Output, options: argparse.Namespace) -> None:
+    found = api.get(definitions_path(options))
+    text = json.dumps(found, indent=2, ensure_ascii=False)
+    if options.file == "-":
+        print(text)
+        return
+    path = Path(options.file)
+    try:
+        path.touch(mode=0o600)  # password hashes are in it
+        path.write_text(text + "\n")
+    except OSError as error:
+        raise CommandFailed(f"{path}: {error.strerror}", USAGE_ERROR) from None
+    output.said(f"written to {path}: {counted(found)}", file=str(path))
+
+
+def import_(api: Api, output: Output, options: argparse.Namespace) -> None:
+    try:
+        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+        definitions = json.loads(text)
+    except OSError as error:
+        raise CommandFailed(f"{options.file}: {error.strerror}", USAGE_ERROR) from None
+    except ValueError as error:
+        raise CommandFailed(f"{options.file}: not JSON: {error}", USAGE_ERROR) from None
+    api.post(definitions_path(options), definitions)
+    output.said(f"imported: {counted(definitions)}", imported=True)
+
+
+def counted(definitions: Any) -> str:
+    if not isinstance(definitions, dict):
+        return "nothing"
+    counts = {name: len(items) for name, items in definitions.items() if isinstance(items, list) and items}
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items()) or "nothing"
