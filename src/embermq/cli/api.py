@@ -68,9 +68,9 @@ class Api:
             ) from None
         if status < 300:
             return json.loads(answer) if answer else None
-        raise CommandFailed(
-            refusal(status, answer, self), {401: DENIED, 403: DENIED, 404: NOT_FOUND}.get(status, REFUSED)
-        )
+        if status == 404:
+            raise CommandFailed(f"not found: {shown_path(path)}", NOT_FOUND)
+        raise CommandFailed(refusal(status, answer, self), DENIED if status in (401, 403) else REFUSED)
 
     def exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
         for attempt in (1, 2):
@@ -121,6 +121,12 @@ class Api:
             if page >= answer["page_count"]:
                 return
             page += 1
+
+
+def shown_path(path: str) -> str:
+    """/api/queues/%2F/orders?x=y -> queues / orders"""
+    steps = urlsplit(path).path.removeprefix("/api/").split("/")
+    return " ".join(unquote(step) for step in steps)
 
 
 def refusal(status: int, answer: bytes, api: Api) -> str:

@@ -22,13 +22,13 @@ class Output:
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
 
-    def console(self, to_stderr: bool = False) -> Console:
+    def console(self, to_stderr: bool = False, width: int = 500) -> Console:
         from rich.console import Console
 
         stream = sys.stderr if to_stderr else sys.stdout
         # Into a pipe nothing is cut: whoever reads it there wants all of it.
-        width = None if stream.isatty() or "COLUMNS" in os.environ else 500
-        return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), width=width)
+        fitting = stream.isatty() or "COLUMNS" in os.environ
+        return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), width=None if fitting else width)
 
     def table(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], nothing: str) -> None:
         """Rows as a table; with --json whole, as the broker gave them."""
@@ -111,8 +111,10 @@ def shown(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, list):
         return ", ".join(shown(item) for item in value)
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={shown(item)}" for name, item in value.items())
+    if isinstance(value, dict):  # settings, which people type again as they see them
+        return ", ".join(
+            f"{name}={item if isinstance(item, str) else json.dumps(item)}" for name, item in value.items()
+        )
     # A name may hold anything: control characters would do things to a terminal.
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in str(value))
 

@@ -28,6 +28,10 @@ def duration(milliseconds: object) -> str:
     )
 
 
+def of(used: object, limit: object) -> str:
+    return f"{used} of {limit}" if limit else str(used or "")
+
+
 def listeners(overview: Any) -> str:
     return ", ".join(
         f"{listener['protocol']} {listener['ip_address']}:{listener['port']}"
@@ -43,10 +47,10 @@ def client_of(connection: Any) -> str:
 STATUS: list[Column] = [
     ("broker", lambda row: f"{row['overview']['product_name']} {row['overview']['product_version']}"),
     ("node", "overview.node"),
-    ("up since", lambda row: duration(row["node"].get("uptime"))),
-    ("memory", lambda row: f"{size(row['node'].get('mem_used'))} of {size(row['node'].get('mem_limit'))}"),
+    ("up for", lambda row: duration(row["node"].get("uptime"))),
+    ("memory", lambda row: of(size(row["node"].get("mem_used")), size(row["node"].get("mem_limit")))),
     ("free disk", lambda row: size(row["node"].get("disk_free"))),
-    ("open files", lambda row: f"{row['node'].get('fd_used')} of {row['node'].get('fd_total')}"),
+    ("open files", lambda row: of(row["node"].get("fd_used"), row["node"].get("fd_total"))),
     ("alarms", lambda row: row["alarms"] or "none"),
     ("connections", "overview.object_totals.connections"),
     ("channels", "overview.object_totals.channels"),

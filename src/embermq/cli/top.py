@@ -46,7 +46,7 @@ def add_top(commands: Commands) -> None:
 def top(api: Api, output: Output, options: argparse.Namespace) -> None:
     sort = next(key for key, (name, _) in SORTS.items() if name == options.sort)
     if output.as_json or options.once:
-        console = output.console()
+        console = output.console(width=100)
         if output.as_json:
             output.json(looked(api, sort, 1000))
         else:

@@ -15,6 +15,11 @@ from embermq.config.settings import NAMES, SECTIONS, TABLES, Config
 ENVIRONMENT_PREFIX = "EMBERMQ_"
 # Variables of ours that are not settings of the broker.
 OTHER_VARIABLES = {
+    # of the command line: where a broker is, and who asks
+    "EMBERMQ_URL",
+    "EMBERMQ_AMQP_URL",
+    "EMBERMQ_USER",
+    "EMBERMQ_PASSWORD",
     "EMBERMQ_COMPILE",
     "EMBERMQ_CFLAGS",
     "EMBERMQ_EXPECT",
