@@ -80,6 +80,11 @@ class BrokerLink:
             described: dict[str, Any] = json.loads(answers[0].body)
             return described
 
+    def partitions(self, super_stream: str) -> list[str]:
+        """The streams of a super stream."""
+        found = self.describe(super_stream)
+        return [str(name) for name in found["partitions"]]
+
     def is_stream(self, queue: str) -> bool:
         if self.is_embermq:
             return bool(self.describe(queue)["type"] == "stream")

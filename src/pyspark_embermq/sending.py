@@ -138,5 +138,5 @@ class Sender:
     def body(self, row: dict[str, Any]) -> bytes | str:
         if self.options.format == "json":
             return json.dumps(row, default=as_text, ensure_ascii=False)
-        body: bytes | str = row["body"]
+        body: bytes | str | None = row["body"]
         return b"" if body is None else body

@@ -50,12 +50,12 @@ class AMQPDataSource(DataSource):
         finally:
             link.close()
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:  # type: ignore[override]
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
             raise AMQPSourceError("messages cannot be overwritten: use .mode('append')")
         return BatchWriter(schema, self.parsed)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # type: ignore[override]
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         return StreamWriter(schema, self.parsed)
 
 

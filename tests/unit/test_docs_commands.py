@@ -18,11 +18,11 @@ from tests.unit.test_docs_examples import ADDRESSES_IN_EXAMPLES, FENCE, REPOSITO
 from tools.brokers import EmberBroker
 
 
-def commands_in(text: str) -> list[tuple[str, str]]:
-    """(command, expected output) of every `console run` fence."""
+def commands_in(text: str, info: str = "console run") -> list[tuple[str, str]]:
+    """(command, expected output) of every fence that is marked so."""
     found: list[tuple[str, str]] = []
     for fence in FENCE.finditer(text):
-        if fence["info"].strip() == "console run":
+        if fence["info"].strip() == info:
             for line in fence["text"].splitlines(keepends=True):
                 if line.startswith("$ "):
                     found.append((line[2:].strip(), ""))

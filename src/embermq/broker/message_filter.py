@@ -51,6 +51,8 @@ def same_value(found: object, wanted: object) -> bool:
     """Equal as people see it: 5 is 5.0, but True is not 1; bytes are the text they spell."""
     if isinstance(found, bytes):
         found = found.decode("utf-8", "surrogateescape")
+    if isinstance(wanted, str) and isinstance(found, int | float):  # in a URL everything is text
+        return wanted == (str(found).lower() if isinstance(found, bool) else str(found))
     if isinstance(found, bool) is not isinstance(wanted, bool):
         return False
     return found == wanted

@@ -96,6 +96,10 @@ class Api:
             )
         return http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)
 
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+
     def get(self, path: str, **query: object) -> Any:
         asked = {name: value for name, value in query.items() if value is not None}
         return self.request("GET", path + (f"?{urlencode(asked)}" if asked else ""))

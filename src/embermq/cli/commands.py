@@ -62,7 +62,11 @@ def add_command(commands: Commands, name: str, run: Run, about: str, *arguments:
         parser.add_argument(*names, **settings)
 
     def run_it(options: argparse.Namespace) -> int:
-        run(api_from(options), Output(options.json), options)
+        api = api_from(options)
+        try:
+            run(api, Output(options.json), options)
+        finally:
+            api.close()
         return 0
 
     parser.set_defaults(run=run_it)

@@ -13,8 +13,10 @@ from embermq import __version__
 from embermq.cli.api import USAGE_ERROR, CommandFailed
 from embermq.cli.completion import add_completion
 from embermq.cli.configuration import add_config, load_config
+from embermq.cli.messages import add_consume, add_publish
 from embermq.cli.overview import add_connection, add_definitions, add_status
 from embermq.cli.people import add_permission, add_policy, add_user
+from embermq.cli.perf import add_perf
 from embermq.cli.queues import add_queue
 from embermq.cli.store import add_store
 from embermq.cli.top import add_top
@@ -37,6 +39,9 @@ def parser() -> argparse.ArgumentParser:
     for add in (
         add_status,
         add_top,
+        add_publish,
+        add_consume,
+        add_perf,
         add_queue,
         add_exchange,
         add_binding,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,8 +26,8 @@ class Output:
 
         stream = sys.stderr if to_stderr else sys.stdout
         # Into a pipe nothing is cut: whoever reads it there wants all of it.
-        fitting = stream.isatty() or "COLUMNS" in os.environ
-        return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), width=None if fitting else width)
+        fitting = None if stream.isatty() else width
+        return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), width=fitting)
 
     def table(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], nothing: str) -> None:
         """Rows as a table; with --json whole, as the broker gave them."""

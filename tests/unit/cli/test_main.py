@@ -92,7 +92,7 @@ def test_the_environment_is_asked(tmp_path: Path) -> None:
     file = tmp_path / "embermq.toml"
     file.write_text("no_such = 1")
     done = run(command("serve"), EMBERMQ_CONFIG=str(file))
-    assert done.returncode == 2 and done.stderr.startswith(f"embermq: {file}: unknown setting 'no_such'")
+    assert done.returncode == 2 and done.stderr.startswith(f"embermq: {file}:1: unknown setting 'no_such'")
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

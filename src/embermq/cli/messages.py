@@ -1,0 +1,190 @@
+"""`embermq publish` and `embermq consume`: messages from and to the terminal, over AMQP."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from embermq.cli.api import NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, Api, CommandFailed
+from embermq.cli.commands import VHOST, Commands, add_command, argument, json_or_text
+from embermq.cli.output import Output
+
+AMQP_URL = argument(
+    "--amqp-url", metavar="URL", help="where AMQP is (EMBERMQ_AMQP_URL; else the host of --url, port 5672)"
+)
+
+
+def add_publish(commands: Commands) -> None:
+    add_command(
+        commands,
+        "publish",
+        publish,
+        "publish messages and wait until the broker has taken them",
+        argument(
+            "body", metavar="BODY", nargs="?", help="the body; without it each line of standard input is one"
+        ),
+        argument("--exchange", "-e", metavar="X", default="", help="exchange (the default one)"),
+        argument(
+            "--routing-key", "-k", metavar="KEY", default="", help="routing key, or the name of a queue"
+        ),
+        VHOST,
+        argument(
+            "--header", metavar="NAME=VALUE", action="append", default=[], help="a header; may be repeated"
+        ),
+        argument("--content-type", metavar="T", help="for example application/json"),
+        argument("--transient", action="store_true", help="need not survive a restart of the broker"),
+        argument("--expiration", metavar="MS", help="time to live in milliseconds"),
+        argument("--priority", metavar="N", type=int, help="0 to 255"),
+        argument("--mandatory", action="store_true", help="fail when no queue gets the message"),
+        AMQP_URL,
+    )
+
+
+def add_consume(commands: Commands) -> None:
+    add_command(
+        commands,
+        "consume",
+        consume,
+        "print messages as they come, a line each; Ctrl-C ends it",
+        argument("queue", metavar="QUEUE"),
+        VHOST,
+        argument("--count", "-n", metavar="N", type=int, help="end after so many"),
+        argument("--timeout", metavar="S", type=float, help="end when nothing came for so long"),
+        argument("--offset", metavar="O", help="of a stream: first, last, next, a number, or 1h (next)"),
+        argument("--requeue", action="store_true", help="give them back instead of taking them"),
+        argument("--prefetch", metavar="N", type=int, default=1000, help="so many on the way at once (1000)"),
+        AMQP_URL,
+    )
+
+
+def amqp_url(api: Api, options: argparse.Namespace) -> str:
+    """Where AMQP is: as said, or beside the management's address."""
+    vhost = quote(options.vhost, safe="")
+    url = options.amqp_url or os.environ.get("EMBERMQ_AMQP_URL")
+    if url:
+        parts = urlsplit(url)
+        return url if parts.path not in ("", "/") else f"{url.rstrip('/')}/{vhost}"
+    port = 5672
+    for listener in api.get("/api/overview").get("listeners", []):
+        if listener["protocol"] == "amqp":
+            port = listener["port"]
+    user, password = quote(api.user, safe=""), quote(api.password, safe="")
+    host = f"[{api.host}]" if ":" in api.host else api.host
+    return f"amqp://{user}:{password}@{host}:{port}/{vhost}"
+
+
+def connected(api: Api, options: argparse.Namespace) -> Any:
+    from embermq.client import ClientError, connect
+
+    try:
+        return connect(amqp_url(api, options), name="embermq command line", reconnect=False)
+    except ClientError as error:
+        raise CommandFailed(str(error), UNREACHABLE) from None
+
+
+def failure(error: Exception) -> CommandFailed:
+    from embermq.client import NotFound
+
+    text = getattr(error, "reply_text", "") or str(error)
+    return CommandFailed(text, NOT_FOUND if isinstance(error, NotFound) else REFUSED)
+
+
+def bodies(options: argparse.Namespace) -> Iterator[str]:
+    if options.body is not None:
+        yield options.body
+        return
+    for line in sys.stdin:
+        yield line.rstrip("\n")
+
+
+def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
+    from embermq.client import ClientError, Properties
+
+    headers: dict[str, object] = {}
+    for text in options.header:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise CommandFailed(f"header {text!r}: expected NAME=VALUE", USAGE_ERROR)
+        headers[name] = json_or_text(value)
+    properties = Properties(
+        content_type=options.content_type,
+        headers=headers or None,
+        delivery_mode=1 if options.transient else 2,
+        priority=options.priority,
+        expiration=options.expiration,
+    )
+    count = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal count
+        for body in bodies(options):
+            count += 1
+            yield body
+
+    with connected(api, options) as connection:
+        try:
+            with connection.channel() as channel:
+                channel.publish_batch(
+                    counted(),
+                    options.routing_key,
+                    options.exchange,
+                    properties=properties,
+                    mandatory=options.mandatory,
+                )
+        except ClientError as error:
+            raise failure(error) from None
+    output.said(f"{count:,} message(s) published and confirmed", published=count)
+
+
+def consume(api: Api, output: Output, options: argparse.Namespace) -> None:
+    from embermq.client import ClientError
+
+    arguments: dict[str, object] = {}
+    if options.offset is not None:
+        arguments["x-stream-offset"] = int(options.offset) if options.offset.isdecimal() else options.offset
+    left = options.count
+    with connected(api, options) as connection:
+        try:
+            channel = connection.channel(prefetch=options.prefetch, confirms=False)
+            messages = channel.consume(options.queue, arguments=arguments, timeout_s=options.timeout)
+            if left is not None and left <= 0:
+                return
+            for message in messages:
+                print(line_of(message, output), flush=True)
+                if options.requeue:
+                    continue  # all come back together when the channel closes, each to its place
+                message.ack()
+                if left is not None:
+                    left -= 1
+                    if left == 0:
+                        break
+            channel.close()
+        except ClientError as error:
+            raise failure(error) from None
+
+
+def line_of(message: Any, output: Output) -> str:
+    """One message in one line: the body, or with --json everything."""
+    try:
+        body, encoding = message.body.decode(), "string"
+    except UnicodeDecodeError:
+        body, encoding = base64.b64encode(message.body).decode(), "base64"
+    if not output.as_json:
+        return body if encoding == "string" else f"base64:{body}"
+    properties = message.properties
+    named = {name: getattr(properties, name) for name in type(properties).__slots__}
+    shown = {
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "redelivered": message.redelivered,
+        "properties": {name: value for name, value in named.items() if value is not None},
+        "body": body,
+        "encoding": encoding,
+    }
+    return json.dumps(shown, ensure_ascii=False, default=str)

@@ -1,0 +1,306 @@
+"""The command line against a real broker: what people see, what scripts get, and what the exit code says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embermq.cli.main import main
+from embermq.client import connect
+from embermq.testing import EmbeddedBroker
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(persistent=True) as made:
+        yield made
+
+
+@pytest.fixture
+def run(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Command]:
+    """Runs a command: exit code, standard output, standard error. Each test has an empty virtual host."""
+    with broker.vhost() as vhost:
+        monkeypatch.setenv("EMBERMQ_URL", broker.http_url)
+        monkeypatch.delenv("EMBERMQ_PASSWORD", raising=False)
+
+        def run(*words: str) -> tuple[int, str, str]:
+            try:
+                code = main([word.replace("VHOST", vhost) for word in words])
+            except SystemExit as usage:  # argparse's way
+                code = int(str(usage.code))
+            captured = capsys.readouterr()
+            return code, captured.out, captured.err
+
+        yield run
+
+
+def good(found: tuple[int, str, str]) -> str:
+    code, out, err = found
+    assert code == 0, err
+    return out
+
+
+def rows(found: tuple[int, str, str]) -> Any:
+    return json.loads(good(found))
+
+
+def test_a_queue_from_its_beginning_to_its_end(run: Command) -> None:
+    assert (
+        good(run("queue", "declare", "orders", "-V", "VHOST", "-a", "x-max-length=9"))
+        == "queue 'orders' is there\n"
+    )
+    assert "orders" in good(run("queue", "list"))
+    shown = good(run("queue", "show", "orders", "-V", "VHOST"))
+    assert "x-max-length=9" in shown and "classic" in shown
+    (queue,) = rows(run("queue", "list", "-V", "VHOST", "--json"))
+    assert queue["name"] == "orders" and queue["arguments"] == {"x-max-length": 9}
+    assert good(run("queue", "delete", "orders", "-V", "VHOST")) == "queue 'orders' is deleted\n"
+    assert good(run("queue", "list", "-V", "VHOST")) == "there are no queues\n"
+
+
+def test_what_is_refused_is_told_with_a_code(run: Command) -> None:
+    assert run("queue", "show", "nobody", "-V", "VHOST")[::2] == (
+        4,
+        f"embermq: not found: queues {vhost_in(run)} nobody\n",
+    )
+    code, _, err = run("queue", "declare", "q", "-V", "VHOST", "-a", "x-max-length=many")
+    assert code == 1 and "x-max-length" in err
+    code, _, err = run("status", "--user", "nobody")
+    assert code == 5 and "does not know user 'nobody'" in err
+    code, _, err = run("status", "--url", "localhost:1")
+    assert code == 3 and "no broker answers at localhost:1" in err
+    code, _, err = run("status", "--url", "ftp://x")
+    assert code == 2 and "is no address of a broker" in err
+    code, _, err = run("queue", "declare", "q", "-a", "nonsense")
+    assert code == 2 and "expected NAME=VALUE" in err
+    assert run("queue")[0] == 2
+    assert run("connection", "close")[0] == 2
+
+
+def vhost_in(run: Command) -> str:
+    (name,) = [row["name"] for row in rows(run("vhost", "list", "--json")) if row["name"] != "/"]
+    return str(name)
+
+
+def test_publish_browse_consume(run: Command) -> None:
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    for number in range(3):
+        out = good(run("publish", f"body {number}", "-k", "q", "-V", "VHOST", "--header", f"n={number}"))
+        assert out == "1 message(s) published and confirmed\n"
+    table = good(run("queue", "browse", "q", "-V", "VHOST"))
+    assert "body 0" in table and "n=2" in table
+    (found,) = rows(run("queue", "browse", "q", "-V", "VHOST", "--header", "n=1", "--json"))
+    assert found["payload"] == "body 1"
+    assert good(run("consume", "q", "-V", "VHOST", "-n", "2")) == "body 0\nbody 1\n"
+    lines = good(run("consume", "q", "-V", "VHOST", "--timeout", "0.2", "--requeue", "--json")).splitlines()
+    assert json.loads(lines[0])["properties"]["headers"] == {"n": 2}
+    assert good(run("consume", "q", "-V", "VHOST", "--timeout", "0.2")) == "body 2\n"
+    assert good(run("queue", "browse", "q", "-V", "VHOST")) == "no message found\n"
+
+
+def test_publish_lines_of_standard_input(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\n"))
+    assert rows(run("publish", "-k", "q", "-V", "VHOST", "--json")) == {"published": 2}
+    assert good(run("consume", "q", "-V", "VHOST", "-n", "2")) == "one\ntwo\n"
+
+
+def test_what_nobody_gets(run: Command) -> None:
+    code, _, err = run("publish", "lost", "-k", "nobody", "-V", "VHOST", "--mandatory")
+    assert code == 1 and "returned because no queue is bound" in err
+    code, _, err = run("consume", "nobody", "-V", "VHOST")
+    assert code == 4 and "no queue 'nobody'" in err
+    code, _, err = run("publish", "x", "-e", "nobody", "-V", "VHOST")
+    assert code == 4 and "no exchange 'nobody'" in err
+    code, _, err = run("publish", "x", "--amqp-url", "amqp://localhost:1")
+    assert code == 3
+
+
+def test_move_copy_drop_and_return(run: Command) -> None:
+    for name in ("source", "target"):
+        good(run("queue", "declare", name, "-V", "VHOST"))
+    for number in range(5):
+        good(run("publish", f"{number}", "-k", "source", "-V", "VHOST", "--header", f"n={number % 2}"))
+    out = good(run("queue", "move", "source", "target", "-V", "VHOST", "--header", "n=1"))
+    assert out == "2 message(s) moved from 'source' to 'target'\n"
+    assert "1 message(s) copied" in good(
+        run("queue", "copy", "source", "target", "-V", "VHOST", "--limit", "1")
+    )
+    assert "1 message(s) deleted" in good(run("queue", "drop", "target", "-V", "VHOST", "--body", "0"))
+    assert good(run("consume", "target", "-V", "VHOST", "-n", "2")) == "1\n3\n"
+    assert good(run("consume", "source", "-V", "VHOST", "-n", "3")) == "0\n2\n4\n"
+    code, _, err = run("queue", "drop", "target", "-V", "VHOST")
+    assert code == 2 and "say which messages" in err
+
+
+def test_dead_letters_go_back(run: Command) -> None:
+    good(run("queue", "declare", "dead", "-V", "VHOST"))
+    letters = (
+        "-a",
+        "x-dead-letter-exchange=",
+        "-a",
+        "x-dead-letter-routing-key=dead",
+        "-a",
+        "x-message-ttl=0",
+    )
+    good(run("queue", "declare", "work", "-V", "VHOST", *letters))
+    good(run("publish", "poor", "-k", "work", "-V", "VHOST"))
+    assert good(run("consume", "dead", "-V", "VHOST", "-n", "1", "--requeue", "--timeout", "1")) == "poor\n"
+    good(run("queue", "delete", "work", "-V", "VHOST"))
+    good(run("queue", "declare", "work", "-V", "VHOST"))
+    assert good(run("queue", "return", "dead", "-V", "VHOST")) == "1 dead letter(s) sent back\n"
+    assert good(run("consume", "work", "-V", "VHOST", "-n", "1")) == "poor\n"
+
+
+def test_exchanges_and_bindings(run: Command) -> None:
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    good(run("exchange", "declare", "shop", "--type", "topic", "-V", "VHOST"))
+    assert "shop" in good(run("exchange", "list", "-V", "VHOST"))
+    bound = good(run("binding", "add", "shop", "q", "--routing-key", "order.#", "-V", "VHOST"))
+    assert bound == "bound 'q' to 'shop' with key 'order.#'\n"
+    assert "order.#" in good(run("binding", "list", "-V", "VHOST"))
+    good(run("publish", "new", "-e", "shop", "-k", "order.new", "-V", "VHOST", "--mandatory"))
+    good(run("binding", "remove", "shop", "q", "--routing-key", "order.#", "-V", "VHOST"))
+    assert run("binding", "remove", "shop", "q", "--routing-key", "order.#", "-V", "VHOST")[0] == 4
+    good(run("exchange", "delete", "shop", "-V", "VHOST"))
+    assert "shop" not in good(run("exchange", "list", "-V", "VHOST"))
+
+
+def test_users_permissions_vhosts(run: Command, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hush\n")
+    good(run("vhost", "add", "side", "--description", "a place"))
+    good(run("user", "add", "ann", "--tags", "management", "--new-password-file", str(secret)))
+    assert run("queue", "list", "-V", "side", "--user", "ann", "--password-file", str(secret))[0] == 5
+    good(run("permission", "grant", "ann", "-V", "side", "--configure", "^ann"))
+    assert (
+        rows(run("queue", "list", "-V", "side", "--user", "ann", "--password-file", str(secret), "--json"))
+        == []
+    )
+    assert "ann" in good(run("user", "whoami", "--user", "ann", "--password-file", str(secret)))
+    assert "^ann" in good(run("permission", "list"))
+    good(run("permission", "revoke", "ann", "-V", "side"))
+    assert "^ann" not in good(run("permission", "list"))
+    good(run("user", "delete", "ann"))
+    assert "ann" not in good(run("user", "list"))
+    good(run("vhost", "delete", "side"))
+    assert "side" not in good(run("vhost", "list"))
+    assert run("user", "add", "bob", "--new-password-file", str(tmp_path / "none"))[0] == 2
+
+
+def test_policies(run: Command) -> None:
+    good(run("queue", "declare", "orders", "-V", "VHOST"))
+    good(run("policy", "set", "short", "^orders", "max-length=1", "-V", "VHOST", "--apply-to", "queues"))
+    assert "max-length=1" in good(run("policy", "list", "-V", "VHOST"))
+    assert "short" in good(run("queue", "show", "orders", "-V", "VHOST"))
+    good(run("policy", "delete", "short", "-V", "VHOST"))
+    assert good(run("policy", "list", "-V", "VHOST")) == "there are no policies\n"
+    assert run("policy", "set", "x", ".*", "nonsense")[0] == 2
+
+
+def test_connections(run: Command, broker: EmbeddedBroker) -> None:
+    assert "nobody is connected" in good(run("connection", "list"))
+    with connect(broker.url, reconnect=False) as connection, connection.channel():
+        assert "guest" in good(run("connection", "list"))
+        assert "guest" in good(run("channel", "list"))
+        assert good(run("consumer", "list")) == "nobody consumes\n"
+        (one,) = rows(run("connection", "list", "--json"))
+        assert good(run("connection", "close", one["name"], "--reason", "enough")) == "closed\n"
+        deadline = time.monotonic() + 10
+        while not connection.is_closed and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert connection.is_closed
+
+
+def test_definitions_there_and_back(run: Command, tmp_path: Path) -> None:
+    file = tmp_path / "definitions.json"
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    assert "1 queues" in good(run("definitions", "export", str(file), "-V", "VHOST"))
+    assert file.stat().st_mode & 0o077 == 0
+    good(run("queue", "delete", "q", "-V", "VHOST"))
+    assert "1 queues" in good(run("definitions", "import", str(file), "-V", "VHOST"))
+    assert [queue["name"] for queue in rows(run("queue", "list", "-V", "VHOST", "--json"))] == ["q"]
+    file.write_text("{")
+    code, _, err = run("definitions", "import", str(file))
+    assert code == 2 and "not JSON" in err
+    assert run("definitions", "import", str(tmp_path / "none"))[0] == 2
+
+
+def test_status_and_top(run: Command, broker: EmbeddedBroker) -> None:
+    assert "EmberMQ" in good(run("status"))
+    assert "queue" in good(run("top", "--once", "--sort", "name"))
+    assert "queues" in rows(run("top", "--json"))
+    code, _, err = run("top")
+    assert code == 2 and "needs a terminal" in err
+
+
+def test_perf(run: Command) -> None:
+    for words in ([], ["--type", "stream", "--rate", "200"], ["--auto-ack", "--no-confirms"]):
+        found = rows(run("perf", "--seconds", "0.5", "-V", "VHOST", "--json", *words))
+        assert found["published"] > 0 and found["consumed"] > 0, words
+    assert rows(run("queue", "list", "-V", "VHOST", "--json")) == []
+    assert run("perf", "--size", "1")[0] == 2
+
+
+def test_names_cannot_play_with_the_terminal(run: Command) -> None:
+    name = "\x1b[31m[bold]red"
+    good(run("queue", "declare", name, "-V", "VHOST"))
+    table = good(run("queue", "list", "-V", "VHOST"))
+    assert "\x1b" not in table and "\\x1b[31m[bold]red" in table
+
+
+def test_whoever_reads_may_stop_reading(broker: EmbeddedBroker) -> None:
+    line = f"EMBERMQ_URL={broker.http_url} {sys.executable} -m embermq exchange list | head -1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30)
+    assert done.stdout.startswith("vhost") and done.stderr == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_the_commands(run: Command, shell: str) -> None:
+    script = good(run("completion", shell))
+    assert "browse" in script and "password-file" in script
+
+
+def test_bash_completes() -> None:
+    def completed(line: str) -> list[str]:
+        words = line.split(" ")
+        program = (
+            f'eval "$({sys.executable} -m embermq completion bash)"; '
+            f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; "
+            '_embermq; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=30)
+        return done.stdout.split()
+
+    assert completed("embermq que") == ["queue"]
+    assert {"list", "browse"} <= set(completed("embermq queue "))
+    assert "--vhost" in completed("embermq queue list --v")
+
+
+def test_consume_waits_for_what_comes(run: Command, broker: EmbeddedBroker) -> None:
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    vhost = vhost_in(run)
+
+    def later() -> None:
+        broker.wait_for_consumers("q", 1, vhost)
+        with connect(broker.url_of(vhost)) as connection, connection.channel() as channel:
+            channel.publish(b"\xff", "q")
+
+    thread = threading.Thread(target=later)
+    thread.start()
+    assert good(run("consume", "q", "-V", "VHOST", "-n", "1")) == "base64:/w==\n"
+    thread.join()
