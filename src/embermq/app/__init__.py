@@ -69,6 +69,7 @@ class App:
             self.loop.call_soon_threadsafe,
             "always" if self.config.sync == "always" else "os",
         )
+        self.data.committer.sync_here_when(lambda: not self.turn.scheduled, self.loop.call_soon)
         catalog = DiskCatalog(self.data.definitions, self.fail)
         storage = Storage(self.data, self.loop.call_later, self.fail)
         broker = Broker(self.turn, catalog, storage, self.loop.call_later)

@@ -1,6 +1,6 @@
 cdef class Turn:
     cdef object schedule
-    cdef bint scheduled
+    cdef readonly bint scheduled
     cdef list queues
     cdef list sinks
     cdef public bint alarmed

@@ -8,6 +8,10 @@ None when everything marked dirty before its request is safe, or the error that 
 one failed sync nothing can be known to be safe any more (the kernel has thrown the dirty pages away), so the
 committer refuses all further work.
 
+Handing work over to a thread and back costs about as much as a quick disk takes to sync. So a request that is
+alone (nobody else asks, little to sync, and the loop has nothing to do but to wait for it) is served in the
+loop's own thread, as long as the last syncs were quick: see `sync_here_when`.
+
 Few dirty files are synced one by one; beyond `FILES_SYNCED_SINGLY_MAX` one syncfs does them all
 (docs/decisions/0006-sync-policy.md). Ack files can wait: losing acks brings messages back, which
 is what an ack that nobody confirms means. They are synced with a request that asks for it (tx.commit), or
@@ -27,6 +31,12 @@ from embermq.store.log import Dirty
 
 FILES_SYNCED_SINGLY_MAX = 8
 ACK_SYNC_SECONDS_MAX = 1.0
+FILES_SYNCED_HERE_MAX = 2
+QUICK_SYNC_SECONDS = 300e-6  # longer than this, on average, and the loop must not wait for it
+AVERAGED_SYNCS = 8
+HICCUP = 8  # a sync that takes so many times longer leaves the next ones to the thread
+SYNCS_AFTER_HICCUP = 16
+IDLE_ROUNDS = 5  # the thread looks so many times for something to do before it waits to be called
 
 SyncMode = Literal["always", "os"]
 Callback = Callable[[Exception | None], None]
@@ -53,6 +63,13 @@ class _Batch:
     def dirty(self) -> bool:
         return bool(self.files or self.directories or self.acks or self.everything)
 
+    @property
+    def small(self) -> bool:
+        return (
+            not (self.directories or self.everything)
+            and len(self.files) + len(self.acks) <= FILES_SYNCED_HERE_MAX
+        )
+
 
 class Committer:
     """Belongs to the loop's thread, in which all callbacks are called through `call_soon_threadsafe`."""
@@ -64,6 +81,7 @@ class Committer:
         call_soon_threadsafe: Callable[..., object],
         sync: SyncMode = "always",
         ack_sync_seconds_max: float = ACK_SYNC_SECONDS_MAX,
+        quick_sync_seconds: float = QUICK_SYNC_SECONDS,
     ) -> None:
         self.filesystem = filesystem
         # For syncfs. Opened now, because it reports only the errors that happen while it is open.
@@ -77,10 +95,26 @@ class Committer:
         self._closing = False
         self._ack_sync_seconds_max = ack_sync_seconds_max
         self._acks_synced_at = time.monotonic()
+        self._busy = False  # the thread is syncing
+        self._asleep = False  # it waits for something to do, and not only for a while
+        self._handed_back = 0  # batches whose callbacks are on their way to the loop
+        self._quick_sync_seconds = quick_sync_seconds
+        self._sync_seconds = 2 * quick_sync_seconds  # of a small batch, on average
+        self._syncs_until_quick = 0
+        self._call_soon: Callable[[Callable[[], None]], object] | None = None
+        self._is_quiet: Callable[[], bool] = lambda: False
         self._thread: threading.Thread | None = None
         if sync == "always":
             self._thread = threading.Thread(target=self._run, name="store-commit", daemon=True)
             self._thread.start()
+
+    def sync_here_when(
+        self, is_quiet: Callable[[], bool], call_soon: Callable[[Callable[[], None]], object]
+    ) -> None:
+        """Allow quick syncs in the loop's thread while `is_quiet`. `call_soon` lets the loop look for more
+        work first: whoever has asked by then makes it a matter for the thread."""
+        self._is_quiet = is_quiet
+        self._call_soon = call_soon
 
     def mark_dirty(self, log: HasDirty) -> None:
         """Include in the next round what the log has written."""
@@ -89,7 +123,6 @@ class Committer:
             return
         with self._wake:
             batch = self._batch
-            sleeping_long = not batch.dirty
             batch.directories |= dirty.directories
             batch.acks |= dirty.acks
             if not batch.everything:
@@ -99,7 +132,8 @@ class Committer:
                 batch.everything = True
                 batch.files.clear()
                 batch.acks.clear()
-            if sleeping_long and batch.dirty:
+            if self._asleep and batch.dirty:
+                self._asleep = False
                 self._wake.notify()
 
     def request(self, callback: Callback, with_acks: bool = False) -> None:
@@ -109,9 +143,13 @@ class Committer:
             return
         with self._wake:
             if self.failure is None and not self._closing:
-                self._batch.callbacks.append(callback)
-                self._batch.with_acks |= with_acks
-                self._wake.notify()
+                batch = self._batch
+                batch.callbacks.append(callback)
+                batch.with_acks |= with_acks
+                if self._call_soon is not None and self._is_quick and self._is_alone(batch):
+                    self._call_soon(self._sync_here)
+                elif not self._busy:
+                    self._wake.notify()
                 return
         self._call_soon_threadsafe(callback, self.failure or CommitFailed("the store is closed"))
 
@@ -124,53 +162,107 @@ class Committer:
                 self._wake.notify()
             self._thread.join()
 
+    # -- in the loop's thread
+
+    def _sync_here(self) -> None:
+        """The loop has looked for more to do: sync if there is nothing, else leave it to the thread."""
+        with self._wake:
+            batch = self._batch
+            if not self._is_alone(batch) or not self._is_quiet():
+                self._wake.notify()
+                return
+            batch = self._take_batch()
+        failure = self._synced(batch)
+        _call_all(batch.callbacks, failure)
+
+    def _is_alone(self, batch: _Batch) -> bool:
+        """Is it one small request, and nothing else is under way whose callback should come before?"""
+        return len(batch.callbacks) == 1 and batch.small and not self._busy and not self._handed_back
+
+    def _call_all(self, callbacks: list[Callback], failure: CommitFailed | None) -> None:
+        with self._wake:
+            self._handed_back -= 1
+        _call_all(callbacks, failure)
+
     # -- the thread
 
     def _run(self) -> None:
-        while True:
+        failure: CommitFailed | None = None
+        while failure is None:
             batch = self._next_batch()
             if batch is None:
                 return
-            failure: CommitFailed | None = None
-            try:
-                self._sync(batch)
-                self.syncs += 1
-            except Exception as error:
-                failure = CommitFailed(f"syncing to disk failed: {error}")
-                failure.__cause__ = error
-                with self._wake:
-                    # Under the lock, so that no request slips in between the failure and the last batch.
-                    self.failure = failure
-                    batch.callbacks += self._batch.callbacks
-                    self._batch = _Batch()
+            failure = self._synced(batch)
+            with self._wake:
+                self._busy = False
+                self._handed_back += bool(batch.callbacks)
             if batch.callbacks:
                 self._call_back(batch.callbacks, failure)
-            if failure is not None:
-                return
+
+    def _synced(self, batch: _Batch) -> CommitFailed | None:
+        """Sync a batch; the failure, after which there is no other."""
+        small = batch.small
+        began = time.perf_counter()
+        try:
+            self._sync(batch)
+        except Exception as error:
+            failure = CommitFailed(f"syncing to disk failed: {error}")
+            failure.__cause__ = error
+            with self._wake:
+                # Under the lock, so that no request slips in between the failure and the last batch.
+                self.failure = failure
+                batch.callbacks += self._batch.callbacks
+                self._batch = _Batch()
+                self._wake.notify()
+            return failure
+        self.syncs += 1
+        if small and batch.files:
+            self._note_duration(time.perf_counter() - began)
+        return None
+
+    def _note_duration(self, seconds: float) -> None:
+        if seconds >= HICCUP * self._quick_sync_seconds:
+            self._syncs_until_quick = SYNCS_AFTER_HICCUP
+            return
+        self._sync_seconds += (seconds - self._sync_seconds) / AVERAGED_SYNCS
+        if self._syncs_until_quick:
+            self._syncs_until_quick -= 1
+
+    @property
+    def _is_quick(self) -> bool:
+        return self._sync_seconds < self._quick_sync_seconds and not self._syncs_until_quick
 
     def _next_batch(self) -> _Batch | None:
         """Wait for a request, or for dirt that has waited long enough; None when it is time to end."""
         with self._wake:
+            idle_rounds = 0
             while not (self._batch.callbacks or self._closing):
-                if not self._batch.dirty:
+                if self.failure is not None:
+                    return None
+                if idle_rounds >= IDLE_ROUNDS and not self._batch.dirty:
+                    self._asleep = True
                     self._wake.wait()
-                elif not self._wake.wait(self._ack_sync_seconds_max) and self._batch.dirty:
-                    self._batch.with_acks = True
-                    break
-            batch = self._batch
-            if not (batch.callbacks or batch.dirty):
+                    self._asleep = False
+                    idle_rounds = 0
+                elif not self._wake.wait(self._ack_sync_seconds_max):
+                    if self._batch.dirty:
+                        self._batch.with_acks = True
+                        break
+                    idle_rounds += 1
+            if not (self._batch.callbacks or self._batch.dirty):
                 return None
-            self._batch = _Batch()
-            now = time.monotonic()
-            if (
-                batch.with_acks
-                or batch.everything
-                or now >= self._acks_synced_at + self._ack_sync_seconds_max
-            ):
-                self._acks_synced_at = now
-            else:
-                self._batch.acks, batch.acks = batch.acks, set()
-            return batch
+            self._busy = True
+            return self._take_batch()
+
+    def _take_batch(self) -> _Batch:
+        """What there is to do, without acks that can wait; the next one begins."""
+        batch, self._batch = self._batch, _Batch()
+        now = time.monotonic()
+        if batch.with_acks or batch.everything or now >= self._acks_synced_at + self._ack_sync_seconds_max:
+            self._acks_synced_at = now
+        else:
+            self._batch.acks, batch.acks = batch.acks, set()
+        return batch
 
     def _sync(self, batch: _Batch) -> None:
         if batch.everything or len(batch.files) + len(batch.acks) > FILES_SYNCED_SINGLY_MAX:
@@ -189,7 +281,7 @@ class Committer:
 
     def _call_back(self, callbacks: list[Callback], failure: CommitFailed | None) -> None:
         try:
-            self._call_soon_threadsafe(_call_all, callbacks, failure)
+            self._call_soon_threadsafe(self._call_all, callbacks, failure)
         except RuntimeError:
             # The loop is closed: nobody is left to be told.
             return

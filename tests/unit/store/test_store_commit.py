@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from embermq.store.commit import FILES_SYNCED_SINGLY_MAX, Committer
+from embermq.store.commit import FILES_SYNCED_SINGLY_MAX, HICCUP, SYNCS_AFTER_HICCUP, Committer
 from embermq.store.disk import Disk
 from embermq.store.failure import CommitFailed
 from embermq.store.log import Log
@@ -222,6 +222,92 @@ def test_deleting_a_log_does_not_fail_the_commit(bench: Bench) -> None:
     go_on.set()
     bench.loop.run_one()
     assert results == [None]
+
+
+class QuickBench(Bench):
+    """Takes every disk for a quick one, and notes in which thread it was synced."""
+
+    def __init__(self, root: Path, quick_sync_seconds: float = 60.0) -> None:
+        super().__init__(root, quick_sync_seconds=quick_sync_seconds)
+        self.quiet = True
+        self.threads: list[str] = []
+        self.filesystem.before_sync = lambda: self.threads.append(threading.current_thread().name)
+        self.committer.sync_here_when(lambda: self.quiet, self.loop.call_soon_threadsafe)
+        self.written = self.log("log")
+        for _ in range(SYNCS_AFTER_HICCUP):  # until the disk has shown how quick it is
+            self.commit()
+
+    def commit(self, requests: int = 1) -> set[str]:
+        """The threads in which the syncs were that so many requests waited for."""
+        self.threads.clear()
+        results: list[Any] = []
+        self.dirty(self.written)
+        for _ in range(requests):
+            self.committer.request(results.append)
+        while len(results) < requests:
+            self.loop.run_one()
+        assert results == [None] * requests
+        return set(self.threads)
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Iterator[QuickBench]:
+    made = QuickBench(tmp_path)
+    yield made
+    made.committer.close()
+
+
+HERE, THREAD = {"MainThread"}, {"store-commit"}
+
+
+def test_one_who_is_alone_with_a_quick_disk_needs_no_thread(quick: QuickBench) -> None:
+    assert quick.commit() == HERE
+    assert quick.commit() == HERE
+
+
+def test_several_share_a_sync_of_the_thread(quick: QuickBench) -> None:
+    assert quick.commit(requests=2) == THREAD
+    assert quick.commit() == HERE
+
+
+def test_the_loop_does_not_wait_for_a_disk_while_others_wait_for_it(quick: QuickBench) -> None:
+    quick.quiet = False
+    assert quick.commit() == THREAD
+    quick.quiet = True
+    assert quick.commit() == HERE
+
+
+def test_a_new_file_is_a_matter_for_the_thread(quick: QuickBench) -> None:
+    quick.written = quick.log("other")
+    assert quick.commit() == THREAD
+    assert quick.commit() == HERE
+
+
+def test_the_loop_does_not_wait_for_a_slow_disk(tmp_path: Path) -> None:
+    bench = QuickBench(tmp_path, quick_sync_seconds=1e-9)
+    assert bench.commit() == THREAD
+    bench.committer.close()
+
+
+def test_after_a_hiccup_of_the_disk_the_thread_tries_first(quick: QuickBench) -> None:
+    quick.committer._note_duration(60.0 * HICCUP)
+    for _ in range(SYNCS_AFTER_HICCUP):
+        assert quick.commit() == THREAD
+    assert quick.commit() == HERE
+
+
+def test_a_sync_that_fails_in_the_loop_is_the_end_as_well(quick: QuickBench) -> None:
+    quick.filesystem.failing_syncs = True
+    quick.dirty(quick.written)
+    results: list[Any] = []
+    quick.committer.request(results.append)
+    quick.loop.run_one()
+    assert isinstance(results[0], CommitFailed)
+    assert set(quick.threads) >= HERE
+    quick.filesystem.failing_syncs = False
+    quick.committer.request(results.append)
+    quick.loop.run_one()
+    assert results[1] is results[0]
 
 
 def test_sync_left_to_the_operating_system(tmp_path: Path) -> None:
