@@ -76,13 +76,18 @@ class Rig:
         rate: float = 0.0,
         limit: int = 0,
         chunk_bytes: int = 131072,
+        headers: Sequence[Mapping[str, str | int]] = (),
     ) -> None:
-        """A connection that publishes to the (exchange, routing key) pairs in turn."""
+        """A connection that publishes to the (exchange, routing key) pairs in turn, or, if `headers` are
+        given, to the first of them with these in turn."""
         session = self.session()
         if window:
             session.confirm_select()
-        encoded = [publication(*route, body_bytes, persistent=persistent) for route in routes]
-        fans = [fan] * len(routes) if isinstance(fan, int) else list(fan)
+        kinds = [(routes[0], more) for more in headers] or [(route, None) for route in routes]
+        encoded = [
+            publication(*route, body_bytes, persistent=persistent, headers=more) for route, more in kinds
+        ]
+        fans = [fan] * len(kinds) if isinstance(fan, int) else list(fan)
         self.load.publish_on(
             self.load.add_link(session.fileno(), chunk_bytes=max(chunk_bytes, 2 * len(encoded[0][0]))),
             [block for block, _ in encoded],

@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import crowd, durable, idle, latency, machine, routing, stream, throughput
+from bench import crowd, delayed, durable, idle, latency, machine, routing, stream, throughput
 from bench.metric import describe, middle
 from bench.scenario import Options, Scenario, Target
 from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 RESULTS = Path(__file__).resolve().parent / "results"
 BROKERS: dict[str, Callable[[], Broker]] = {"rabbitmq": RabbitBroker, "embermq": EmberBroker}
-MODULES = (throughput, latency, routing, crowd, idle, durable, stream)
+MODULES = (throughput, latency, routing, crowd, idle, durable, stream, delayed)
 SCENARIOS = {scenario.name: scenario for module in MODULES for scenario in module.SCENARIOS}
 WARM_UP_SECONDS = 1.0
 
@@ -101,6 +101,7 @@ def summary_line(scenario: Scenario, metrics: dict[str, float]) -> str:
 def run_scenario(
     scenario: Scenario, brokers: list[str], fleet: Fleet, options: Options, runs: int, *, quick: bool
 ) -> Record:
+    brokers = [name for name in brokers if not scenario.only or name in scenario.only]
     record = Record(scenario, options, quick, {name: [] for name in brokers})
     runs = min(runs, scenario.runs_max or runs)
     if scenario.owns_broker:
@@ -142,6 +143,8 @@ def attempt(
 def comparison(record: Record) -> str:
     """A small table of medians, and how much better the last broker is than the first."""
     brokers = list(record.runs)
+    if not brokers:
+        return "  none of these brokers can do that"
     lines = [
         f"  {'':38}"
         + "".join(f"{name:>14}" for name in brokers)

@@ -48,3 +48,4 @@ class Scenario:
     owns_broker: bool = False  # starts, stops or bloats its broker: gets a new one for each run
     scales: bool = False  # `Options.scale` changes it
     runs_max: int | None = None  # long scenarios are repeated less often
+    only: tuple[str, ...] = ()  # the brokers that can do it; empty: all

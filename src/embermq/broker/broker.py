@@ -251,6 +251,8 @@ class Broker:
     def restore_delayed(self, catalog: DiskCatalog) -> None:
         taken_back: dict[str, dict[str, int]] = {name: {} for name in self.vhosts}
         for definition in catalog.definitions.all(DELAYED):
+            if definition.vhost not in taken_back:
+                continue
             taken_back[definition.vhost][definition.name] = definition.body["below"]
         for vhost in self.vhosts.values():
             vhost.delays.recover(taken_back[vhost.name])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from embermq.broker.vhost import VirtualHost
 
 BATCH_COUNT = 1000  # handed on in one go, so that a crowd that is due does not stop everything else
+LOOK_AHEAD_MS = 10_000
 KIND = "delayed"  # of the notes in the catalog
 
 
@@ -63,7 +64,9 @@ class Delays:
     def look_at(self, due_ms: int) -> None:
         """Be back at that time at the latest."""
         timetable = self.turn.timetable
-        if timetable is not None and due_ms and (self.asked_ms == 0 or due_ms < self.asked_ms):
+        # Not further ahead than that: messages that come in the order last to first would ask one by one.
+        due_ms = min(due_ms, self.turn.now_ms + LOOK_AHEAD_MS)
+        if timetable is not None and (self.asked_ms == 0 or due_ms < self.asked_ms):
             self.asked_ms = due_ms
             timetable.ask(due_ms, self)
 
@@ -76,7 +79,9 @@ class Delays:
                 self.uncount(delayed.destination)
                 self.hand_on(delayed)
             self.forget_when_safe(delayed)
-        self.look_at(max(self.schedule.next_due_ms(), now_ms + 1) if self.schedule.next_due_ms() else 0)
+        next_due_ms = self.schedule.next_due_ms()
+        if next_due_ms:
+            self.look_at(max(next_due_ms, now_ms + 1))
 
     def hand_on(self, delayed: Delayed) -> None:
         message = delayed.message
@@ -153,6 +158,8 @@ class Delays:
             below = self.schedule.next_number
             self.taken_back[destination] = below
             self.vhost.catalog.put(KIND, self.vhost.name, destination, {"below": below})
+            if not self.counts:
+                self.schedule.clear()
         return count
 
     # -- across restarts
@@ -173,7 +180,8 @@ class Delays:
         for destination in set(taken_back) - needed:
             del self.taken_back[destination]
             self.vhost.catalog.delete(KIND, self.vhost.name, destination)
-        self.look_at(self.schedule.next_due_ms())
+        if self.schedule.next_due_ms():
+            self.look_at(self.schedule.next_due_ms())
 
     def drop(self) -> None:
         """The virtual host is deleted."""

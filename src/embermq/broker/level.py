@@ -35,6 +35,7 @@ WINDOW_COUNT = 32_768  # messages of a level kept in memory
 WINDOW_BYTES = 32 * 1024 * 1024
 REFILL_COUNT = 1024  # fill the ring again when fewer are left
 REFILL_BYTES = 512 * 1024
+PEEK_BYTES = 8 * 1024  # to see the first message; those before it that are gone are read over
 TTL_HISTORY_MAX = 100  # changes of x-message-ttl that are remembered
 PERSISTENT = 1
 TRANSIENT = 0
@@ -169,9 +170,13 @@ class Level:
             self.mark()
         return 0
 
-    def append_again(self, message: Message, since_ms: int, returns: int) -> None:
-        """A message that came at `since_ms`, was given back and waited elsewhere; it goes to the end."""
+    def append_again(self, message: Message, since_ms: int, returns: int) -> int:
+        """A message that came at `since_ms`, was given back and waited elsewhere goes to the end.
+
+        Answers when it expires; 0: never.
+        """
         sequence, self.next_sequence = self.next_sequence, self.next_sequence + 1
+        expires_ms = expiry_of(message, self.ttl_ms, since_ms)
         keep = bool(self.durable and message.persistent and self.storage is not None)
         pages = self.storage is not None and (
             self.paged_count > 0 or self.ring.count >= WINDOW_COUNT or self.ring_bytes >= WINDOW_BYTES
@@ -187,9 +192,10 @@ class Level:
         else:
             entry = Entry(with_delivery_count(message, returns), self, sequence, keep, True)
             entry.returns = returns
-            entry.expires_ms = expiry_of(message, self.ttl_ms, since_ms)
+            entry.expires_ms = expires_ms
             self.ring.push_back(entry)
             self.ring_bytes += entry.message.size
+        return expires_ms
 
     def count_return(self, entry: Entry) -> None:
         """A consumer gave the message back, and that is to be remembered."""
@@ -292,7 +298,7 @@ class Level:
         if self.paged_count == 0:
             return 0
         assert self.log is not None
-        records = self.log.new_reader().read(self.paged_from, 1)
+        records = self.log.new_reader().read(self.paged_from, PEEK_BYTES)
         if not records:
             return 0
         message = message_of(records[0].payload, records[0].flags)

@@ -98,6 +98,8 @@ class QueueRules:
         self.single_active = arguments.get("x-single-active-consumer") is True
         self.delivery_limit = delivery_limit_from(arguments)
         self.retry = retry_from(arguments)
+        quorum = arguments.get("x-queue-type") == "quorum"
+        self.counts_returns = quorum or self.retry is not None or "x-delivery-limit" in arguments
 
     def changed(self) -> None:
         """What holds now is different: limits hold at once."""
@@ -144,7 +146,7 @@ class QueueRules:
 
     def returned(self, entries: list[Entry]) -> list[Entry]:
         """Messages come back from consumers; those that may be delivered again."""
-        if self.delivery_limit is None and self.retry is None:
+        if not self.counts_returns:
             return entries
         for entry in entries:
             entry.level.count_return(entry)
@@ -177,10 +179,13 @@ class QueueRules:
             level = self.priorities.level_for(message)
         else:
             level = queue.high if message.priority >= HIGH_PRIORITY else queue.low
-        level.append_again(message, since_ms, returns)
+        expires_ms = level.append_again(message, since_ms, returns)
         queue.came_back(message.size - message.header_size)
         queue.mark()
-        self.after_return()
+        if expires_ms:
+            self.look_at(expires_ms)
+        if self.limits is not None:
+            self.limits.make_room(self)
 
     def after_return(self) -> None:
         """Messages came back from consumers."""

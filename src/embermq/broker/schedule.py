@@ -80,7 +80,7 @@ class Schedule:
 
     def make_run(self) -> None:
         """Write the head to disk in order, but for what will leave soon."""
-        assert self.storage is not None
+        assert self.storage is not None and self.head is not None
         waiting = sorted(self.heap)
         soon = bisect_right(waiting, self.turn.now_ms + SOON_MS, key=lambda item: item[0])
         stay = min(soon, len(waiting) // 2)
@@ -92,8 +92,8 @@ class Schedule:
         self.heap = waiting[:stay]  # sorted, so it is a heap
         self.heap_bytes = sum(delayed.size for _, _, delayed in self.heap)
         self.take_in(run)
-        storage = self.storage
-        self.turn.after_write(lambda: storage.when_safe(partial(self.moved, moved)))
+        storage, leave = self.storage, partial(moved_on, self.head, moved)
+        self.turn.after_write(lambda: storage.when_safe(leave))
 
     def new_run(self, number: int) -> Run:
         assert self.storage is not None
@@ -107,12 +107,6 @@ class Schedule:
         self.last_dues.insert(at, run.last_due_ms)
         assert run.front is not None
         heappush(self.fronts, (*run.front, run))
-
-    def moved(self, sequences: list[int]) -> None:
-        """They are safe in their run: the head need not remember them."""
-        if self.head is not None:
-            for sequence in sequences:
-                self.head.ack(sequence)
 
     # -- out
 
@@ -227,3 +221,9 @@ class Schedule:
                     double.part.ack(double.sequence)
                 found(number, destination)
             sequence = records[-1].sequence + 1
+
+
+def moved_on(head: Part, sequences: list[int]) -> None:
+    """They are safe in their run: the head need not remember them."""
+    for sequence in sequences:
+        head.ack(sequence)
