@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.consumer import ChannelConsumer
+from embermq.amqp.on_look import consume_look, is_look
 from embermq.amqp.on_queue import queue_name
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
@@ -32,6 +33,9 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     name = queue_name(channel, method.queue)
     if name == REPLY_TO:
         consume_replies(channel, method)
+        return
+    if is_look(method.arguments):
+        consume_look(channel, method, name)
         return
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)

@@ -82,7 +82,12 @@ class AsyncConsumer(Inbox):
         deadline_s = loop.time() + timeout_s
         batch: list[Message] = []
         while len(batch) < count and (left_s := deadline_s - loop.time()) > 0:
-            got = await self.fetch(count - len(batch), left_s)
+            try:
+                got = await self.fetch(count - len(batch), left_s)
+            except ClientError:
+                if batch:
+                    break  # first what there was; the next call meets the error again
+                raise
             if not got:
                 break
             batch += got

@@ -65,28 +65,31 @@ class Consumer(Inbox):
 
     def fetch(self, max_messages: int = 1000, timeout_s: float | None = None) -> list[Message]:
         """One to `max_messages` messages, as many as are there; none after `timeout_s` or at the end."""
-        batch: list[Message] = []
-        while not batch:
+        while True:
+            batch: list[Message] = []
             for message in self._taken:
                 if self.no_ack or not message.stale:
                     batch.append(message)
                     if len(batch) == max_messages:
                         return batch
-            messages = self._wait(0.0 if batch else timeout_s)
-            if not messages:
-                break
+            if batch:
+                return batch
+            messages = self._wait(timeout_s)
+            if len(messages) <= max_messages:
+                return messages
             self._taken = iter(messages)
-            if not batch and len(messages) <= max_messages:
-                self._taken = iter(())
-                batch = messages
-        return batch
 
     def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
         """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
         deadline_s = time.monotonic() + timeout_s
         batch: list[Message] = []
         while len(batch) < count and (left_s := deadline_s - time.monotonic()) > 0:
-            got = self.fetch(count - len(batch), left_s)
+            try:
+                got = self.fetch(count - len(batch), left_s)
+            except ClientError:
+                if batch:
+                    break  # first what there was; the next call meets the error again
+                raise
             if not got:
                 break
             batch += got

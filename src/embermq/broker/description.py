@@ -1,0 +1,49 @@
+"""What a queue, a stream or a super stream says of itself when somebody asks over AMQP."""
+
+from __future__ import annotations
+
+import json
+
+from embermq.broker.composing import composed
+from embermq.broker.message import Message
+from embermq.broker.queue import Queue
+from embermq.broker.stream import Stream
+from embermq.broker.stream_arguments import Place
+from embermq.broker.super_stream import is_super_stream, partitions
+from embermq.broker.vhost import VirtualHost
+from embermq.wire.properties import Properties
+
+
+def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]:
+    found: dict[str, object] = {
+        "name": queue.name,
+        "vhost": queue.vhost.name,
+        "type": queue.arguments.get("x-queue-type", "classic"),
+        "durable": bool(queue.durable),
+        "messages_ready": queue.ready_count,
+        "messages_unacknowledged": queue.unacked_count,
+        "consumers": len(queue.consumers),
+        "bytes": queue.ready_bytes,
+    }
+    if isinstance(queue, Stream):
+        found |= {
+            "first_offset": queue.first_offset,
+            "next_offset": queue.safe_end,
+            "segments": len(queue.log.segments),
+        }
+        if time_ms is not None:
+            found["offset_at"] = queue.offset_at(Place("timestamp", timestamp_ms=time_ms))
+    return found
+
+
+def description_of_super_stream(vhost: VirtualHost, name: str) -> dict[str, object] | None:
+    exchange = vhost.exchanges.get(name)
+    if exchange is None or not is_super_stream(exchange):
+        return None
+    names = [binding.destination.name for binding in partitions(exchange)]
+    return {"name": name, "vhost": vhost.name, "type": "super-stream", "partitions": names}
+
+
+def told(name: str, facts: dict[str, object]) -> Message:
+    properties = Properties(content_type="application/json", type="description")
+    return composed("", name, properties, json.dumps(facts).encode())

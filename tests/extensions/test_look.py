@@ -1,0 +1,180 @@
+"""Looking over AMQP: x-describe and x-browse, which take nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from embermq.client import (
+    Channel,
+    ChannelClosed,
+    Connection,
+    ConsumerCancelled,
+    Message,
+    NotFound,
+    PreconditionFailed,
+    connect,
+)
+from embermq.testing import EmbeddedBroker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(persistent=True) as made:
+        yield made
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> Iterator[Connection]:
+    with broker.vhost() as vhost, connect(broker.url_of(vhost), reconnect=False) as made:
+        yield made
+
+
+@pytest.fixture
+def channel(connection: Connection) -> Channel:
+    return connection.channel(prefetch=100)
+
+
+def everything(channel: Channel, queue: str, no_ack: bool = True, **arguments: object) -> list[Message]:
+    named = {"x-" + name.replace("_", "-"): value for name, value in arguments.items()}
+    consumer = channel.consume(queue, no_ack=no_ack, arguments=named)
+    found: list[Message] = []
+    try:
+        while batch := consumer.fetch(1000, 10):
+            found += batch
+            if not no_ack:
+                consumer.ack(batch)
+    except ConsumerCancelled:
+        return found
+    raise AssertionError("nobody said that this was all")
+
+
+def test_a_queue_describes_itself(channel: Channel) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch([b"one", b"three"], "q")
+    (told,) = everything(channel, "q", describe=True)
+    facts = json.loads(told.body)
+    assert told.properties.content_type == "application/json"
+    assert (facts["type"], facts["messages_ready"], facts["consumers"], facts["bytes"]) == (
+        "classic",
+        2,
+        0,
+        8,
+    )
+    assert channel.queue_declare("q", passive=True).message_count == 2
+
+
+def test_a_stream_tells_its_offsets(channel: Channel) -> None:
+    channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    channel.publish_batch([b"%d" % number for number in range(10)], "s")
+    facts = json.loads(everything(channel, "s", describe=True, describe_time=0)[0].body)
+    assert (facts["type"], facts["first_offset"], facts["next_offset"], facts["offset_at"]) == (
+        "stream",
+        0,
+        10,
+        0,
+    )
+    later = json.loads(everything(channel, "s", describe=True, describe_time=2**45)[0].body)
+    assert later["offset_at"] == 10
+
+
+def test_browsing_shows_all_and_takes_nothing(channel: Channel) -> None:
+    channel.queue_declare("q")
+    bodies = [b"%d" % number for number in range(3000)]
+    channel.publish_batch(bodies, "q")
+    for no_ack in (True, False):
+        assert [message.body for message in everything(channel, "q", no_ack, browse=True)] == bodies
+    message = channel.get("q")
+    assert message is not None and message.body == b"0" and not message.redelivered
+    assert message.message_count == 2999
+
+
+def test_the_last_messages_come_before_the_end(channel: Channel) -> None:
+    channel.queue_declare("q")
+    channel.publish_batch([b"%d" % number for number in range(3000)], "q")
+    consumer = channel.consume("q", no_ack=True, arguments={"x-browse": True})
+    assert len(consumer.fetch_all(5000, 10)) == 3000
+    with pytest.raises(ConsumerCancelled):
+        consumer.fetch_all(1, 10)
+
+
+def test_browsing_past_the_window(channel: Channel) -> None:
+    channel.queue_declare("deep", durable=True)
+    bodies = [b"%d" % number for number in range(40_000)]
+    channel.publish_batch(bodies, "deep")
+    assert [message.body for message in everything(channel, "deep", browse=True)] == bodies
+
+
+def test_what_comes_later_is_not_shown_and_what_goes_is_left_out(
+    channel: Channel, connection: Connection
+) -> None:
+    channel.queue_declare("q")
+    channel.publish_batch([b"%d" % number for number in range(2000)], "q")
+    looking = connection.channel(prefetch=10)
+    consumer = looking.consume("q", arguments={"x-browse": True})
+    first = consumer.fetch_all(10, 10)
+    assert len(first) == 10
+    channel.queue_purge("q")
+    channel.publish(b"late", "q")
+    found = list(first)
+    with pytest.raises(ConsumerCancelled):
+        while True:
+            consumer.ack(found[-1:])
+            found += consumer.fetch(1000, 10)
+    assert b"late" not in [message.body for message in found] and len(found) < 2000
+
+
+def test_a_queue_deleted_meanwhile(channel: Channel, connection: Connection) -> None:
+    channel.queue_declare("q")
+    channel.publish_batch([b"%d" % number for number in range(2000)], "q")
+    consumer = connection.channel(prefetch=10).consume("q", arguments={"x-browse": True})
+    batch = consumer.fetch_all(10, 10)
+    channel.queue_delete("q")
+    consumer.ack(batch)
+    with pytest.raises(ConsumerCancelled):
+        while True:
+            consumer.ack(consumer.fetch(10, 10))
+
+
+def test_an_empty_queue_ends_at_once(channel: Channel) -> None:
+    channel.queue_declare("q")
+    assert everything(channel, "q", browse=True) == []
+
+
+@pytest.mark.parametrize("arguments", [{"x-describe": True}, {"x-browse": True}])
+def test_a_queue_that_is_not_there(connection: Connection, arguments: dict[str, object]) -> None:
+    with pytest.raises(NotFound):
+        connection.channel().consume("nobody", arguments=arguments)
+
+
+def test_what_cannot_be(channel: Channel, connection: Connection) -> None:
+    channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    with pytest.raises(PreconditionFailed, match="x-browse is for queues"):
+        connection.channel().consume("s", no_ack=True, arguments={"x-browse": True})
+    for wrong in (-1, "now", True):
+        with pytest.raises(PreconditionFailed, match="x-describe-time"):
+            connection.channel().consume("s", arguments={"x-describe": True, "x-describe-time": wrong})
+
+
+def test_the_permission_to_read_is_needed(broker: EmbeddedBroker, connection: Connection) -> None:
+    import urllib.request
+
+    connection.channel().queue_declare("q")
+    vhost = connection.settings.virtual_host
+
+    def put(path: str, body: dict[str, object]) -> None:
+        request = urllib.request.Request(
+            f"{broker.http_url}/api/{path}", json.dumps(body).encode(), method="PUT"
+        )
+        request.add_header("authorization", "Basic Z3Vlc3Q6Z3Vlc3Q=")
+        request.add_header("content-type", "application/json")
+        urllib.request.urlopen(request).close()
+
+    put("users/eve", {"password": "eve", "tags": ""})
+    put(f"permissions/{vhost}/eve", {"configure": ".*", "write": ".*", "read": "^$"})
+    url = broker.url_of(vhost).replace("guest:guest", "eve:eve")
+    for name in ("x-describe", "x-browse"):
+        with connect(url, reconnect=False) as other, pytest.raises(ChannelClosed, match="ACCESS_REFUSED"):
+            other.channel().consume("q", arguments={name: True})
