@@ -206,6 +206,7 @@ class EmberBroker(Broker):
     """EmberMQ, by its command line. `max_message_size=1` among the options is `--max-message-size 1`."""
 
     name = "embermq"
+    _PATIENCE = {"EMBERMQ_AUTH_FAILURES_FREE": "10000", "EMBERMQ_AUTH_REFUSAL_PAUSE_S": "0.5"}
     _READY = re.compile(rb"EmberMQ (\S+) ready: amqp://([^:\s]+):(\d+)(?: http://[^:\s]+:(\d+))?")
 
     def __init__(
@@ -240,7 +241,7 @@ class EmberBroker(Broker):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **self._env},
+            env={**self._PATIENCE, **os.environ, "PYTHONUNBUFFERED": "1", **self._env},
             cwd=REPOSITORY,
         )
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from embermq import app as app_module
-from embermq.app import App, limits_of, new_event_loop, run, serve
+from embermq.app import App, new_event_loop, run, serve
+from embermq.app.doors import limits_of
 from embermq.config import Config
 from embermq.store.failure import CommitFailed
 

@@ -20,17 +20,16 @@ from embermq.amqp.closing import octets, unexpected
 from embermq.amqp.deliveries import Deliveries
 from embermq.amqp.later import publish_later
 from embermq.amqp.link import Link
-from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties
+from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties, exchange_to_write, require_topic
 from embermq.amqp.session_events import channel_closed, emit_consumer_deleted
 from embermq.amqp.special import Wishes, granted, wishes_in
 from embermq.broker.access import User
-from embermq.broker.exchange import Exchange, Route
+from embermq.broker.exchange import Route
 from embermq.broker.message import Message, expiration_ms, make_message
 from embermq.broker.queue import KEEPS_ALL, Queue
 from embermq.broker.selection import has_ready_consumer
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import (
-    AccessRefused,
     FrameError,
     NoConsumers,
     NoRoute,
@@ -159,12 +158,7 @@ class Channel(Deliveries):
         names = cut(buf, pos + 2, stop - 1)
         route = self.routes.get(names)
         if route is None or route.version != route.exchange.version:
-            exchange: Exchange = self.vhost.exchange(method.exchange)
-            if exchange.internal:
-                raise AccessRefused(
-                    f"cannot publish to internal exchange '{exchange.name}' in vhost '{self.vhost.name}'"
-                )
-            self.user.require("write", self.vhost.name, "exchange", method.exchange)
+            exchange = exchange_to_write(self, method.exchange, method.routing_key)
             route = exchange.route(names, method.routing_key)
             if len(self.routes) >= ROUTES_MAX:
                 self.routes.clear()
@@ -226,6 +220,8 @@ class Channel(Deliveries):
             check_rare_properties(buf, peek, self.user)
         if peek.headers_at != NOT_THERE or peek.reply_to_at != NOT_THERE:
             self.wishes = wishes_in(buf, peek, self.reply_queue, self.link.turn.now_ms)
+            if self.wishes is not None and self.route is not None:
+                require_topic(self, "write", self.route.exchange, *self.wishes.keys)
         return 0
 
     def on_body(self, buf: bytearray, pos: int, stop: int) -> int:
@@ -374,6 +370,12 @@ class Channel(Deliveries):
             self.transaction.acks.extend(entries)
             return 0
         return self.settle(entries)
+
+    def change_user(self, user: User) -> None:
+        """The same one, with other permissions: what was allowed is asked again."""
+        self.user = user
+        self.route = None
+        self.routes.clear()
 
     # -- the end
 

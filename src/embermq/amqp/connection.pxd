@@ -8,6 +8,7 @@ cdef long long BASIC_PUBLISH
 cdef long long BASIC_ACK
 cdef int BASIC_ACK_BYTES
 cdef int STATE_OPEN
+cdef int STATE_CHECKING
 
 cdef class Connection(Link):
     cdef public object broker
@@ -22,6 +23,9 @@ cdef class Connection(Link):
     cdef public dict client_properties
     cdef public dict capabilities
     cdef public object mechanism
+    cdef public object sasl
+    cdef public str certificate_name
+    cdef public double expires_at
     cdef public int channel_max
     cdef public int heartbeat_s
     cdef public Py_ssize_t frame_size_max

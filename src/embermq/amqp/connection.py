@@ -10,6 +10,8 @@ puts into `out`, which the shell (net) sends at the end of the turn.
 from __future__ import annotations
 
 import logging
+import math
+from typing import Any
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.closing import channel_close_method, close_method, octets, unexpected
@@ -17,16 +19,18 @@ from embermq.amqp.control import on_control_frame
 from embermq.amqp.handlers import CHANNEL_HANDLERS
 from embermq.amqp.link import Link
 from embermq.amqp.on_connection import start_method
+from embermq.amqp.refusal import refuse_handshake
 from embermq.amqp.session_events import connection_closed
 from embermq.amqp.shell import Limits, Shell
-from embermq.amqp.state import CLOSED, CLOSING, HEADER, OPEN, OPENING, START
+from embermq.amqp.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START
+from embermq.amqp.tenancy import leave
 from embermq.broker.access import User
 from embermq.broker.broker import Broker
 from embermq.broker.events import INTERNAL_USER
 from embermq.broker.queue import Queue
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
-from embermq.errors import AccessRefused, AMQPError, CommandInvalid, FrameError, InternalFault
+from embermq.errors import AMQPError, CommandInvalid, FrameError, InternalFault
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
 from embermq.wire.kernel import load_u16, load_u32, load_u64
@@ -36,7 +40,7 @@ log = logging.getLogger("embermq.connection")
 BASIC_PUBLISH = methods.BasicPublish.ID
 BASIC_ACK = methods.BasicAck.ID
 BASIC_ACK_BYTES = 13
-STATE_OPEN = OPEN  # the same as a number of this module, which is a C number
+STATE_OPEN, STATE_CHECKING = OPEN, CHECKING  # the same as numbers of this module, which are C numbers
 # The header of 0-9-1, and those of 0-9 and 0-8, whose clients use what is common with it; the version we
 # answer each with in connection.start.
 ACCEPTED_HEADERS = {
@@ -46,7 +50,7 @@ ACCEPTED_HEADERS = {
     b"AMQP\x01\x01\x09\x01": (8, 0),
 }
 FRAME_BYTES_MAX_BEFORE_TUNE = 8192
-REFUSAL_PAUSE_S = 1.0  # a stranger's mistake is answered slowly, so that guessing is slow too
+FRAME_ERROR_PAUSE_S = 1.0  # for the last words to be read, before the socket is shut
 REPLIES_BYTES_MAX = 4 * 1024 * 1024  # a few bytes of basic.get or basic.recover may ask for whole messages
 LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the socket is shut
 
@@ -56,6 +60,7 @@ class Connection(Link):
         "announced",
         "broker",
         "capabilities",
+        "certificate_name",
         "channel_max",
         "channels",
         "client_properties",
@@ -64,6 +69,7 @@ class Connection(Link):
         "current_channel",
         "current_method",
         "exclusive_queues",
+        "expires_at",
         "frame_size_max",
         "heartbeat_s",
         "last_channel",
@@ -74,6 +80,7 @@ class Connection(Link):
         "parting_s",
         "peer_address",
         "received_bytes",
+        "sasl",
         "sent_bytes",
         "shell",
         "spec_qos",
@@ -92,6 +99,7 @@ class Connection(Link):
         number: int,
         peer_address: str,
         name: str,
+        certificate_name: str = "",
     ) -> None:
         super().__init__(turn, number, limits.frame_max)
         self.broker = broker
@@ -104,7 +112,10 @@ class Connection(Link):
         self.vhost: VirtualHost | None = None
         self.client_properties: dict[str, object] = {}
         self.capabilities: dict[str, object] = {}
+        self.certificate_name = certificate_name  # of the client, where TLS has checked one
         self.mechanism: object = None
+        self.sasl: Any = None  # the login under way
+        self.expires_at = math.inf  # seconds since 1970
         self.channel_max = limits.channel_max
         self.heartbeat_s = 0
         self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE
@@ -179,6 +190,9 @@ class Connection(Link):
                 if self.state == CLOSED:
                     return end
                 pos = self.next_frame
+                if self.state == STATE_CHECKING:
+                    self.stalled = True  # what follows is for one who has logged in
+                    return pos
             elif frame_type == 1:
                 if size < 4:
                     raise FrameError(f"type 1, all octets = {octets(buf, pos + 7, stop)}: unknown_frame")
@@ -210,7 +224,7 @@ class Connection(Link):
             return 0
         if start in ACCEPTED_HEADERS:
             self.state = START
-            self.send(0, start_method(*ACCEPTED_HEADERS[start]))
+            self.send(0, start_method(self, *ACCEPTED_HEADERS[start]))
             return 8
         log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start)
         self.out.write(PROTOCOL_HEADER)
@@ -299,7 +313,7 @@ class Connection(Link):
         blame = self.current_method if error.blame is None else error.blame
         channel = self.channels.get(self.current_channel)
         if self.state < OPEN:
-            self.refuse_handshake(error, blame)
+            refuse_handshake(self, error, blame)
         elif error.scope == "channel" and channel is not None and not channel.closing:
             self.close_channel(channel, error, blame)
         elif self.state == OPEN:
@@ -313,23 +327,6 @@ class Connection(Link):
         channel.shut()
         channel.send(channel_close_method(error, blame))
 
-    def refuse_handshake(self, error: AMQPError, blame: int) -> None:
-        """Before the connection is open there is little to say to a stranger, and no hurry to say it.
-
-        Only once the client has agreed on a tune, or announced that it understands a refused login, is it
-        told; any other error is a pause and a closed socket (002, 2.2.4 and 4.10.2).
-        """
-        log.warning("%s: %s", self.name, error)
-        tell = self.state == OPENING
-        if isinstance(error, AccessRefused):
-            tell = bool(self.capabilities.get("authentication_failure_close"))
-            blame = 0
-        if tell:
-            self.send(0, close_method(error, blame))
-            self.end()
-        else:
-            self.end(REFUSAL_PAUSE_S)
-
     def close(self, error: AMQPError, blame: int = 0) -> None:
         """Begin a hand-shaken close from our side."""
         self.shut()
@@ -338,7 +335,7 @@ class Connection(Link):
         if isinstance(error, FrameError):
             # What follows cannot be told apart any more, so no close-ok will be understood.
             self.state = CLOSED
-            self.shell.close(REFUSAL_PAUSE_S)
+            self.shell.close(FRAME_ERROR_PAUSE_S)
         else:
             self.shell.close(LAST_WORDS_S)
 
@@ -346,6 +343,7 @@ class Connection(Link):
         """Everything that lived by this connection ends: channels, consumers, exclusive queues."""
         if self.user is not None:
             self.broker.events.actor = self.user.name
+            self.user.channel_count -= len(self.channels)
         channels = list(self.channels.values())
         self.channels.clear()
         self.confirming_channels.clear()
@@ -358,6 +356,7 @@ class Connection(Link):
             queue.vhost.delete_queue(queue)
         if self.announced:
             self.announced = False
+            leave(self.user, self.vhost)
             self.broker.events.emit("connection.closed", connection_closed, self)
         self.broker.events.actor = INTERNAL_USER
 
@@ -384,6 +383,7 @@ class Connection(Link):
         self.state = CLOSED
 
     def forget_channel(self, channel: Channel) -> None:
-        self.channels.pop(channel.number, None)
+        if self.channels.pop(channel.number, None) is not None:
+            channel.user.channel_count -= 1
         if self.last_channel is channel:
             self.last_channel = None

@@ -9,6 +9,7 @@ from embermq.amqp.closing import METHOD_EXPECTED, octets, unexpected
 from embermq.amqp.handlers import CONNECTION_HANDLERS
 from embermq.amqp.session_events import channel_created
 from embermq.amqp.state import CLOSING, OPEN
+from embermq.amqp.tenancy import require_channel_room
 from embermq.errors import ChannelFault, FrameError, NotAllowed, UnexpectedFrame
 from embermq.wire import methods
 from embermq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
@@ -104,9 +105,11 @@ def open_channel(connection: Connection, number: int, buf: bytearray, pos: int, 
             blame=0,
         )
     assert connection.vhost is not None and connection.user is not None
+    require_channel_room(connection.user)
     channel = Channel(connection, number, connection.vhost, connection.user, connection.limits.body_bytes_max)
     connection.channels[number] = channel
     connection.vhost.past.channels_opened += 1
+    connection.user.channel_count += 1
     channel.send(methods.ChannelOpenOk())
     with connection.broker.events.acting(connection.user.name):
         connection.broker.events.emit("channel.created", channel_created, channel)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import math
 import platform
 from typing import TYPE_CHECKING
 
 from embermq import __version__
-from embermq.amqp.sasl import MECHANISMS, Challenge, Credentials
-from embermq.amqp.session_events import connection_created, login
-from embermq.amqp.state import OPEN, OPENING, SECURE, TUNE
-from embermq.errors import AccessRefused, CommandInvalid, NotAllowed
+from embermq.amqp import login
+from embermq.amqp.session_events import connection_created
+from embermq.amqp.state import OPEN, OPENING
+from embermq.amqp.tenancy import enter
+from embermq.errors import NotAllowed
 from embermq.wire import methods
 from embermq.wire.constants import FRAME_MIN_SIZE
 
@@ -42,7 +44,7 @@ SERVER_PROPERTIES: dict[str, object] = {
 VERSION_0_8 = 8
 
 
-def start_method(major: int, minor: int) -> methods.ConnectionStart:
+def start_method(connection: Connection, major: int, minor: int) -> methods.ConnectionStart:
     properties = SERVER_PROPERTIES
     if major == VERSION_0_8:  # tables of 0-8 know no booleans, so no capabilities
         properties = {name: value for name, value in properties.items() if name != "capabilities"}
@@ -50,7 +52,7 @@ def start_method(major: int, minor: int) -> methods.ConnectionStart:
         version_major=major,
         version_minor=minor,
         server_properties=properties,
-        mechanisms=" ".join(MECHANISMS).encode(),
+        mechanisms=" ".join(login.mechanisms_for(connection)).encode(),
         locales=b"en_US",
     )
 
@@ -62,44 +64,11 @@ def on_connection_start_ok(connection: Connection, method: methods.ConnectionSta
     # kombu takes any broker that is not "RabbitMQ" at the specification's word, where qos with global=false
     # is for the whole channel; so that is what its library gets (docs/decisions/0007-our-own-name.md).
     connection.spec_qos = method.client_properties.get("product") == "py-amqp"
-    if method.mechanism not in MECHANISMS:
-        raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
-    connection.mechanism = method.mechanism
-    authenticate(connection, method.response)
+    login.begin(connection, method.mechanism, method.response)
 
 
 def on_connection_secure_ok(connection: Connection, method: methods.ConnectionSecureOk) -> None:
-    if not method.response:
-        raise login_refused(connection)
-    authenticate(connection, method.response)
-
-
-def authenticate(connection: Connection, response: bytes) -> None:
-    answer = MECHANISMS[str(connection.mechanism)](response)
-    if isinstance(answer, Challenge):
-        connection.state = SECURE
-        connection.send(0, methods.ConnectionSecure(answer.data))
-        return
-    assert isinstance(answer, Credentials)
-    user = connection.broker.authenticate(answer.user, answer.password, connection.peer_address)
-    if user is None:
-        log.warning("%s: login refused for user %r", connection.name, answer.user)
-        problem = f"user '{answer.user}' - invalid credentials"
-        connection.broker.events.emit("user.authentication.failure", login, connection, answer.user, problem)
-        raise login_refused(connection)
-    connection.user = user
-    connection.broker.events.emit("user.authentication.success", login, connection, user.name, "")
-    connection.state = TUNE
-    limits = connection.limits
-    connection.send(0, methods.ConnectionTune(limits.channel_max, limits.frame_max, limits.heartbeat_s))
-
-
-def login_refused(connection: Connection) -> AccessRefused:
-    return AccessRefused(
-        f"Login was refused using authentication mechanism {connection.mechanism}. "
-        "For details see the broker logfile.",
-        scope="connection",
-    )
+    login.go_on(connection, method.response)
 
 
 def on_connection_tune_ok(connection: Connection, method: methods.ConnectionTuneOk) -> None:
@@ -127,11 +96,7 @@ def negotiated(name: str, wanted: int, minimum: int, maximum: int) -> int:
 def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -> None:
     user = connection.user
     assert user is not None
-    vhost = connection.broker.vhosts.get(method.virtual_host)
-    if vhost is None:
-        raise NotAllowed(f"vhost {method.virtual_host} not found")
-    if method.virtual_host not in user.permissions:
-        raise NotAllowed(f"access to vhost '{method.virtual_host}' refused for user '{user.name}'")
+    vhost = enter(connection.broker, user, method.virtual_host)
     connection.vhost = vhost
     vhost.past.connections_opened += 1
     connection.state = OPEN
@@ -148,5 +113,19 @@ def on_connection_close(connection: Connection, method: methods.ConnectionClose)
 
 
 def on_connection_update_secret(connection: Connection, method: methods.ConnectionUpdateSecret) -> None:
-    """For mechanisms whose credentials expire; passwords do not, so the old ones simply stay."""
+    """A new token for the old; passwords do not expire, so who came with one simply stays."""
+    tokens, user = connection.broker.authenticator.tokens, connection.user
+    assert user is not None
+    if tokens is not None and user.expires_at != math.inf:
+        new, problem = tokens.read(method.new_secret)
+        if new is None or new.name != user.name:
+            log.warning("%s: new secret refused for user %r: %s", connection.name, user.name, problem)
+            raise NotAllowed("New secret was refused by one of the backends")
+        assert connection.vhost is not None
+        if not new.may_enter(connection.vhost.name):
+            raise NotAllowed(f"access to vhost '{connection.vhost.name}' refused for user '{user.name}'")
+        new.connection_count, new.channel_count = user.connection_count, user.channel_count
+        login.be(connection, new)
+        for channel in connection.channels.values():
+            channel.change_user(new)
     connection.send(0, methods.ConnectionUpdateSecretOk())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embermq.amqp.channel import Channel
+from embermq.amqp.publish_rules import require_topic
 from embermq.broker.exchange import Exchange
 from embermq.broker.vhost import DEFAULT_EXCHANGE
 from embermq.errors import AccessRefused, FrameError
@@ -27,6 +28,7 @@ def on_exchange_declare(channel: Channel, method: methods.ExchangeDeclare) -> No
     name = clean(method.exchange)
     refuse_default(name)
     if method.passive:
+        channel.user.require_any(channel.vhost.name, "exchange", name)
         channel.vhost.exchange(name)
     else:
         channel.user.require("configure", channel.vhost.name, "exchange", name)
@@ -58,6 +60,7 @@ def on_exchange_delete(channel: Channel, method: methods.ExchangeDelete) -> None
 def on_exchange_bind(channel: Channel, method: methods.ExchangeBind) -> None:
     require_binding_rights(channel, method.destination, method.source)
     source: Exchange = channel.vhost.exchange(method.source)
+    require_topic(channel, "read", source, method.routing_key)
     destination: Exchange = channel.vhost.exchange(method.destination)
     channel.vhost.bind(source, destination, method.routing_key, method.arguments)
     if not method.no_wait:
@@ -68,6 +71,8 @@ def on_exchange_unbind(channel: Channel, method: methods.ExchangeUnbind) -> None
     require_binding_rights(channel, method.destination, method.source)
     source = channel.vhost.exchanges.get(method.source)
     destination = channel.vhost.exchanges.get(method.destination)
+    if source is not None:
+        require_topic(channel, "read", source, method.routing_key)
     if source is not None and destination is not None:
         channel.vhost.unbind(source, destination, method.routing_key, method.arguments)
     if not method.no_wait:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.on_exchange import clean, refuse_default
+from embermq.amqp.publish_rules import require_topic
 from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
 from embermq.broker.queue import Queue, describe
-from embermq.broker.vhost import require_access
+from embermq.broker.vhost import GENERATED_PREFIX, generated_name, require_access
 from embermq.errors import NotFound, PreconditionFailed
 from embermq.wire import methods
 
@@ -26,11 +27,14 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     if name == REPLY_TO or name.startswith(REPLY_TO_PREFIX):
         on_reply_queue_declare(channel, method, name)
         return
+    generated = not name and not method.passive
+    if generated:
+        name = generated_name(GENERATED_PREFIX)
     if method.passive:
+        channel.user.require_any(vhost.name, "queue", name)
         queue: Queue = vhost.queue_for(name, connection)
     else:
-        if name:
-            channel.user.require("configure", vhost.name, "queue", name)
+        channel.user.require("configure", vhost.name, "queue", name)
         dead_letters = method.arguments.get("x-dead-letter-exchange")
         if isinstance(dead_letters, str):
             channel.user.require("read", vhost.name, "queue", name)
@@ -42,6 +46,7 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
             exclusive=method.exclusive,
             auto_delete=method.auto_delete,
             arguments=method.arguments,
+            generated=generated,
         )
         if queue.owner is connection:
             connection.exclusive_queues.add(queue)
@@ -67,8 +72,10 @@ def on_queue_bind(channel: Channel, method: methods.QueueBind) -> None:
     channel.user.require("write", vhost.name, "queue", name)
     channel.user.require("read", vhost.name, "exchange", method.exchange)
     exchange = vhost.exchange(method.exchange)
+    key = routing_key(channel, method)
+    require_topic(channel, "read", exchange, key)
     queue = vhost.queue_for(name, channel.connection)
-    vhost.bind(exchange, queue, routing_key(channel, method), method.arguments)
+    vhost.bind(exchange, queue, key, method.arguments)
     if not method.no_wait:
         channel.send(methods.QueueBindOk())
 
@@ -87,9 +94,12 @@ def on_queue_unbind(channel: Channel, method: methods.QueueUnbind) -> None:
     channel.user.require("write", vhost.name, "queue", name)
     channel.user.require("read", vhost.name, "exchange", method.exchange)
     exchange, queue = vhost.exchanges.get(method.exchange), vhost.queues.get(name)
+    key = routing_key(channel, method)
+    if exchange is not None:
+        require_topic(channel, "read", exchange, key)
     if exchange is not None and queue is not None:
         require_access(queue, channel.connection)
-        vhost.unbind(exchange, queue, routing_key(channel, method), method.arguments)
+        vhost.unbind(exchange, queue, key, method.arguments)
     channel.send(methods.QueueUnbindOk())
 
 

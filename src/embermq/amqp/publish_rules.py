@@ -1,4 +1,4 @@
-"""Properties that few messages carry and that RabbitMQ refuses a message for.
+"""What a message is refused for: the rights to publish it, and properties that few messages carry.
 
 The user-id must be the user's own, so that receivers can trust it; the expiration must be a number.
 """
@@ -6,13 +6,18 @@ The user-id must be the user's own, so that receivers can trust it; the expirati
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from embermq.broker.access import User
 from embermq.broker.arguments import TTL_MS_MAX
-from embermq.errors import PreconditionFailed
+from embermq.errors import AccessRefused, PreconditionFailed
 from embermq.wire import methods
 from embermq.wire.content import ABSENT, Peek
 from embermq.wire.kernel import cut
+
+if TYPE_CHECKING:
+    from embermq.amqp.channel import Channel
+    from embermq.broker.exchange import Exchange
 
 BASIC_PUBLISH = methods.BasicPublish.ID
 IMPERSONATOR = "impersonator"  # RabbitMQ's tag for users who may write other names
@@ -31,6 +36,29 @@ def check_rare_properties(buf: bytearray, peek: Peek, user: User) -> None:
         problem = expiration_problem(expiration)
         if problem:
             raise PreconditionFailed(f"invalid expiration '{expiration}': {problem}", blame=BASIC_PUBLISH)
+
+
+def exchange_to_write(channel: Channel, name: str, routing_key: str) -> Exchange:
+    """The exchange, for one who may publish there with that key."""
+    vhost = channel.vhost
+    # First: who may not write to it may not learn whether it exists, either.
+    channel.user.require("write", vhost.name, "exchange", name)
+    exchange: Exchange = vhost.exchange(name)
+    if exchange.internal:
+        raise AccessRefused(f"cannot publish to internal exchange '{name}' in vhost '{vhost.name}'")
+    require_topic(channel, "write", exchange, routing_key)
+    return exchange
+
+
+def require_topic(channel: Channel, right: str, exchange: Exchange, *routing_keys: str) -> None:
+    """Topic permissions look at the routing keys of topic exchanges; few users have any."""
+    user = channel.user
+    if exchange.type != "topic" or not user.looks_at_topics(channel.vhost.name):
+        return
+    client_id = channel.connection.client_properties.get("client_id")
+    variables = {"client_id": client_id} if isinstance(client_id, str) else {}
+    for routing_key in routing_keys:
+        user.require_topic(right, channel.vhost.name, exchange.name, routing_key, variables)
 
 
 def shortstr_at(buf: bytearray, pos: int) -> str:

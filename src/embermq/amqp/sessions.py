@@ -15,7 +15,7 @@ from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelCounts, ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.errors import ConnectionForced
 
-STATES = ("starting", "starting", "securing", "tuning", "opening", "running", "closing", "closed")
+STATES = ("starting", "starting", "securing", "securing", "tuning", "opening", "running", "closing", "closed")
 
 
 class Sessions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,12 @@ class Shell(Protocol):
         """Send what is left, then shut the socket (after a pause)."""
         ...
 
+    def proceed(self) -> None:
+        """What a stalled connection waited for has come: feed it what was left."""
+        ...
+
+    def later(self, after_s: float, action: Callable[[], None]) -> None: ...
+
     def heartbeat_negotiated(self, interval_s: int) -> None: ...
 
 
@@ -24,3 +31,6 @@ class Limits:
     channel_max: int = 2047
     heartbeat_s: int = 60
     body_bytes_max: int = 134217728
+    mechanisms: tuple[str, ...] = ("PLAIN", "AMQPLAIN", "EXTERNAL", "SCRAM-SHA-256")
+    anonymous_user: str = ""
+    refusal_pause_s: float = 1.0  # a stranger's mistake is answered slowly, so that guessing is slow too

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-HEADER, START, SECURE, TUNE, OPENING, OPEN, CLOSING, CLOSED = range(8)
+HEADER, START, SECURE, CHECKING, TUNE, OPENING, OPEN, CLOSING, CLOSED = range(9)

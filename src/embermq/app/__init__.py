@@ -11,7 +11,8 @@ from collections.abc import Callable
 from embermq import __version__
 from embermq.amqp.connection import Connection
 from embermq.amqp.sessions import Sessions
-from embermq.amqp.shell import Limits, Shell
+from embermq.amqp.shell import Shell
+from embermq.app.doors import Aside, apply_settings, limits_of
 from embermq.broker.broker import Broker
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.storage import Storage
@@ -48,6 +49,10 @@ class App:
             self.broker.create_defaults()
         else:
             self.broker = self.open_data()
+        self.aside = Aside(self.loop)
+        self.broker.authenticator.run_aside = self.aside.run
+        self.broker.authenticator.call_later = self.loop.call_later
+        apply_settings(self.broker.authenticator, config)
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
         alarms = self.broker.alarms
@@ -117,6 +122,7 @@ class App:
         """Say goodbye, wait so long for clients to answer, write everything."""
         await self.management.stop()
         await self.server.stop(patience_s=patience_s)
+        self.aside.close()
         if not self.failure.done():
             self.broker.note_stop()
         self.turn.run()
@@ -127,13 +133,10 @@ class App:
         """End as a killed process would: nobody is told, nothing more is written."""
         await self.management.stop()
         self.server.abort()
+        self.aside.close()
         await asyncio.sleep(0)
         if self.data is not None:
             self.data.close()
-
-
-def limits_of(config: Config) -> Limits:
-    return Limits(config.frame_max, config.channel_max, config.heartbeat, config.max_message_size)
 
 
 async def serve(config: Config, ready: Callable[[str], None] = print) -> None:

@@ -1,39 +1,26 @@
-"""Users, passwords and permissions: who may configure, write and read what.
+"""Users and permissions: who may configure, write and read what.
 
-Permissions are RabbitMQ's: three regular expressions per user and virtual host, matched anywhere in the name
-(as RabbitMQ does: `^` and `$` are the writer's business); the empty pattern matches nothing.
+Permissions are RabbitMQ's: three regular expressions per user and virtual host, matched anywhere in the
+name (as RabbitMQ does: `^` and `$` are the writer's business); the empty pattern matches nothing. Topic
+permissions look at the routing key besides, per topic exchange; a user without one for an exchange is not
+looked at.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
-import os
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from embermq.broker.passwords import NO_PASSWORD, Secret, quick_digest
 from embermq.errors import AccessRefused
 
-SALT_BYTES = 16
-SCRYPT_COST = {"n": 2**12, "r": 8, "p": 1}
-PROCESS_KEY = os.urandom(32)  # keys the quick digests; they mean nothing outside this process
 DECISIONS_MAX = 1024  # remembered answers per permission
-
-
-SCRYPT = "embermq_scrypt"
-# Those of RabbitMQ (with its names and its salt of four bytes) are for users that come with definitions.
-RABBITMQ_SALT_BYTES = 4
-HASHES: dict[str, Callable[[bytes, bytes], bytes]] = {
-    SCRYPT: lambda password, salt: hashlib.scrypt(password, salt=salt, **SCRYPT_COST),
-    "rabbit_password_hashing_sha256": lambda password, salt: hashlib.sha256(salt + password).digest(),
-    "rabbit_password_hashing_sha512": lambda password, salt: hashlib.sha512(salt + password).digest(),
-}
-
-
-def hash_password(password: bytes, salt: bytes, algorithm: str = SCRYPT) -> bytes:
-    return HASHES[algorithm](password, salt)
+RIGHTS = ("configure", "write", "read")
+NO_VARIABLES: Mapping[str, str] = {}
 
 
 class Permission:
@@ -54,46 +41,113 @@ class Permission:
         return decision
 
 
-def quick_digest(password: bytes) -> bytes:
-    return hmac.digest(PROCESS_KEY, password, "sha256")
+class TopicPermission:
+    """The routing keys that one user may publish and bind with, at one topic exchange.
+
+    `{username}`, `{vhost}` and `{client_id}` in a pattern stand for those of the connection. What they
+    stand for is taken literally: a user called `.*` gets no more than others.
+    """
+
+    def __init__(self, write: str = ".*", read: str = ".*") -> None:
+        self.patterns = {"write": write, "read": read}
+        self.compiled: dict[tuple[str, ...], re.Pattern[str]] = {}
+        self.decisions: dict[tuple[str, ...], bool] = {}
+
+    def allows(self, right: str, routing_key: str, variables: Mapping[str, str]) -> bool:
+        who = (right, *variables.values())
+        decision = self.decisions.get((routing_key, *who))
+        if decision is None:
+            if len(self.decisions) >= DECISIONS_MAX:
+                self.decisions.clear()
+                self.compiled.clear()
+            if who not in self.compiled:
+                self.compiled[who] = re.compile(expanded(self.patterns[right], variables))
+            decision = bool(self.patterns[right]) and self.compiled[who].search(routing_key) is not None
+            self.decisions[(routing_key, *who)] = decision
+        return decision
+
+
+def expanded(pattern: str, variables: Mapping[str, str]) -> str:
+    for name, value in variables.items():
+        pattern = pattern.replace(f"{{{name}}}", re.escape(value))
+    return pattern
 
 
 @dataclass(eq=False)
 class User:
     name: str
-    salt: bytes
-    password_hash: bytes = field(repr=False)
+    secret: Secret = field(default=NO_PASSWORD, repr=False)
     tags: frozenset[str] = frozenset()
     loopback_only: bool = False
-    algorithm: str = SCRYPT
-    permissions: dict[str, Permission] = field(default_factory=dict)
+    permissions: dict[str, Permission] = field(default_factory=dict)  # by virtual host
+    topic_permissions: dict[str, dict[str, TopicPermission]] = field(default_factory=dict)  # and exchange
+    limits: dict[str, int] = field(default_factory=dict)  # max-connections, max-channels
     verified: bytes | None = field(default=None, repr=False)  # quick digest of the password last found right
+    verified_until: float = 0.0
+    expires_at: float = math.inf  # seconds since 1970; for those who come with a token
+    connection_count: int = 0
+    channel_count: int = 0
 
     @classmethod
     def with_password(cls, name: str, password: str, **more: object) -> User:
-        salt = os.urandom(SALT_BYTES)
-        return cls(name, salt, hash_password(password.encode(), salt), **more)  # type: ignore[arg-type]
+        return cls(name, Secret.of(password.encode()), **more)  # type: ignore[arg-type]
 
-    def has_password(self, password: bytes) -> bool:
-        """Check a password; one that was right a moment ago is recognised without the slow hash."""
-        if self.recognises(password):
-            return True
-        if not hmac.compare_digest(hash_password(password, self.salt, self.algorithm), self.password_hash):
+    def recognises(self, password: bytes, now: float) -> bool:
+        """Was this password found right a while ago? Quick, and False says nothing."""
+        if self.verified is None or now >= self.verified_until:
             return False
-        self.verified = quick_digest(password)
-        return True
+        return hmac.compare_digest(quick_digest(password), self.verified)
 
-    def recognises(self, password: bytes) -> bool:
-        """Was this password found right before? Quick, and False says nothing."""
-        return self.verified is not None and hmac.compare_digest(quick_digest(password), self.verified)
+    @property
+    def sees_all_vhosts(self) -> bool:
+        return bool(self.tags & {"administrator", "monitoring"})
+
+    def may_enter(self, vhost: str) -> bool:
+        return vhost in self.permissions
+
+    def allows(self, right: str, vhost: str, name: str) -> bool:
+        permission = self.permissions.get(vhost)
+        # RabbitMQ knows the default exchange as amq.default where permissions are concerned.
+        return permission is not None and permission.allows(right, name or "amq.default")
+
+    def looks_at_topics(self, vhost: str) -> bool:
+        """Has this user topic permissions at all?"""
+        return vhost in self.topic_permissions
+
+    def allows_topic(
+        self, right: str, vhost: str, exchange: str, routing_key: str, variables: Mapping[str, str]
+    ) -> bool:
+        permission = self.topic_permissions.get(vhost, {}).get(exchange)
+        if permission is None:
+            return True
+        return permission.allows(right, routing_key, {"username": self.name, "vhost": vhost, **variables})
 
     def require(self, right: str, vhost: str, kind: str, name: str) -> None:
         """AccessRefused unless this user has the right to the thing of that name."""
-        permission = self.permissions.get(vhost)
-        # RabbitMQ knows the default exchange as amq.default where permissions are concerned.
-        if permission is None or not permission.allows(right, name or "amq.default"):
+        if not self.allows(right, vhost, name):
             raise AccessRefused(
                 f"{right} access to {kind} '{name}' in vhost '{vhost}' refused for user '{self.name}'"
+            )
+
+    def require_any(self, vhost: str, kind: str, name: str) -> None:
+        """AccessRefused for one who may do nothing at all with it, and so may not know whether it exists."""
+        if not any(self.allows(right, vhost, name) for right in RIGHTS):
+            raise AccessRefused(
+                f"access to {kind} '{name}' in vhost '{vhost}' refused for user '{self.name}'"
+            )
+
+    def require_topic(
+        self,
+        right: str,
+        vhost: str,
+        exchange: str,
+        routing_key: str,
+        variables: Mapping[str, str] = NO_VARIABLES,
+    ) -> None:
+        if not self.allows_topic(right, vhost, exchange, routing_key, variables):
+            raise AccessRefused(
+                f"{right} access to topic '{routing_key}' in exchange '{exchange}' in vhost '{vhost}' "
+                f"refused for user '{self.name}'"
             )
 
 

@@ -7,19 +7,12 @@ from collections.abc import Callable
 
 from embermq.broker import catalog as definitions
 from embermq.broker import stream_group
-from embermq.broker.access import Permission, User, is_loopback
+from embermq.broker.accounts import DEFAULT_VHOST, Accounts
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.delays import KIND as DELAYED
 from embermq.broker.event_exchange import add_event_exchange
-from embermq.broker.event_properties import (
-    name_only,
-    permission_created,
-    permission_deleted,
-    user_tags,
-    vhost_created,
-)
-from embermq.broker.events import Events
+from embermq.broker.event_properties import name_only, vhost_created
 from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.parameter import Parameters
 from embermq.broker.policy import OPERATOR_POLICY, POLICY
@@ -34,14 +27,12 @@ from embermq.broker.vhost import VirtualHost
 
 log = logging.getLogger("embermq.broker")
 
-DEFAULT_VHOST = "/"
-
 
 def no_timer(delay_s: float, action: Callable[[], None]) -> None:
     raise AssertionError("a broker without timers has no tasks")
 
 
-class Broker:
+class Broker(Accounts):
     def __init__(
         self,
         turn: Turn,
@@ -49,16 +40,13 @@ class Broker:
         storage: Storage | None = None,
         call_later: CallLater | None = None,
     ) -> None:
+        super().__init__(catalog or Catalog())
         self.turn = turn
-        self.catalog = catalog or Catalog()
         self.storage = storage
         turn.storage = storage
         if call_later is not None:
             turn.timetable = Timetable(turn, call_later)
-        self.events = Events()
         self.alarms = Alarms(turn, self.events)
-        self.vhosts: dict[str, VirtualHost] = {}
-        self.users: dict[str, User] = {}
         self.parameters = Parameters(self.catalog, "")  # the global ones
         self.past = Tally()  # of virtual hosts that were deleted
         self.ttl_histories: dict[str, list[list[int]]] = {}  # by log, while the broker starts
@@ -80,7 +68,7 @@ class Broker:
 
     def describe_vhost(self, vhost: VirtualHost, description: str, tags: tuple[str, ...]) -> None:
         vhost.description, vhost.tags = description, tags
-        self.catalog.put("vhost", "", vhost.name, {"description": description, "tags": list(tags)})
+        self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
 
     def delete_vhost(self, vhost: VirtualHost) -> None:
         """With everything in it; its connections are the caller's business, who knows them."""
@@ -90,6 +78,7 @@ class Broker:
             vhost.delete_exchange(exchange)
         for user in self.users.values():
             self.revoke(user, vhost.name)
+            self.revoke_topics(user, vhost.name)
         vhost.policies.delete_all()
         vhost.parameters.delete_all()
         vhost.delays.drop()
@@ -98,54 +87,10 @@ class Broker:
         self.catalog.delete("vhost", "", vhost.name)
         self.events.emit("vhost.deleted", name_only, vhost.name)
 
-    def add_user(self, user: User) -> None:
-        self.users[user.name] = user
-        self.catalog.put("user", "", user.name, definitions.user_body(user))
-        self.events.emit("user.created", name_only, user.name)
-        self.events.emit("user.tags.set", user_tags, user.name, user.tags)
-
-    def update_user(self, user: User, new: User) -> None:
-        """Another password and other tags, for the same user: sessions under way keep their user."""
-        password_changed = (user.salt, user.password_hash) != (new.salt, new.password_hash)
-        user.salt, user.password_hash, user.algorithm = new.salt, new.password_hash, new.algorithm
-        user.tags, user.verified = new.tags, None
-        self.catalog.put("user", "", user.name, definitions.user_body(user))
-        if password_changed:
-            self.events.emit("user.password.changed", name_only, user.name)
-        self.events.emit("user.tags.set", user_tags, user.name, user.tags)
-
-    def delete_user(self, user: User) -> None:
-        for vhost in list(user.permissions):
-            self.revoke(user, vhost)
-        del self.users[user.name]
-        self.catalog.delete("user", "", user.name)
-        self.events.emit("user.deleted", name_only, user.name)
-
-    def grant(self, user: User, vhost: str, permission: Permission) -> None:
-        user.permissions[vhost] = permission
-        self.catalog.put("permission", vhost, user.name, permission.patterns)
-        self.events.emit("permission.created", permission_created, user.name, vhost, permission)
-
-    def revoke(self, user: User, vhost: str) -> None:
-        if user.permissions.pop(vhost, None) is not None:
-            self.catalog.delete("permission", vhost, user.name)
-            self.events.emit("permission.deleted", permission_deleted, user.name, vhost)
-
     def create_defaults(self) -> None:
         """What a first start finds: virtual host `/` and user guest/guest, for this machine only."""
         self.add_vhost(DEFAULT_VHOST)
-        guest = User.with_password("guest", "guest", tags=frozenset({"administrator"}), loopback_only=True)
-        self.add_user(guest)
-        self.grant(guest, DEFAULT_VHOST, Permission())
-
-    def authenticate(self, name: str, password: bytes, peer_address: str) -> User | None:
-        """The user, when name and password fit and the user may log in from there."""
-        user = self.users.get(name)
-        if user is None or not user.has_password(password):
-            return None
-        if user.loopback_only and not is_loopback(peer_address):
-            return None
-        return user
+        self.create_guest()
 
     # -- across restarts
 
@@ -159,11 +104,8 @@ class Broker:
             vhost = self.new_vhost(definition.name)
             vhost.description = definition.body.get("description", "")
             vhost.tags = tuple(definition.body.get("tags", ()))
-        for definition in stored.all("user"):
-            self.users[definition.name] = definitions.user_from(definition.name, definition.body)
-        for definition in stored.all("permission"):
-            permission = definitions.permission_from(definition.body)
-            self.users[definition.name].permissions[definition.vhost] = permission
+            vhost.limits = dict(definition.body.get("limits", {}))
+        self.restore_accounts(stored)
         for kind in (POLICY, OPERATOR_POLICY):
             for definition in stored.all(kind):
                 self.vhosts[definition.vhost].policies.restore(kind, definition.name, definition.body)

@@ -2,9 +2,10 @@
 
 Kinds and what their bodies hold:
 
-    vhost        description, tags
-    user         salt, password_hash (hex), tags, loopback_only, algorithm
+    vhost        description, tags, limits
+    user         salt, password_hash (hex), tags, loopback_only, algorithm, scram, limits
     permission   configure, write, read                        name: the user
+    topic_permission   exchange -> write, read                 name: the user
     exchange     type, auto_delete, internal, arguments
     queue        id (of its files), auto_delete, arguments, ttl_history (Level.ttl_history by log)
     binding      source, kind ("queue" or "exchange"), destination, routing_key, arguments
@@ -23,12 +24,14 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.access import SCRYPT, Permission, User
+from embermq.broker.access import Permission, User
+from embermq.broker.passwords import SCRYPT, ScramKeys, Secret
 from embermq.wire.table import decode_table, encode_table
 
 if TYPE_CHECKING:
     from embermq.broker.exchange import Binding, Exchange
     from embermq.broker.queue import Queue
+    from embermq.broker.vhost import VirtualHost
     from embermq.store.definitions import Definitions
 
 Body = dict[str, Any]
@@ -96,25 +99,31 @@ class DiskCatalog(Catalog):
         self.definitions.flush(done)
 
 
+def vhost_body(vhost: VirtualHost) -> Body:
+    return {"description": vhost.description, "tags": list(vhost.tags), "limits": vhost.limits}
+
+
 def user_body(user: User) -> Body:
+    secret = user.secret
     return {
-        "salt": user.salt.hex(),
-        "password_hash": user.password_hash.hex(),
+        "salt": secret.salt.hex(),
+        "password_hash": secret.password_hash.hex(),
         "tags": sorted(user.tags),
         "loopback_only": user.loopback_only,
-        "algorithm": user.algorithm,
+        "algorithm": secret.algorithm,
+        **({"scram": secret.scram.body()} if secret.scram is not None else {}),
+        **({"limits": user.limits} if user.limits else {}),
     }
 
 
 def user_from(name: str, body: Body) -> User:
-    return User(
-        name,
+    secret = Secret(
         bytes.fromhex(body["salt"]),
         bytes.fromhex(body["password_hash"]),
-        frozenset(body["tags"]),
-        body["loopback_only"],
         body.get("algorithm", SCRYPT),
+        ScramKeys.from_body(body["scram"]) if "scram" in body else None,
     )
+    return User(name, secret, frozenset(body["tags"]), body["loopback_only"], limits=body.get("limits", {}))
 
 
 def permission_from(body: Body) -> Permission:

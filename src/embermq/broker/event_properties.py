@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from embermq.broker.access import Permission
+    from embermq.broker.access import Permission, TopicPermission
     from embermq.broker.consumer import Consumer
     from embermq.broker.events import Properties
     from embermq.broker.exchange import Binding, Exchange
@@ -91,6 +91,18 @@ def permission_created(user: str, vhost: str, permission: Permission) -> Propert
 
 def permission_deleted(user: str, vhost: str) -> Properties:
     return {"user": user, "vhost": vhost}
+
+
+def topic_permission_created(user: str, vhost: str, exchange: str, permission: TopicPermission) -> Properties:
+    return {**topic_permission_deleted(user, vhost, exchange), **permission.patterns}
+
+
+def topic_permission_deleted(user: str, vhost: str, exchange: str) -> Properties:
+    return {**permission_deleted(user, vhost), "exchange": exchange}
+
+
+def limits_set(name: str, limits: dict[str, int]) -> Properties:
+    return {"name": name, "limits": limits}
 
 
 def alarm(source: str) -> Properties:

@@ -10,15 +10,16 @@ import base64
 import os
 
 from embermq.broker import arguments as args
-from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body
+from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body, vhost_body
 from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.delays import Delays
-from embermq.broker.event_properties import binding_ends, exchange_created, named, queue_created
+from embermq.broker.event_properties import binding_ends, exchange_created, limits_set, named, queue_created
 from embermq.broker.events import Events
 from embermq.broker.exchange import DELAYED_TYPE, MATCHERS, Binding, Exchange
 from embermq.broker.parameter import Parameters
 from embermq.broker.policy import Policies
 from embermq.broker.queue import Queue, describe
+from embermq.broker.quota import changed_limits, limit_reached
 from embermq.broker.sharing import check_binding, check_hash_arguments
 from embermq.broker.storage import Storage
 from embermq.broker.stream import Stream
@@ -29,6 +30,8 @@ from embermq.errors import AccessRefused, CommandInvalid, NotFound, Precondition
 from embermq.store.layout import new_queue_id
 
 RESERVED_PREFIX = "amq."
+GENERATED_PREFIX = "amq.gen-"
+REPLY_PREFIX = "amq.rabbitmq.reply-to."
 DEFAULT_EXCHANGE = ""
 PREDECLARED = {
     "amq.direct": "direct",
@@ -62,6 +65,8 @@ class VirtualHost:
         self.description = ""
         self.tags: tuple[str, ...] = ()
         self.past = Tally()  # of queues, exchanges and channels that are gone; and how many there were
+        self.limits: dict[str, int] = {}  # max-connections, max-queues
+        self.connection_count = 0
         self.turn = turn
         self.catalog = catalog
         self.storage = storage
@@ -175,6 +180,12 @@ class VirtualHost:
         if self.is_unused(exchange):
             self.delete_exchange(exchange)
 
+    def forget_routes(self) -> None:
+        """Whoever publishes here must ask again whether that is allowed, and where it goes."""
+        for exchange in self.exchanges.values():
+            exchange.version += 1
+            exchange.routes.clear()
+
     # -- queues
 
     def queue(self, name: str) -> Queue:
@@ -198,7 +209,9 @@ class VirtualHost:
         exclusive: bool,
         auto_delete: bool,
         arguments: dict[str, object],
+        generated: bool = False,
     ) -> Queue:
+        """`generated` says that the name is not the client's choice; an empty one is generated here."""
         self.past.queues_declared += 1
         existing = self.queues.get(name)
         if existing is not None:
@@ -212,11 +225,12 @@ class VirtualHost:
             require_equal_declaration(what, arguments, existing.arguments)
             self.catalog.rely()
             return existing
-        if name.startswith(RESERVED_PREFIX):
+        if name.startswith(RESERVED_PREFIX) and not generated:
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
-        if not name and arguments.get("x-queue-type") == STREAM:
+        if (generated or not name) and arguments.get("x-queue-type") == STREAM:
             raise PreconditionFailed("Cannot declare a server-named queue for type rabbit_stream_queue")
-        name = name or generated_name("amq.gen-")
+        name = name or generated_name(GENERATED_PREFIX)
+        self.require_room(name)
         what = f"queue '{name}' in vhost '{self.name}'"
         check_declaration(what, arguments, durable, exclusive, auto_delete)
         queue = self.add_queue(
@@ -237,6 +251,23 @@ class VirtualHost:
         """How long messages live has changed: what those from before were given must outlast a restart."""
         if queue.durable and not queue.exclusive and self.queues.get(queue.name) is queue:
             self.catalog.put("queue", self.name, queue.name, queue_body(queue))
+
+    def set_limit(self, name: str, value: int | None) -> None:
+        """Set a limit, or with None do without it."""
+        self.limits = changed_limits(self.limits, name, value)
+        self.catalog.put("vhost", "", self.name, vhost_body(self))
+        self.events.emit("vhost.limits.set", limits_set, self.name, self.limits)
+
+    def require_room(self, name: str) -> None:
+        """May there be another queue? Those for direct replies are nobody's business."""
+        if limit_reached(self.limits, "max-queues", len(self.queues)) is None:
+            return
+        count = sum(not known.startswith(REPLY_PREFIX) for known in self.queues)
+        limit = limit_reached(self.limits, "max-queues", count)
+        if limit is not None:
+            raise PreconditionFailed(
+                f"cannot declare queue '{name}': queue limit in vhost '{self.name}' ({limit}) is reached"
+            )
 
     def add_queue(
         self,

@@ -71,9 +71,6 @@ class Api:
             broker.catalog.when_safe(done)
             await safe
 
-    def close(self) -> None:
-        self.doorkeeper.close()
-
 
 def require_same_site(request: Request) -> None:
     """A browser that knows the password must not change anything because some other page tells it to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from embermq.broker.access import User
 from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost, require_access
@@ -93,6 +94,12 @@ def require_rights(request: Request, vhost: VirtualHost, source: str, kind: str,
     request.user.require("read", vhost.name, "exchange", source)
 
 
+def require_topics(user: User, right: str, exchange: Exchange, *routing_keys: str) -> None:
+    if exchange.type == "topic":
+        for routing_key in routing_keys:
+            user.require_topic(right, exchange.vhost.name, exchange.name, routing_key)
+
+
 @describes("Bind a queue or an exchange to an exchange.", body=schemas.BINDING_BODY, status=201)
 def post_binding(request: Request) -> Response:
     vhost, body = vhost_of(request), request.json()
@@ -109,6 +116,7 @@ def post_binding(request: Request) -> Response:
     else:
         destination = vhost.exchange(destination_name)
     routing_key, arguments = clean(text(body, "routing_key")), table(body, "arguments")
+    require_topics(request.user, "read", source, routing_key)
     vhost.bind(source, destination, routing_key, arguments)
     path = [vhost.name, "e", source_name, request.names["kind"], destination_name]
     steps = [
@@ -124,6 +132,7 @@ def delete_binding(request: Request) -> Response:
     kind = KINDS[request.names["kind"]]
     require_rights(request, vhost, source.name, kind, destination.name)
     binding = find(request, source, destination)
+    require_topics(request.user, "read", source, binding.routing_key)
     if isinstance(destination, Queue):
         require_access(destination, NOBODY)
     vhost.unbind(source, destination, binding.routing_key, binding.arguments)

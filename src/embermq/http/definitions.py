@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -19,10 +20,12 @@ from embermq.broker.policy import POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
-from embermq.http import schemas
+from embermq.http import schemas, topic_permissions
 from embermq.http.context import RABBITMQ_VERSION
 from embermq.http.describing import describes
 from embermq.http.exchanges import in_order, vhost_of
+from embermq.http.limits import import_vhost_limits, vhost_limits_parameter
+from embermq.http.login import aside
 from embermq.http.pace import Pace
 from embermq.http.parameters import global_parameter_views, parameter_views, store_parameter
 from embermq.http.policies import policy_views, store_policy
@@ -52,7 +55,6 @@ from embermq.http.views import (
 
 log = logging.getLogger("embermq.http")
 
-NOT_YET = ("topic_permissions",)
 BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 
 
@@ -69,8 +71,11 @@ async def export_all(request: Request) -> Response:
         "users": [user_view(user) for user in users],
         "vhosts": [vhost_definition(vhost) for vhost in vhosts],
         "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
-        "topic_permissions": [],
-        "parameters": [view for vhost in vhosts for view in parameter_views(vhost)],
+        "topic_permissions": topic_permissions.views_of(users),
+        "parameters": [
+            *(vhost_limits_parameter(vhost) for vhost in vhosts if vhost.limits),
+            *(view for vhost in vhosts for view in parameter_views(vhost)),
+        ],
         "global_parameters": global_parameter_views(broker),
         "policies": [view for vhost in vhosts for view in policy_views(vhost)],
     }
@@ -152,7 +157,8 @@ async def import_all(request: Request) -> Response:
     broker, document = request.context.broker, document_of(request)
     pace = Pace()
     for body in things(document, "users"):
-        store_user(broker, user_from(clean(text(body, "name")), {"tags": "", **body}))
+        new = await aside(broker, partial(user_from, clean(text(body, "name")), {"tags": "", **body}))
+        store_user(broker, new)
         await pace.breathe()
     for body in things(document, "vhosts"):
         store_vhost(broker, clean(text(body, "name")), body)
@@ -165,6 +171,9 @@ async def import_all(request: Request) -> Response:
         await pace.breathe()
     for body in things(document, "global_parameters"):
         broker.parameters.set(GLOBAL, clean(text(body, "name")), body.get("value"))
+    for body in things(document, "topic_permissions"):
+        topic_permissions.store(request, body)
+        await pace.breathe()
     await import_topology(request, document, pace, None)
     return Response(204)
 
@@ -180,9 +189,6 @@ def document_of(request: Request) -> dict[str, Any]:
         document = request.json()
     except Refusal:
         raise bad_request("failed_to_parse_json") from None
-    for key in NOT_YET:
-        if document.get(key):
-            log.warning("definitions: %d %s are passed over", len(document[key]), key)
     return document
 
 
@@ -217,6 +223,9 @@ def import_policy(vhost: VirtualHost, body: dict[str, Any]) -> None:
 
 
 def import_parameter(vhost: VirtualHost, body: dict[str, Any]) -> None:
+    if body.get("component") == "vhost-limits":
+        import_vhost_limits(vhost, body.get("value", {}))
+        return
     store_parameter(vhost, text(body, "component"), clean(text(body, "name")), body.get("value"))
 
 

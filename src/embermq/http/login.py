@@ -13,9 +13,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from typing import TypeVar, cast
 
 from embermq.broker.access import User
+from embermq.broker.authentication import Login
 from embermq.broker.broker import Broker
 from embermq.http.request import Refusal, Request, not_authorised, not_found
 
@@ -40,34 +42,55 @@ REASONS = {
 CHALLENGE = (("www-authenticate", 'Basic realm="EmberMQ Management"'),)
 LOGIN_FAILED = "Login failed"
 
+T = TypeVar("T")
+
 
 class Doorkeeper:
-    """Checks passwords. A slow hash is computed in a thread of its own, one at a time: guessing is slow, and
-    the message path does not wait for it."""
+    """Asks the broker who somebody is; slow hashes are computed aside, so the message path does not wait."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.hasher = ThreadPoolExecutor(1, thread_name_prefix="embermq-password")
 
     async def admit(self, request: Request) -> User:
         name, password = credentials(request.headers.get("authorization", ""))
-        user = self.broker.users.get(name)
-        if user is not None and user.recognises(password):
-            found = self.broker.authenticate(name, password, request.peer_address)
-        else:
-            loop = asyncio.get_running_loop()
-            check = self.broker.authenticate
-            found = await loop.run_in_executor(self.hasher, check, name, password, request.peer_address)
+        future: asyncio.Future[Login] = asyncio.get_running_loop().create_future()
+
+        def done(login: Login) -> None:
+            if not future.done():
+                future.set_result(login)
+
+        self.broker.authenticator.check(name, password, request.peer_address, done)
+        found, problem = await future
         events = self.broker.events
         if found is None:
-            problem = f"user '{name}' - invalid credentials"
+            problem = f"user '{name}' - {problem}"
             events.emit("user.authentication.failure", http_login, name, request.peer_address, problem)
             raise refused(LOGIN_FAILED)
-        events.emit("user.authentication.success", http_login, name, request.peer_address)
+        events.emit("user.authentication.success", http_login, found.name, request.peer_address)
         return found
 
-    def close(self) -> None:
-        self.hasher.shutdown(wait=False, cancel_futures=True)
+
+async def aside(broker: Broker, work: Callable[[], T]) -> T:
+    """Something slow (a hash), in the thread that the broker has for that."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def attempt() -> tuple[T | None, Exception | None]:
+        try:
+            return work(), None
+        except Exception as error:
+            return None, error
+
+    def done(outcome: tuple[T | None, Exception | None]) -> None:
+        result, error = outcome
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast(T, result))
+
+    broker.authenticator.run_aside(attempt, done)
+    return await future
 
 
 def http_login(name: str, peer_host: str, error: str = "") -> dict[str, object]:
@@ -103,7 +126,7 @@ def sees_everything(user: User) -> bool:
 
 
 def may_enter(user: User, vhost: str) -> bool:
-    return vhost in user.permissions
+    return user.may_enter(vhost)
 
 
 def may_govern(user: User, vhost: str) -> bool:

@@ -38,4 +38,3 @@ class Management:
             await asyncio.sleep(TASKS_POLL_S)
         await self.context.history.stop()
         await self.server.stop()
-        self.api.close()

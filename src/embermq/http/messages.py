@@ -12,6 +12,7 @@ from embermq.broker.publishing import PROPERTY_NAMES, compose, copy_keys, publis
 from embermq.broker.vhost import require_access
 from embermq.errors import AccessRefused, AMQPError
 from embermq.http import schemas
+from embermq.http.bindings import require_topics
 from embermq.http.describing import describes
 from embermq.http.exchanges import DEFAULT_NAMES, vhost_of
 from embermq.http.queues import NOBODY
@@ -44,12 +45,13 @@ def publish_message(request: Request) -> Response:
     if alarm:
         raise Refusal(503, "service_unavailable", f"publishers must wait: {alarm}")
     try:
+        request.user.require("write", vhost.name, "exchange", name)
         exchange = vhost.exchange(name)
         if exchange.internal:
             raise AccessRefused(f"cannot publish to internal exchange '{name}' in vhost '{vhost.name}'")
-        request.user.require("write", vhost.name, "exchange", name)
         properties = table(body, "properties")
         keys = copy_keys(properties.get("headers"))
+        require_topics(request.user, "write", exchange, text(body, "routing_key"), *keys)
         message = compose(name, text(body, "routing_key"), properties, payload, request.user)
     except AMQPError as error:  # RabbitMQ publishes over AMQP here and repeats what that says
         raise bad_request(str(error)) from None

@@ -12,6 +12,7 @@ from embermq.http import (
     delayed,
     exchanges,
     health,
+    limits,
     messages,
     metrics,
     overview,
@@ -21,6 +22,7 @@ from embermq.http import (
     queues,
     streams,
     tasks,
+    topic_permissions,
     users,
     vhosts,
 )
@@ -28,6 +30,7 @@ from embermq.http.login import ADMINISTRATOR, MANAGEMENT, MONITORING, POLICYMAKE
 from embermq.http.request import Handler
 from embermq.http.routing import OPEN_TO_ALL, Routes
 
+TOPIC_PERMISSIONS = "/api/topic-permissions/{vhost}/{user}"
 BINDING = "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"
 
 # fmt: off
@@ -137,6 +140,22 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("PUT", "/api/permissions/{vhost}/{user}", users.put_permission, ADMINISTRATOR),
     ("DELETE", "/api/permissions/{vhost}/{user}", users.delete_permission, ADMINISTRATOR),
 
+    ("GET", "/api/topic-permissions", topic_permissions.all_topic_permissions, ADMINISTRATOR),
+    ("GET", "/api/users/{name}/topic-permissions", topic_permissions.of_user, ADMINISTRATOR),
+    ("GET", "/api/vhosts/{vhost}/topic-permissions", topic_permissions.in_vhost, ADMINISTRATOR),
+    ("GET", TOPIC_PERMISSIONS, topic_permissions.between, ADMINISTRATOR),
+    ("PUT", TOPIC_PERMISSIONS, topic_permissions.put_topic_permission, ADMINISTRATOR),
+    ("DELETE", TOPIC_PERMISSIONS, topic_permissions.delete_topic_permissions, ADMINISTRATOR),
+
+    ("GET", "/api/vhost-limits", limits.all_vhost_limits, MANAGEMENT),
+    ("GET", "/api/vhost-limits/{vhost}", limits.limits_of_vhost, MANAGEMENT),
+    ("PUT", "/api/vhost-limits/{vhost}/{name}", limits.put_vhost_limit, ADMINISTRATOR),
+    ("DELETE", "/api/vhost-limits/{vhost}/{name}", limits.delete_vhost_limit, ADMINISTRATOR),
+    ("GET", "/api/user-limits", limits.all_user_limits, ADMINISTRATOR),
+    ("GET", "/api/user-limits/{user}", limits.limits_of_user, ADMINISTRATOR),
+    ("PUT", "/api/user-limits/{user}/{name}", limits.put_user_limit, ADMINISTRATOR),
+    ("DELETE", "/api/user-limits/{user}/{name}", limits.delete_user_limit, ADMINISTRATOR),
+
     ("GET", "/api/definitions", definitions.export_all, ADMINISTRATOR),
     ("POST", "/api/definitions", definitions.import_all, ADMINISTRATOR),
     ("GET", "/api/definitions/{vhost}", definitions.export_vhost, ADMINISTRATOR),
@@ -185,11 +204,6 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/healthchecks/node/{node}", health.node_alarms, MANAGEMENT),
 
     # What EmberMQ does not have yet (issue 4): tools that list them find none.
-    ("GET", "/api/topic-permissions", overview.nothing_there, ADMINISTRATOR),
-    ("GET", "/api/users/{name}/topic-permissions", overview.nothing_there, ADMINISTRATOR),
-    ("GET", "/api/vhosts/{vhost}/topic-permissions", overview.nothing_there, ADMINISTRATOR),
-    ("GET", "/api/vhost-limits", overview.nothing_there, MANAGEMENT),
-    ("GET", "/api/user-limits", overview.nothing_there, MANAGEMENT),
 ]
 # fmt: on
 

@@ -166,6 +166,9 @@ POLICY = fields(
 )
 PARAMETER = every(name=TEXT, vhost=TEXT, component=TEXT, value=ANYTHING)
 GLOBAL_PARAMETER = every(name=TEXT, value=ANYTHING)
+TOPIC_PERMISSION = every(user=TEXT, vhost=TEXT, exchange=TEXT, write=TEXT, read=TEXT)
+VHOST_LIMITS = every(vhost=TEXT, value=OBJECT)
+USER_LIMITS = every(user=TEXT, value=OBJECT)
 NODE = fields("name running", name=TEXT, running=BOOLEAN, mem_used=COUNT, fd_used=COUNT, uptime=COUNT)
 OVERVIEW = fields(
     "rabbitmq_version message_stats queue_totals object_totals node",
@@ -269,6 +272,8 @@ POLICY_BODY = fields(
 )
 PARAMETER_BODY = every(value=ANYTHING)
 PERMISSION_BODY = every(configure=TEXT, write=TEXT, read=TEXT)
+TOPIC_PERMISSION_BODY = every(exchange=TEXT, write=TEXT, read=TEXT)
+LIMIT_BODY = every(value=INTEGER)
 PUBLISH_BODY = every(
     routing_key={**TEXT, "maxLength": 60},
     payload=TEXT,

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import os
-import re
 from typing import Any
 
-from embermq.broker.access import (
-    HASHES,
-    RABBITMQ_SALT_BYTES,
-    SALT_BYTES,
-    SCRYPT,
-    Permission,
-    User,
-)
+from embermq.broker.access import RIGHTS, Permission, User
 from embermq.broker.broker import Broker
+from embermq.broker.passwords import NO_PASSWORD, Secret
+from embermq.broker.pattern import PatternError, compile_pattern
 from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.exchanges import in_order
+from embermq.http.limits import USER_LIMITS, limits_from
 from embermq.http.listing import COLUMNS, LIST, listing, single
+from embermq.http.login import aside
 from embermq.http.request import Request, Response, bad_request, echoed, not_found, require_keys, text
 from embermq.http.thing_name import clean
 from embermq.http.views import View, permission_view, user_view
 
-SHA256 = "rabbit_password_hashing_sha256"  # RabbitMQ's algorithm where none is named
-PATTERN_CHARACTERS_MAX = 1000
 GONE = "user '{}' is deleted"
 
 
@@ -58,10 +49,12 @@ def one_user(request: Request) -> Response:
     body=schemas.USER_BODY,
     status=(201, 204),
 )
-def put_user(request: Request) -> Response:
-    name, body = clean(request.names["name"]), request.json()
-    existed = name in request.context.broker.users
-    store_user(request.context.broker, user_from(name, body))
+async def put_user(request: Request) -> Response:
+    name, body, broker = clean(request.names["name"]), request.json(), request.context.broker
+    new = await aside(broker, lambda: user_from(name, body))
+    existed = name in broker.users
+    with broker.events.acting(request.user.name):  # others may have acted while we waited
+        store_user(broker, new)
     return Response(204 if existed else 201)
 
 
@@ -69,30 +62,31 @@ def store_user(broker: Broker, new: User) -> None:
     existing = broker.users.get(new.name)
     if existing is None:
         broker.add_user(new)
-    else:
-        broker.update_user(existing, new)
+        return
+    broker.update_user(existing, new)
+    for name, value in new.limits.items():
+        broker.limit_user(existing, name, value)
 
 
 def user_from(name: str, body: dict[str, Any]) -> User:
-    """A user as the API and definitions files describe one."""
+    """A user as the API and definitions files describe one. Slow where it has a password to be hashed."""
     if not name:
         raise bad_request("a user needs a name")
     if "tags" not in body:
         raise bad_request("tags_not_present")
-    tags = tags_of(body["tags"])
+    tags, limits = tags_of(body["tags"]), limits_from(body.get("limits", {}), USER_LIMITS, "user-limits")
+    return User(name, secret_from(body), tags, limits=limits)
+
+
+def secret_from(body: dict[str, Any]) -> Secret:
     if "password" in body:
-        return User.with_password(name, clean_password(text(body, "password")), tags=tags)
+        return Secret.of(clean_password(text(body, "password")).encode())
     if not body.get("password_hash"):
-        return User(name, os.urandom(SALT_BYTES), b"", tags)  # nobody can log in with that
-    algorithm = body.get("hashing_algorithm") or SHA256
-    if algorithm not in HASHES:
-        raise bad_request(f"hashing algorithm {algorithm!r} is not known here")
+        return NO_PASSWORD
     try:
-        data = base64.b64decode(text(body, "password_hash"), validate=True)
-    except (binascii.Error, ValueError):
-        raise bad_request("password_hash is not base64") from None
-    salt_bytes = SALT_BYTES if algorithm == SCRYPT else RABBITMQ_SALT_BYTES
-    return User(name, data[:salt_bytes], data[salt_bytes:], tags, algorithm=algorithm)
+        return Secret.from_hash(text(body, "password_hash"), text(body, "hashing_algorithm"))
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
 def clean_password(password: str) -> str:
@@ -193,14 +187,16 @@ def put_permission(request: Request) -> Response:
 
 
 def permission_from(body: dict[str, Any]) -> Permission:
-    patterns = {right: text(body, right) for right in ("configure", "write", "read")}
-    for pattern in patterns.values():
-        if len(pattern) > PATTERN_CHARACTERS_MAX:
-            raise bad_request(f"a pattern has at most {PATTERN_CHARACTERS_MAX} characters")
+    return Permission(**{right: pattern(body, right) for right in RIGHTS})
+
+
+def pattern(body: dict[str, Any], right: str) -> str:
+    """A regular expression that will not take for ever."""
     try:
-        return Permission(**patterns)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise bad_request(["invalid_regexp", str(error)]) from None
+        compile_pattern(text(body, right))
+    except PatternError as error:
+        raise bad_request(["invalid_regexp", text(body, right)[:100], str(error)]) from None
+    return text(body, right)
 
 
 @describes("Take the permissions away.", status=204)

@@ -186,10 +186,10 @@ def vhost_view(context: Context, vhost: VirtualHost, sums: Totals, ranges: Range
 def user_view(user: User) -> View:
     return {
         "name": user.name,
-        "password_hash": base64.b64encode(user.salt + user.password_hash).decode("ascii"),
-        "hashing_algorithm": user.algorithm,
+        "password_hash": base64.b64encode(user.secret.salt + user.secret.password_hash).decode("ascii"),
+        "hashing_algorithm": user.secret.algorithm,
         "tags": sorted(user.tags),
-        "limits": {},
+        "limits": user.limits,
     }
 
 

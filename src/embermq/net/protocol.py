@@ -11,10 +11,11 @@ flooding publisher cannot keep deliveries and acknowledgements waiting.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from embermq.amqp.connection import Connection
-from embermq.amqp.state import CLOSED, OPEN
+from embermq.amqp.state import CHECKING, CLOSED, OPEN
 from embermq.errors import ConnectionForced
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
 WRITE_BUFFER_LOW_BYTES = 256 * 1024
 HELD_OUTPUT_POLL_S = 0.005
 FAREWELL_S_MAX = 10.0
+STRANGER_READ_BYTES_MAX = 16 * 1024  # at a time, from one who has not logged in
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
 
 
@@ -35,6 +37,7 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.server = server
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.connection: Connection = cast(Connection, None)
+        self.view = server.read_view[:STRANGER_READ_BYTES_MAX]  # of the buffer, as much as we may fill
         self.unfinished = b""  # the beginning of a frame whose end has not arrived
         self.read_this_turn = 0
         self.held = False  # reading is paused until the turn ends
@@ -58,8 +61,8 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         buffer = self.server.read_buffer
         if used:
             buffer[:used] = self.unfinished
-            return self.server.read_view[used:]
-        return self.server.read_view
+            return self.view[used:]
+        return self.view
 
     def buffer_updated(self, nbytes: int) -> None:
         self.heard = True
@@ -118,7 +121,15 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         else:
             self.server.after_turn(self.shut)
 
+    def proceed(self) -> None:
+        if self.stalled:
+            self.server.after_turn(self.go_on)
+
+    def later(self, after_s: float, action: Callable[[], None]) -> None:
+        self.server.loop.call_later(after_s, action)
+
     def heartbeat_negotiated(self, interval_s: int) -> None:
+        self.view = self.server.read_view
         self.heartbeat_s = interval_s
         self.heard_at = self.spoke_at = self.server.loop.time()
 
@@ -149,6 +160,8 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         """What was put together has been sent: work through what was left unread, then read on."""
         if self.closing or not self.stalled or not self.connection.writable:
             return  # in the last case `resume_writing` brings us back
+        if self.connection.state == CHECKING:
+            return  # `proceed` brings us back
         if self.connection.holds:  # what piles up waits for the disk
             self.server.loop.call_later(HELD_OUTPUT_POLL_S, self.go_on)
             return

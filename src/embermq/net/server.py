@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from embermq.amqp.connection import Connection
@@ -91,9 +92,11 @@ class Server:
 
     def tick(self) -> None:
         self.on_tick()
-        now = self.loop.time()
+        now, date = self.loop.time(), time.time()
         for protocol in list(self.protocols):
             protocol.tick(now)
+            if protocol.connection.expires_at <= date:
+                protocol.force_close("the credentials have expired")
             if protocol.connection.state < OPEN and now - protocol.connection.connected_at > HANDSHAKE_S_MAX:
                 self.log.warning("%s: handshake timeout", protocol.connection.name)
                 protocol.transport.abort()

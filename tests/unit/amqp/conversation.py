@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from embermq.amqp.connection import Connection
@@ -35,6 +35,8 @@ class Wire:
         self.broker.add_vhost("forbidden")
         self.broker.users["guest"] = guest()
         self.sent = bytearray()
+        self.proceeded = False
+        self.waits_s: list[float] = []
         self.closed_after_s: float | None = None
         self.heartbeat_s: int | None = None
         self.limits = limits or Limits()
@@ -49,6 +51,13 @@ class Wire:
     def close(self, after_s: float = 0.0) -> None:
         if self.closed_after_s is None or after_s < self.closed_after_s:
             self.closed_after_s = after_s
+
+    def proceed(self) -> None:
+        self.proceeded = True
+
+    def later(self, after_s: float, action: Callable[[], None]) -> None:
+        self.waits_s.append(after_s)
+        self.loop.scheduled.append(action)
 
     def heartbeat_negotiated(self, interval_s: int) -> None:
         self.heartbeat_s = interval_s

@@ -124,7 +124,7 @@ def test_a_handshake_step_by_step() -> None:
     (start,) = wire.take_methods()
     assert isinstance(start, methods.ConnectionStart)
     assert (start.version_major, start.version_minor) == (0, 9)
-    assert start.mechanisms == b"PLAIN AMQPLAIN" and start.locales == b"en_US"
+    assert start.mechanisms == b"PLAIN AMQPLAIN SCRAM-SHA-256" and start.locales == b"en_US"
     assert start.server_properties["product"] == "EmberMQ"
     assert start.server_properties["version"] == __version__
     (tune,) = wire.say(start_ok())

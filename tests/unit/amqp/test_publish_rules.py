@@ -19,7 +19,7 @@ def check(properties: Properties, user: User) -> None:
 
 
 def user(*tags: str) -> User:
-    return User("guest", b"", b"", frozenset(tags))
+    return User("guest", tags=frozenset(tags))
 
 
 def test_the_user_id_is_the_users_own() -> None:

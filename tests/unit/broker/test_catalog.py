@@ -73,7 +73,7 @@ def test_every_type_once() -> None:
 def test_users_and_permissions() -> None:
     user = User.with_password("ann", "secret", tags=frozenset({"b", "a"}), loopback_only=True)
     back = user_from("ann", json.loads(json.dumps(user_body(user))))
-    assert back.has_password(b"secret") and not back.has_password(b"other")
+    assert back.secret == user.secret and back.secret.fits(b"secret") and not back.secret.fits(b"other")
     assert (back.name, back.tags, back.loopback_only) == ("ann", {"a", "b"}, True)
     permission = Permission("a", "b", "")
     assert permission_from(json.loads(json.dumps(permission.patterns))).patterns == permission.patterns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -15,13 +16,13 @@ from urllib.parse import quote
 from embermq.amqp.sessions import Sessions
 from embermq.broker.access import Permission, User
 from embermq.broker.broker import Broker
+from embermq.broker.passwords import Secret, quick_digest
 from embermq.broker.turn import Turn
 from embermq.http.api import Api
 from embermq.http.context import Context, Listener
 from embermq.http.routes import all_routes
 
-SECRET = User.with_password("", "secret")  # hashed once for all: hashing is slow, as it should be
-SECRET.has_password(b"secret")
+SECRET = Secret.of(b"secret")  # hashed once for all: hashing is slow, as it should be
 ROLES = ("none", "management", "policymaker", "monitoring", "administrator")
 
 
@@ -52,7 +53,7 @@ class Desk:
         self.broker.create_defaults()
         for role in ROLES:
             tags = frozenset() if role == "none" else frozenset({role})
-            user = User(role, SECRET.salt, SECRET.password_hash, tags, verified=SECRET.verified)
+            user = User(role, SECRET, tags, verified=quick_digest(b"secret"), verified_until=math.inf)
             self.broker.add_user(user)
             self.broker.grant(user, "/", Permission())
         context = Context(self.broker, Sessions(list, loop.time), [Listener("amqp", "127.0.0.1", 5672)])
@@ -62,7 +63,6 @@ class Desk:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.api.close()
         self.runner.close()
 
     def now(self) -> float:

@@ -28,10 +28,12 @@ def test_a_user_comes_with_the_hash_that_rabbitmq_made(desk: Desk, algorithm: st
     name = f"rabbit_password_hashing_{algorithm}"
     body = {"password_hash": hashed, "hashing_algorithm": name, "tags": "management"}
     desk.put("/api/users/ada", body)
-    assert desk.get("/api/whoami", login="ada:test12")["name"] == "ada"
     assert desk.ask("GET", "/api/whoami", login="ada:wrong").status == 401
     shown = desk.get("/api/users/ada")
     assert (shown["password_hash"], shown["hashing_algorithm"]) == (hashed, name)
+    assert desk.get("/api/whoami", login="ada:test12")["name"] == "ada"
+    assert desk.get("/api/users/ada")["hashing_algorithm"] == "embermq_scrypt", "a better one from now on"
+    assert desk.get("/api/whoami", login="ada:test12")["name"] == "ada"
 
 
 def test_a_user_without_a_password_cannot_log_in(desk: Desk) -> None:

@@ -1,0 +1,48 @@
+"""Into a virtual host and out of it again: who may, and how many at a time."""
+
+from __future__ import annotations
+
+from embermq.broker.access import User
+from embermq.broker.broker import Broker
+from embermq.broker.quota import limit_reached
+from embermq.broker.vhost import VirtualHost
+from embermq.errors import NotAllowed
+
+
+def enter(broker: Broker, user: User, name: str) -> VirtualHost:
+    """The virtual host, with one connection more; NotAllowed says why not."""
+    vhost = broker.vhosts.get(name)
+    # Neither a name that exists nor one that does not tells anything to one who may not enter.
+    if vhost is None or not user.may_enter(name):
+        if vhost is None and user.sees_all_vhosts:
+            raise NotAllowed(f"vhost {name} not found")
+        raise NotAllowed(f"access to vhost '{name}' refused for user '{user.name}'")
+    limit = limit_reached(vhost.limits, "max-connections", vhost.connection_count)
+    if limit is not None:
+        raise NotAllowed(
+            f"access to vhost '{name}' refused for user '{user.name}': connection limit ({limit}) is reached"
+        )
+    limit = limit_reached(user.limits, "max-connections", user.connection_count)
+    if limit is not None:
+        raise NotAllowed(
+            f"connection refused for user '{user.name}': user connection limit ({limit}) is reached"
+        )
+    vhost.connection_count += 1
+    user.connection_count += 1
+    return vhost
+
+
+def leave(user: User | None, vhost: VirtualHost | None) -> None:
+    assert user is not None and vhost is not None
+    vhost.connection_count -= 1
+    user.connection_count -= 1
+
+
+def require_channel_room(user: User) -> None:
+    limit = limit_reached(user.limits, "max-channels", user.channel_count)
+    if limit is not None:
+        raise NotAllowed(
+            f"number of channels opened for user '{user.name}' has reached "
+            f"the maximum allowed user limit of ({limit})",
+            blame=0,
+        )

@@ -1,0 +1,50 @@
+"""Logins, as the settings want them: the thread for slow hashes, tokens, patience with strangers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from embermq.amqp.shell import Limits
+from embermq.broker.authentication import Authenticator
+from embermq.config import Config
+
+
+class Aside:
+    """One thread for what is slow on purpose: guessing stays slow, and the message path does not wait."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="embermq-password")
+
+    def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        def finished(future: Future[Any]) -> None:
+            if not future.cancelled() and not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(done, future.result())
+
+        self.thread.submit(work).add_done_callback(finished)
+
+    def close(self) -> None:
+        self.thread.shutdown(wait=False, cancel_futures=True)
+
+
+def apply_settings(authenticator: Authenticator, config: Config) -> None:
+    """At start, and whenever the settings are read anew."""
+    authenticator.cache_s = config.auth.cache_s
+    authenticator.strangers.free = config.auth.failures_free
+
+
+def limits_of(config: Config) -> Limits:
+    """What new connections are told and held to."""
+    auth = config.auth
+    return Limits(
+        config.frame_max,
+        config.channel_max,
+        config.heartbeat,
+        config.max_message_size,
+        auth.mechanisms,
+        auth.anonymous_user,
+        auth.refusal_pause_s,
+    )

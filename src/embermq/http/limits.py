@@ -1,0 +1,137 @@
+"""Limits of virtual hosts (connections, queues) and of users (connections, channels)."""
+
+from __future__ import annotations
+
+from embermq.broker.access import User
+from embermq.broker.vhost import VirtualHost
+from embermq.http import schemas
+from embermq.http.describing import describes
+from embermq.http.listing import LIST, listing
+from embermq.http.login import require_vhost
+from embermq.http.overview import visible_vhosts
+from embermq.http.request import Request, Response, bad_request, echoed, not_found, require_keys
+from embermq.http.views import View
+
+VHOST_LIMITS = ("max-connections", "max-queues")
+USER_LIMITS = ("max-connections", "max-channels")
+LIMIT_MAX = 2**31 - 1
+
+
+def limits_from(values: object, known: tuple[str, ...], where: str) -> dict[str, int]:
+    """Limits as definitions files hold them."""
+    if values == []:  # as RabbitMQ writes an empty table now and then
+        return {}
+    if not isinstance(values, dict):
+        raise bad_request(f"{where} must be an object")
+    return {name: limit(name, value, known, where) for name, value in values.items()}
+
+
+def limit(name: str, value: object, known: tuple[str, ...], where: str) -> int:
+    if name not in known:
+        raise bad_request(f"Unrecognised terms [{echoed(name)}] in {where}; known are {', '.join(known)}")
+    if isinstance(value, bool) or not isinstance(value, int) or value > LIMIT_MAX:
+        raise bad_request(f"{name} should be a number, actually was {echoed(value)}")
+    return max(value, -1)
+
+
+def value_of(request: Request, known: tuple[str, ...], where: str) -> int:
+    body = request.json()
+    require_keys(body, "value")
+    return limit(request.names["name"], body["value"], known, where)
+
+
+# -- of virtual hosts
+
+
+def vhost_view(vhost: VirtualHost) -> View:
+    return {"vhost": vhost.name, "value": vhost.limits}
+
+
+@describes("Limits of virtual hosts.", query=LIST, answer=schemas.listed(schemas.VHOST_LIMITS))
+async def all_vhost_limits(request: Request) -> Response:
+    views = [vhost_view(vhost) for vhost in visible_vhosts(request) if vhost.limits]
+    return await listing(request, views, lambda view: view, lambda view: str(view["vhost"]))
+
+
+@describes("Limits of a virtual host.", query=LIST, answer=schemas.listed(schemas.VHOST_LIMITS))
+async def limits_of_vhost(request: Request) -> Response:
+    require_vhost(request, request.names["vhost"], to_see=True)
+    vhost = request.context.broker.vhosts[request.names["vhost"]]
+    views = [vhost_view(vhost)] if vhost.limits else []
+    return await listing(request, views, lambda view: view, lambda view: str(view["vhost"]))
+
+
+def limited_vhost(request: Request) -> VirtualHost:
+    require_vhost(request, request.names["vhost"])
+    return request.context.broker.vhosts[request.names["vhost"]]
+
+
+@describes("Limit a virtual host.", body=schemas.LIMIT_BODY, status=204)
+def put_vhost_limit(request: Request) -> Response:
+    vhost = limited_vhost(request)
+    value = value_of(request, VHOST_LIMITS, "limits")
+    vhost.set_limit(request.names["name"], value)
+    return Response(204)
+
+
+@describes("Limit it no more.", status=204)
+def delete_vhost_limit(request: Request) -> Response:
+    vhost = limited_vhost(request)
+    if request.names["name"] in vhost.limits:
+        vhost.set_limit(request.names["name"], None)
+    return Response(204)
+
+
+# -- of users
+
+
+def user_limits_view(user: User) -> View:
+    return {"user": user.name, "value": user.limits}
+
+
+@describes("Limits of users.", query=LIST, answer=schemas.listed(schemas.USER_LIMITS))
+async def all_user_limits(request: Request) -> Response:
+    views = [user_limits_view(user) for user in request.context.broker.users.values() if user.limits]
+    return await listing(request, views, lambda view: view, lambda view: str(view["user"]))
+
+
+@describes("Limits of a user.", query=LIST, answer=schemas.listed(schemas.USER_LIMITS))
+async def limits_of_user(request: Request) -> Response:
+    user = request.context.broker.users.get(request.names["user"])
+    if user is None:
+        raise not_found()
+    views = [user_limits_view(user)] if user.limits else []
+    return await listing(request, views, lambda view: view, lambda view: str(view["user"]))
+
+
+def limited_user(request: Request) -> User:
+    user = request.context.broker.users.get(request.names["user"])
+    if user is None:
+        raise bad_request(["no_such_user", echoed(request.names["user"])])
+    return user
+
+
+@describes("Limit a user.", body=schemas.LIMIT_BODY, status=204)
+def put_user_limit(request: Request) -> Response:
+    user = limited_user(request)
+    value = value_of(request, USER_LIMITS, "user-limits")
+    request.context.broker.limit_user(user, request.names["name"], value)
+    return Response(204)
+
+
+@describes("Limit the user no more.", status=204)
+def delete_user_limit(request: Request) -> Response:
+    user = limited_user(request)
+    if request.names["name"] in user.limits:
+        request.context.broker.limit_user(user, request.names["name"], None)
+    return Response(204)
+
+
+def import_vhost_limits(vhost: VirtualHost, value: object) -> None:
+    """A parameter `vhost-limits` of a definitions file."""
+    for name, number in limits_from(value, VHOST_LIMITS, "limits").items():
+        vhost.set_limit(name, number)
+
+
+def vhost_limits_parameter(vhost: VirtualHost) -> View:
+    return {"vhost": vhost.name, "component": "vhost-limits", "name": "limits", "value": vhost.limits}
