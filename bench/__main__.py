@@ -4,6 +4,7 @@ python -m bench [SCENARIO|GROUP ...] [--runs 5] [--seconds 5] [--against rabbitm
 python -m bench --list              what there is
 python -m bench raw SCENARIO --port N [--pid PID]   one scenario against a broker that runs already
 python -m bench ceiling             how fast the load generator itself is
+python -m bench clients             Python clients against one broker: ours, pika, aio-pika
 python -m bench report              write the measured part of docs/performance.md from the newest results
 """
 
@@ -14,7 +15,7 @@ import os
 import sys
 from pathlib import Path
 
-from bench import ceiling
+from bench import ceiling, clients
 from bench.runner import BROKERS, SCENARIOS, run_all, summary_line
 from bench.scenario import Options
 
@@ -136,7 +137,7 @@ class Plain(argparse.RawDescriptionHelpFormatter):
     """Keeps the lines of the module's docstring."""
 
 
-COMMANDS = {"raw": raw, "ceiling": show_ceiling, "report": report}
+COMMANDS = {"raw": raw, "ceiling": show_ceiling, "report": report, "clients": clients.main}
 
 
 def main(arguments: list[str]) -> int:
