@@ -15,9 +15,13 @@ from embermq.client.address import Settings
 from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.connection import AsyncConnection, connect_async
 from embermq.client.aio.consumer import AsyncConsumer
+from embermq.client.aio.rpc import AsyncRpcClient, serve_rpc_async
+from embermq.client.aio.stream import AsyncStream, AsyncStreamConsumer, AsyncSuperStream
 from embermq.client.blocking.channel import Channel, Confirmation
 from embermq.client.blocking.connection import Connection, connect
 from embermq.client.blocking.consumer import Consumer
+from embermq.client.blocking.rpc import RpcClient, serve_rpc
+from embermq.client.blocking.stream import Stream, StreamConsumer, SuperStream
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Outgoing
 from embermq.client.core.topology import QueueInfo
@@ -35,6 +39,7 @@ from embermq.client.errors import (
     PreconditionFailed,
     PublishFailed,
     ResourceLocked,
+    RpcFailed,
     Timeout,
     TransactionLost,
 )
@@ -45,6 +50,10 @@ __all__ = [
     "AsyncChannel",
     "AsyncConnection",
     "AsyncConsumer",
+    "AsyncRpcClient",
+    "AsyncStream",
+    "AsyncStreamConsumer",
+    "AsyncSuperStream",
     "AuthenticationFailed",
     "BadAddress",
     "Channel",
@@ -65,9 +74,16 @@ __all__ = [
     "PublishFailed",
     "QueueInfo",
     "ResourceLocked",
+    "RpcClient",
+    "RpcFailed",
     "Settings",
+    "Stream",
+    "StreamConsumer",
+    "SuperStream",
     "Timeout",
     "TransactionLost",
     "connect",
     "connect_async",
+    "serve_rpc",
+    "serve_rpc_async",
 ]

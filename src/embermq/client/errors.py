@@ -13,6 +13,7 @@
     |   `-- PreconditionFailed  406
     |-- ConsumerCancelled     the broker ended a consumer, mostly because its queue was deleted
     |-- PublishFailed         messages of a publish (or batch) were nacked or returned
+    |-- RpcFailed             the other side of a remote call failed
     |-- TransactionLost       the connection broke in the middle of a transaction
     `-- Timeout               no answer within the time given (also a TimeoutError)
 
@@ -116,6 +117,10 @@ class PublishFailed(ClientError):
         super().__init__("messages not published: " + "; ".join(parts))
         self.nacked = nacked
         self.returned = returned
+
+
+class RpcFailed(ClientError):
+    """The function at the other side raised; the text is what it said."""
 
 
 class TransactionLost(ClientError):

@@ -51,6 +51,11 @@ class AsyncChannel(AsyncDeclaring):
         self._loop = connection.loop
 
     @property
+    def core(self) -> ChannelCore:
+        """The sans-IO half of the channel."""
+        return self._core
+
+    @property
     def number(self) -> int:
         return self._core.number
 

@@ -37,6 +37,7 @@ class AsyncConsumer(Inbox):
         self._core = core
         self._taken: Iterator[Message] = iter(())
         self._sleepers: set[asyncio.Future[None]] = set()
+        self.ended_well = False  # the end is no error
         self._cancelled = False
         self._workers: list[asyncio.Task[None]] = []
         self._failure: Exception | None = None
@@ -57,9 +58,10 @@ class AsyncConsumer(Inbox):
             for message in self._taken:
                 if self.no_ack or not message.stale:
                     return message
-            if not self.messages and not await self._arrival(self.timeout_s):
+            if self.messages:
+                self._taken = iter(self._core.engine.taken(self))
+            elif not await self._arrival(self.timeout_s):
                 raise StopAsyncIteration
-            self._taken = iter(self._core.engine.taken(self))
 
     async def fetch(self, max_messages: int = 1000, timeout_s: float | None = None) -> list[Message]:
         """One to `max_messages` messages, as many as are there; none after `timeout_s` or at the end."""
@@ -72,9 +74,10 @@ class AsyncConsumer(Inbox):
                         return batch
             if batch:
                 return batch
-            if not self.messages and not await self._arrival(timeout_s):
+            if self.messages:
+                self._taken = iter(self._core.engine.taken(self))
+            elif not await self._arrival(timeout_s):
                 return []
-            self._taken = iter(self._core.engine.taken(self))
 
     async def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
         """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
@@ -98,24 +101,23 @@ class AsyncConsumer(Inbox):
         self._core.ack_batch(batch)
 
     async def _arrival(self, timeout_s: float | None) -> bool:
-        """Wait until something is there; false after the time, or when the consumer ended by our own will."""
-        self.channel.connection.flush()  # acks that wait in the buffer are what the broker waits for
-        while not self.messages:
-            if self._cancelled:
+        """Wait until it is worth looking again; false after the time, or at an end that is no error."""
+        if self.is_finished():
+            return False
+        if self.error is not None:
+            if self.ended_well or self.channel.closed_by_user:
                 return False
-            if self.error is not None:
-                if self.channel.closed_by_user:
-                    return False
-                raise self.error
-            sleeper = self.channel.connection.loop.create_future()
-            self._sleepers.add(sleeper)
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await sleeper
-            except TimeoutError:
-                return bool(self.messages)
-            finally:
-                self._sleepers.discard(sleeper)
+            raise self.error
+        self.channel.connection.flush()  # acks that wait in the buffer are what the broker waits for
+        sleeper = self.channel.connection.loop.create_future()
+        self._sleepers.add(sleeper)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await sleeper
+        except TimeoutError:
+            return bool(self.messages)
+        finally:
+            self._sleepers.discard(sleeper)
         return True
 
     # -- ending
@@ -128,10 +130,19 @@ class AsyncConsumer(Inbox):
         self.wake()
         if self.error is None and self._core.error is None:
             await self.channel.cancel(self.tag)
-        unread = [*self._taken, *self.take()]
+        unread = [*self._taken, *self.messages]
+        self.messages = []
+        self._taken = iter(())
         if not self.no_ack:
-            for message in unread:
-                message.nack(requeue=True)
+            self.give_back(unread)
+
+    def is_finished(self) -> bool:
+        """No more is wanted."""
+        return self._cancelled
+
+    def give_back(self, unread: list[Message]) -> None:
+        for message in unread:
+            message.nack(requeue=True)
 
     async def __aenter__(self) -> Self:
         return self

@@ -80,6 +80,11 @@ class Channel(Declaring):
         self._engine = core.engine
 
     @property
+    def core(self) -> ChannelCore:
+        """The sans-IO half of the channel."""
+        return self._core
+
+    @property
     def number(self) -> int:
         return self._core.number
 

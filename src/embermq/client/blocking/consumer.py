@@ -36,6 +36,7 @@ class Consumer(Inbox):
         self._core = core
         self._arrived = threading.Condition(core.engine.lock)
         self._taken: Iterator[Message] = iter(())
+        self.ended_well = False  # the end is no error
         self._cancelled = False
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
@@ -105,15 +106,19 @@ class Consumer(Inbox):
         if not self.messages:
             self.channel.connection.flush()  # acks that wait in the buffer are what the broker waits for
         with self._arrived:
-            if not self._cancelled and timeout_s != 0:
+            if not self.is_finished() and timeout_s != 0:
                 self._arrived.wait_for(self._something_to_say, timeout_s)
-            if self._cancelled:
+            if self.is_finished():
                 return []
             if self.messages:
                 return engine.taken(self)
-            if self.error is not None and not self.channel.closed_by_user:
+            if self.error is not None and not self.ended_well and not self.channel.closed_by_user:
                 raise self.error
             return []
+
+    def is_finished(self) -> bool:
+        """No more is wanted."""
+        return self._cancelled
 
     def _something_to_say(self) -> bool:
         return bool(self.messages) or self.error is not None or self._cancelled
@@ -134,8 +139,11 @@ class Consumer(Inbox):
             self.messages = []
             self._taken = iter(())
             if not self.no_ack:
-                for message in unread:
-                    message.nack(requeue=True)
+                self.give_back(unread)
+
+    def give_back(self, unread: list[Message]) -> None:
+        for message in unread:
+            message.nack(requeue=True)
 
     def __enter__(self) -> Self:
         return self

@@ -19,6 +19,7 @@ from embermq.client.core.topology import QueueInfo
 from embermq.client.errors import ClientError, ConnectionLost, TransactionLost
 from embermq.wire.frame import method_frame
 from embermq.wire.methods import (
+    BasicGet,
     BasicNack,
     BasicQos,
     BasicReject,
@@ -172,23 +173,33 @@ class ChannelCore(Incoming):
         return 0
 
     def on_got(self, message: Message) -> None:
-        self.requests.popleft().answered(message)
+        request = self.requests.popleft()
+        assert isinstance(request.method, BasicGet)
+        message.settled = request.method.no_ack
+        request.answered(message)
 
     def on_return(self, method: BasicReturn, message: Message) -> None:
         """Find the publication. Returns carry no tag, but they come in order and before the confirm."""
         message.reply_text = f"{method.reply_code} {method.reply_text}"
-        if self.mandatory_count:
-            for publication in self.unconfirmed.values():
-                if (
-                    publication.mandatory
-                    and publication.returned is None
-                    and publication.body == message.body
-                    and publication.properties == message.raw_properties
-                    and self.engine.routes_as(publication.method, message.exchange, message.routing_key)
-                ):
-                    publication.returned = message
-                    break
+        publication = self.find_returned(message) if self.mandatory_count else None
+        if publication is not None:
+            publication.returned = message
         self.engine.happened("returned", self, message)
+
+    def find_returned(self, message: Message) -> Publication | None:
+        """The first one that looks like it; the broker may have changed its properties (direct reply-to)."""
+        similar: Publication | None = None
+        for publication in self.unconfirmed.values():
+            if (
+                publication.mandatory
+                and publication.returned is None
+                and publication.body == message.body
+                and self.engine.routes_as(publication.method, message.exchange, message.routing_key)
+            ):
+                if publication.properties == message.raw_properties:
+                    return publication
+                similar = similar or publication
+        return similar
 
     # -- settling deliveries
 
@@ -214,6 +225,8 @@ class ChannelCore(Incoming):
         everything = first == self.acked_through + 1 and last - first + 1 == len(batch)
         if everything and not batch[-1].settled:
             batch[-1].ack(multiple=True)
+            for message in batch:
+                message.settled = True
         else:
             for message in batch:
                 message.ack()

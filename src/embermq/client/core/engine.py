@@ -23,7 +23,7 @@ from embermq.client.core.outlet import FRAME_MAX_BEFORE_TUNE, Outlet
 from embermq.client.core.request import Request
 from embermq.client.core.restoration import Restoration
 from embermq.client.core.topology import Topology
-from embermq.client.errors import ClientError, ConnectionClosed
+from embermq.client.errors import ClientError, ConnectionClosed, ConnectionFailed, ConnectionLost
 from embermq.errors import AMQPError, FrameError
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
 from embermq.wire.kernel import Output, load_u16, load_u32, load_u64
@@ -121,7 +121,8 @@ class Engine(Outlet):
         except AMQPError as error:
             # The broker breaks the protocol (or we misread it): tell it, and begin anew.
             self.out.write(method_frame(0, ConnectionClose(error.reply_code, error.reply_text[:255])))
-            self.shell.ended(ConnectionClosed(f"the broker's bytes cannot be understood: {error}"))
+            kind = ConnectionFailed if self.state == HANDSHAKE else ConnectionLost
+            self.shell.ended(kind(f"what the other side sends is not AMQP 0-9-1 as we know it: {error}"))
             used = end
         for inbox in self.touched:
             inbox.touched = False

@@ -155,6 +155,7 @@ class Incoming:
             self.incoming_properties,
             body,
         )
+        message.settled = inbox.no_ack
         inbox.messages.append(message)
         inbox.buffered_bytes += len(body)
         if not inbox.touched:

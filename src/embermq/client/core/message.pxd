@@ -14,4 +14,4 @@ cdef class Message:
     cdef readonly bint redelivered
     cdef public str reply_text
     cdef readonly str routing_key
-    cdef readonly bint settled
+    cdef public bint settled

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from embermq.client.core.channel import ChannelCore
 
 STREAM_OFFSET = "x-stream-offset"
+STREAM_OFFSET_FIELD = b"\x0fx-stream-offsetl"  # name and type as brokers write them
 
 
 class Message:
@@ -58,7 +59,7 @@ class Message:
         self._raw_properties = raw_properties
         self.body = body
         self._decoded: Properties | None = None
-        self.settled = False  # by a call on this very message
+        self.settled = False  # by a call on this very message, or because it needs no ack
         self.message_count = 0  # of a `get`: how many wait in the queue behind this one
         self.reply_text = ""  # of a returned message: why
 
@@ -82,6 +83,10 @@ class Message:
     @property
     def stream_offset(self) -> int | None:
         """Where the message stands in its stream; None when it comes from a queue of another kind."""
+        raw = self._raw_properties
+        if raw.count(STREAM_OFFSET_FIELD) == 1:  # without decoding everything: it is asked for every message
+            at = raw.index(STREAM_OFFSET_FIELD) + len(STREAM_OFFSET_FIELD)
+            return int.from_bytes(raw[at : at + 8], "big")
         offset = self.headers.get(STREAM_OFFSET)
         return offset if isinstance(offset, int) else None
 

@@ -10,6 +10,7 @@ from embermq.wire.frame import method_frame
 from embermq.wire.methods import (
     BasicCancel,
     BasicCancelOk,
+    BasicGet,
     BasicGetOk,
     BasicNack,
     BasicReturn,
@@ -38,6 +39,10 @@ def on_nack(engine: Engine, channel: ChannelCore, method: Method) -> None:
 
 
 def on_content_method(engine: Engine, channel: ChannelCore, method: Method) -> None:
+    if isinstance(method, BasicGetOk) and (
+        not channel.requests or not isinstance(channel.requests[0].method, BasicGet)
+    ):
+        raise UnexpectedFrame(f"{method.NAME} answers nothing that was asked")
     channel.on_content_method(method)
 
 

@@ -1,0 +1,179 @@
+"""Streams for coroutines: declare them, read them from any place, look where they begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Self
+
+from embermq.client.aio.channel import AsyncChannel
+from embermq.client.aio.consumer import AsyncConsumer
+from embermq.client.core.calls import consume_method, consume_request
+from embermq.client.core.channel import ChannelCore
+from embermq.client.core.message import Message
+from embermq.client.core.streams import (
+    PARTITION_ORDER,
+    SUPER_STREAM,
+    Offset,
+    Progress,
+    consume_arguments,
+    declare_arguments,
+    partition_names,
+)
+from embermq.client.errors import ClientError, NotFound
+from embermq.wire.methods import BasicConsume
+
+LOOK_S = 5.0  # how long a stream that is not empty may take to show its first message
+
+
+class AsyncStreamConsumer(AsyncConsumer):
+    """Goes on after a reconnection with the first message that was not settled."""
+
+    def __init__(
+        self, channel: AsyncChannel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
+    ) -> None:
+        super().__init__(channel, core, consume, timeout_s)
+        ranges = channel.connection.server_properties.get("product") == "EmberMQ"
+        self.progress = Progress(consume.arguments, no_ack=consume.no_ack, broker_ends_ranges=ranges)
+
+    def take(self) -> list[Message]:
+        return self.progress.took(super().take())
+
+    def interrupted(self) -> None:
+        self.progress.interrupted(self.messages)
+        super().interrupted()
+
+    def end(self, error: ClientError) -> None:
+        self.ended_well = self.progress.is_end(error)
+        super().end(error)
+
+    def is_finished(self) -> bool:
+        return self.progress.finished or super().is_finished()
+
+    def give_back(self, unread: list[Message]) -> None:
+        """Nothing is taken out of a stream, so nothing goes back."""
+
+
+class AsyncStream:
+    """A stream by its name. Publish to it as to any queue."""
+
+    def __init__(self, channel: AsyncChannel, name: str) -> None:
+        self.channel = channel
+        self.name = name
+
+    async def declare(
+        self, *, max_age: str | None = None, max_bytes: int | None = None, segment_bytes: int | None = None
+    ) -> Self:
+        """Make it: durable, keeping messages so long (`7D`, `1h`) or so many bytes."""
+        arguments = declare_arguments(max_age, max_bytes, segment_bytes)
+        await self.channel.queue_declare(self.name, durable=True, arguments=arguments)
+        return self
+
+    async def consume(
+        self,
+        offset: Offset = "next",
+        *,
+        end_offset: int | None = None,
+        name: str | None = None,
+        single_active: bool = False,
+        filter_values: Sequence[str] = (),
+        match_unfiltered: bool = False,
+        no_ack: bool = False,
+        prefetch: int | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncStreamConsumer:
+        """Read from `offset`: first, last, next, a number, a time, or how long ago.
+
+        With `end_offset` (exclusive) the iteration ends there. `name` has the broker remember how far the
+        consumers of this name have acked (EmberMQ); `offset` then only says where the first of them begins.
+        """
+        if prefetch is not None:
+            await self.channel.qos(prefetch)
+        arguments = consume_arguments(
+            offset, end_offset, name, single_active, filter_values, match_unfiltered
+        )
+        core = self.channel.core
+        method = consume_method(self.name, "", False, no_ack, False, arguments)
+        consumer = AsyncStreamConsumer(self.channel, core, method, timeout_s)
+        await self.channel.connection.call(core, consume_request(core, consumer))
+        return consumer
+
+    # -- looking without consuming
+
+    async def first_offset(self) -> int | None:
+        """The offset of the oldest message that is kept; None: there is none."""
+        return await self.offset_at("first")
+
+    async def next_offset(self) -> int:
+        """The offset that the next message will have."""
+        last: int | None = None
+        if await self._message_count():
+            async with await self.channel.connection.channel(prefetch=1000) as channel:
+                async with await AsyncStream(channel, self.name).consume(
+                    "last", timeout_s=LOOK_S
+                ) as consumer:
+                    for message in await consumer.fetch(1000, LOOK_S):  # RabbitMQ begins with the last chunk
+                        last = message.stream_offset
+        return 0 if last is None else last + 1
+
+    async def offset_at(self, offset: Offset) -> int | None:
+        """The offset of the first message at a place or time; None: there is none yet."""
+        if not await self._message_count():
+            return None
+        async with await self.channel.connection.channel(prefetch=1) as channel:
+            async with await AsyncStream(channel, self.name).consume(offset) as consumer:
+                found = await consumer.fetch(1, LOOK_S if offset in ("first", "last") else 1.0)
+                return found[0].stream_offset if found else None
+
+    async def _message_count(self) -> int:
+        return (await self.channel.queue_declare(self.name, passive=True)).message_count
+
+
+class AsyncSuperStream:
+    """An exchange with several streams behind it, `NAME-0`, `NAME-1` ... Publish to the exchange `NAME`."""
+
+    def __init__(self, channel: AsyncChannel, name: str) -> None:
+        self.channel = channel
+        self.name = name
+
+    async def declare(
+        self,
+        partitions: int = 0,
+        *,
+        routing_keys: Sequence[str] = (),
+        max_age: str | None = None,
+        max_bytes: int | None = None,
+        segment_bytes: int | None = None,
+    ) -> Self:
+        """By number, the routing key's hash chooses the partition; or one partition for each routing key."""
+        if bool(partitions) == bool(routing_keys):
+            raise ValueError("say either how many partitions there are, or their routing keys")
+        kind = "direct" if routing_keys else "x-modulus-hash"
+        await self.channel.exchange_declare(self.name, kind, durable=True, arguments={SUPER_STREAM: True})
+        keys = list(routing_keys) or [str(number) for number in range(partitions)]
+        for number, name in enumerate(partition_names(self.name, len(keys))):
+            await AsyncStream(self.channel, name).declare(
+                max_age=max_age, max_bytes=max_bytes, segment_bytes=segment_bytes
+            )
+            await self.channel.queue_bind(name, self.name, keys[number], arguments={PARTITION_ORDER: number})
+        return self
+
+    async def partitions(self) -> list[AsyncStream]:
+        """Those that are there."""
+        return [stream async for stream in self._found()]
+
+    async def _found(self) -> AsyncIterator[AsyncStream]:
+        number = 0
+        while True:
+            name = f"{self.name}-{number}"
+            try:
+                async with await self.channel.connection.channel() as probe:
+                    await probe.queue_declare(name, passive=True)
+            except NotFound:
+                return
+            yield AsyncStream(self.channel, name)
+            number += 1
+
+    async def delete(self) -> None:
+        for stream in await self.partitions():
+            await self.channel.queue_delete(stream.name)
+        await self.channel.exchange_delete(self.name)
