@@ -13,6 +13,8 @@ from embermq.wire.table import Timestamp
 
 INT32_MAX = 2**31 - 1
 NO_LIMIT = -1
+SHORTSTR_BYTES_MAX = 255
+DEDUPLICATION_COUNT_MAX = 100_000_000
 TTL_MS_MAX = 315_360_000_000  # ten years, RabbitMQ's limit
 BACKOFF_MIN, BACKOFF_MAX = 1, 1000
 
@@ -95,7 +97,21 @@ def backoff(value: object) -> str | None:
     return None if BACKOFF_MIN <= value <= BACKOFF_MAX else f"{{value_out_of_range,{value}}}"
 
 
+def short_text(value: object) -> str | None:
+    problem = text()(value)
+    if problem is None and not 1 <= len(str(value).encode("utf-8", "replace")) <= SHORTSTR_BYTES_MAX:
+        return f"{{invalid_length,{len(str(value))}}}"
+    return problem
+
+
+DEDUPLICATION_ARGUMENTS: dict[str, Check] = {
+    "x-deduplication": boolean,
+    "x-deduplication-header": short_text,
+    "x-deduplication-window": integer(minimum=1, maximum=TTL_MS_MAX),
+    "x-deduplication-count": integer(minimum=1, maximum=DEDUPLICATION_COUNT_MAX),
+}
 QUEUE_ARGUMENTS: dict[str, Check] = {
+    **DEDUPLICATION_ARGUMENTS,
     "x-message-ttl": integer(maximum=TTL_MS_MAX),
     "x-expires": integer(minimum=1, maximum=TTL_MS_MAX),
     "x-max-length": integer(),
@@ -117,7 +133,7 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
 
 # An equal declaration must repeat these; other arguments may come and go.
 COMPARED_QUEUE_ARGUMENTS = tuple(name for name in QUEUE_ARGUMENTS if name != "x-queue-type")
-COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange", "x-delayed-type")
+COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange", "x-delayed-type", *DEDUPLICATION_ARGUMENTS)
 
 
 def check_queue_arguments(
@@ -154,6 +170,10 @@ def check_exchange_arguments(what: str, arguments: Mapping[str, object]) -> None
         raise PreconditionFailed(
             f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {what}"
         )
+    for name, check in DEDUPLICATION_ARGUMENTS.items():
+        problem = check(arguments[name]) if name in arguments else None
+        if problem is not None:
+            raise PreconditionFailed(f"invalid arg '{name}' for {what}: {problem}")
 
 
 def check_delayed_type(value: object, known: Container[str]) -> None:

@@ -10,6 +10,7 @@ from embermq.broker import stream_group
 from embermq.broker.accounts import DEFAULT_VHOST, Accounts
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
+from embermq.broker.deduplication import recall_exchanges
 from embermq.broker.delays import KIND as DELAYED
 from embermq.broker.event_exchange import add_event_exchange
 from embermq.broker.event_properties import name_only, vhost_created
@@ -178,11 +179,13 @@ class Broker(Accounts):
         catalog.delete("stopped", "", "")
         known: list[str] = []
         for queue in self.queues():
+            recall_exchanges(queue)
             queue.recover(delivered)
             for level in queue.levels:
                 history = self.ttl_histories.pop(level.log_id, [])
                 level.ttl_history = [(below, ttl_ms) for below, ttl_ms in history]
             known += [level.log_id for level in queue.levels]
+            known += [] if queue.rules is None else queue.rules.log_ids()
         self.restore_delayed(catalog)
         known += [log_id for vhost in self.vhosts.values() for log_id in vhost.delays.schedule.log_ids()]
         # Wait: should we die before the note is gone, the next start would believe it.

@@ -13,6 +13,7 @@ cdef class Exchange:
     cdef public dict routes
     cdef public dict sources
     cdef public object alternate
+    cdef public object deduplication
     cdef public unsigned long long received_count
     cdef public unsigned long long routed_count
     cdef public unsigned long long unroutable_count

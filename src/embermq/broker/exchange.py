@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from embermq.broker.deduplication import Window, serve_exchange, stop_serving, window_from
 from embermq.broker.headers import HeadersPattern
 from embermq.broker.queue import Queue
 from embermq.broker.sharing import (
@@ -158,6 +159,7 @@ class Exchange:
         "arguments",
         "auto_delete",
         "bindings",
+        "deduplication",
         "durable",
         "effective",
         "internal",
@@ -204,6 +206,7 @@ class Exchange:
         self.routed_count = 0
         self.unroutable_count = 0
         self.alternate: str | None = None
+        self.deduplication: Window | None = None
         self.apply_effective()
 
     def apply_effective(self) -> None:
@@ -214,6 +217,9 @@ class Exchange:
         self.alternate = alternate if isinstance(alternate, str) else None
         if self.alternate is not None:
             self.vhost.alternates.setdefault(self.alternate, {})[self] = None
+        before, self.deduplication = self.deduplication, window_from(self.effective)
+        if before != self.deduplication:
+            stop_serving(self)
 
     def effective_changed(self, effective: dict[str, object]) -> None:
         """Policies say something else than before."""
@@ -303,6 +309,9 @@ class Exchange:
                 elif destination not in known:
                     known.add(destination)
                     exchanges.append(destination)
+        if self.deduplication is not None:
+            for queue in queues:
+                serve_exchange(queue, self)
         return tuple(queues), varies
 
     def destinations(self, routing_key: str, properties: Properties | None) -> list[Queue | Exchange]:

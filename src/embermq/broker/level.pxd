@@ -35,6 +35,7 @@ cdef class Level:
     cdef Turn turn
     cdef public bint durable
     cdef public bint dirty
+    cdef public bint keeps_place
     cdef public Ring ring
     cdef public Py_ssize_t ring_bytes
     cdef public set held

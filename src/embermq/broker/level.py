@@ -83,6 +83,7 @@ class Level:
         "dirty",
         "durable",
         "held",
+        "keeps_place",
         "log",
         "log_id",
         "meta",
@@ -111,6 +112,7 @@ class Level:
         self.log_id = log_id
         self.log: Log | None = None  # opened by the first message that needs it
         self.held: set[int] | None = None  # behind `paged_from`, but taken out (see withdrawal)
+        self.keeps_place = False  # the log's last sequence must be known after any crash
         self.dirty = False
         self.ring = Ring()
         self.ring_bytes = 0
@@ -206,7 +208,7 @@ class Level:
 
     def open_log(self) -> Log:
         assert self.storage is not None
-        log = self.log = self.storage.open_log(self.log_id)
+        log = self.log = self.storage.open_log(self.log_id, keep_place=self.keeps_place)
         return log
 
     def mark(self) -> int:

@@ -20,6 +20,7 @@ CLASSIC, QUORUM, STREAM, EXCHANGE = "classic", "quorum", "stream", "exchange"
 QUEUES = frozenset({CLASSIC, QUORUM})
 EVERY_QUEUE = frozenset({CLASSIC, QUORUM, STREAM})
 ANYTHING = frozenset({CLASSIC, QUORUM, STREAM, EXCHANGE})
+QUEUES_AND_EXCHANGES = frozenset({CLASSIC, QUORUM, EXCHANGE})
 ONLY_CLASSIC, ONLY_STREAM = frozenset({CLASSIC}), frozenset({STREAM})
 MAX_AGE = re.compile(r"[0-9]+[YMDhms]")
 SECONDS_PER = {"Y": 31_536_000, "M": 2_592_000, "D": 86_400, "h": 3600, "m": 60, "s": 1}
@@ -120,6 +121,14 @@ TABLE = (
         "{} is not a valid segment size", holds_for=ONLY_STREAM),
 
     # Ours.
+    Key("deduplication", one_of(True, False), "{} is not a valid deduplication value",
+        holds_for=QUEUES_AND_EXCHANGES),
+    Key("deduplication-header", as_declared("x-deduplication-header"),
+        "{} is not a valid deduplication header", holds_for=QUEUES_AND_EXCHANGES),
+    Key("deduplication-window", as_declared("x-deduplication-window"),
+        "{} is not a valid deduplication window", holds_for=QUEUES_AND_EXCHANGES),
+    Key("deduplication-count", as_declared("x-deduplication-count"),
+        "{} is not a valid deduplication count", holds_for=QUEUES_AND_EXCHANGES),
     Key("retry-delay", as_declared("x-retry-delay"), "{} is not a valid retry delay"),
     Key("retry-backoff", as_declared("x-retry-backoff"), "{} is not a valid retry backoff"),
     Key("retry-max-delay", as_declared("x-retry-max-delay"), "{} is not a valid maximum retry delay"),

@@ -29,6 +29,7 @@ class Priorities:
             queue = self.queue
             level = Level(queue, queue.vhost.turn, queue.durable, queue.vhost.storage, self.log_id(priority))
             level.ttl_ms = queue.low.ttl_ms
+            level.keeps_place = queue.low.keeps_place
             self.levels[priority] = level
             queue.levels = [self.levels[known] for known in sorted(self.levels, reverse=True)]
         return level

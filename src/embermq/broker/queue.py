@@ -368,7 +368,7 @@ class Queue:
         return count
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:
-        """Take over the messages that are on disk; `delivered_up_to` is by log, None after a crash."""
+        """Take over the messages on disk; `delivered_up_to` is by log, None after a crash."""
         if self.rules is not None:
             self.rules.before_recovery()
         for level in self.levels:

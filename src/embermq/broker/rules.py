@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from embermq.broker.deduplication import Deduplication, deduplication_for
 from embermq.broker.expiry import Expiry
 from embermq.broker.level import expiry_of
 from embermq.broker.limits import ACCEPTED, REFUSED, limits_from
@@ -16,7 +17,7 @@ from embermq.broker.retry import Retry, retry_from
 
 if TYPE_CHECKING:
     from embermq.broker.consumer import Consumer
-    from embermq.broker.level import Entry
+    from embermq.broker.level import Entry, Level
     from embermq.broker.message import Message
     from embermq.broker.queue import Queue
 
@@ -31,11 +32,13 @@ ARGUMENTS = frozenset(
         "x-single-active-consumer",
         "x-delivery-limit",
         "x-retry-delay",
+        "x-deduplication",
     }
 )
 
 
 QUORUM_DELIVERY_LIMIT = 20
+HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
 
 
 def delivery_limit_from(arguments: dict[str, object]) -> int | None:
@@ -75,6 +78,7 @@ class QueueRules:
         self.turn = queue.vhost.turn
         self.active: Consumer | None = None  # the single one
         self.priorities: Priorities | None = None
+        self.deduplication: Deduplication | None = None
         self.expiry = Expiry(queue, self.turn)
         priority_max = queue.effective.get("x-max-priority")
         if isinstance(priority_max, int):
@@ -100,6 +104,7 @@ class QueueRules:
         self.retry = retry_from(arguments)
         quorum = arguments.get("x-queue-type") == "quorum"
         self.counts_returns = quorum or self.retry is not None or "x-delivery-limit" in arguments
+        self.deduplication = deduplication_for(self.queue, self.deduplication)
 
     def changed(self) -> None:
         """What holds now is different: limits hold at once."""
@@ -111,11 +116,18 @@ class QueueRules:
     def is_idle(self) -> bool:
         """Is there nothing that a queue of the plain kind would not have?"""
         queue = self.queue
-        return not queue.unacked_count and not any(level.may_expire() for level in queue.levels)
+        if queue.unacked_count or self.deduplication is not None:
+            return False
+        return not any(level.may_expire() for level in queue.levels)
 
     # -- messages in
 
     def append(self, message: Message) -> int:
+        if self.deduplication is not None:
+            return self.deduplication.append(self, message)
+        return self.take(message)
+
+    def take(self, message: Message) -> int:
         queue, limits = self.queue, self.limits
         if limits is not None and limits.refuses(self, message):
             if limits.dead_letters_refused:
@@ -139,10 +151,12 @@ class QueueRules:
         return ACCEPTED
 
     def accept(self, message: Message, expires_ms: int) -> None:
-        if self.priorities is None:
-            self.queue.accept(message, expires_ms)
-        else:
-            self.queue.accept_at(self.priorities.level_for(message), message, expires_ms)
+        self.queue.accept_at(self.level_for(message), message, expires_ms)
+
+    def level_for(self, message: Message) -> Level:
+        if self.priorities is not None:
+            return self.priorities.level_for(message)
+        return self.queue.high if message.priority >= HIGH_PRIORITY_MIN else self.queue.low
 
     def returned(self, entries: list[Entry]) -> list[Entry]:
         """Messages come back from consumers; those that may be delivered again."""
@@ -199,6 +213,8 @@ class QueueRules:
 
     def recovered(self) -> None:
         """The queue has its messages of before the restart."""
+        if self.deduplication is not None:
+            self.deduplication.recover()
         self.weigh()
         self.look()
 
@@ -225,6 +241,16 @@ class QueueRules:
     def dead_letter(self, message: Message, entry: Entry | None, reason: str) -> None:
         if self.dead_letter_exchange is not None:
             self.queue.vhost.dead_letters.send(self, message, entry, reason)
+
+    def log_ids(self) -> list[str]:
+        """What the queue has on disk beside its levels."""
+        journal = None if self.deduplication is None else self.deduplication.journal
+        return [] if journal is None else [journal.log_id]
+
+    def drop(self) -> None:
+        """The queue is deleted."""
+        if self.deduplication is not None:
+            self.deduplication.drop()
 
     # -- time
 

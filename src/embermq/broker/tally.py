@@ -22,6 +22,7 @@ class Tally:
         "connections_opened",
         "delivered",
         "delivered_no_ack",
+        "duplicates",
         "got",
         "got_empty",
         "got_no_ack",
@@ -49,6 +50,7 @@ class Tally:
         self.got_no_ack = 0
         self.got_empty = 0
         self.acked = 0
+        self.duplicates = 0  # that queues recognised and dropped
         self.redelivered = 0
         self.queues_declared = 0
         self.queues_created = 0
@@ -66,6 +68,8 @@ class Tally:
         self.got_empty += queue.get_empty_count
         self.acked += queue.acked_count
         self.redelivered += queue.redelivered_count
+        if queue.rules is not None and queue.rules.deduplication is not None:
+            self.duplicates += queue.rules.deduplication.duplicate_count
 
     def add_exchange(self, exchange: Exchange) -> None:
         received, routed, unroutable = exchange.counts()

@@ -12,6 +12,7 @@ import os
 from embermq.broker import arguments as args
 from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body, vhost_body
 from embermq.broker.dead_letters import DeadLetters
+from embermq.broker.deduplication import stop_serving
 from embermq.broker.delays import Delays
 from embermq.broker.event_properties import binding_ends, exchange_created, limits_set, named, queue_created
 from embermq.broker.events import Events
@@ -124,12 +125,13 @@ class VirtualHost:
             return existing
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"exchange name '{name}' contains reserved prefix 'amq.*'")
+        what = f"exchange '{name}' in vhost '{self.name}'"
+        args.check_exchange_arguments(what, arguments)
+        if "x-consistent-hash" in (type, arguments.get("x-delayed-type")):
+            check_hash_arguments(what, arguments)
         exchange = Exchange(
             self, name, type, durable=durable, auto_delete=auto_delete, internal=internal, arguments=arguments
         )
-        args.check_exchange_arguments(describe_exchange(exchange), arguments)
-        if exchange.routing_type == "x-consistent-hash":
-            check_hash_arguments(describe_exchange(exchange), arguments)
         self.exchanges[name] = exchange
         self.policies.apply_to_exchange(exchange)
         exchange.changed()  # somebody may have named it as an alternate before
@@ -169,6 +171,9 @@ class VirtualHost:
                     self.exchanges.pop(source.name)
                     doomed.append(source)
             going.changed()
+            if going.deduplication is not None:
+                going.deduplication = None
+                stop_serving(going)
             self.events.emit("exchange.deleted", named, going)
             self.policies.forget(going)
 
@@ -332,6 +337,8 @@ class VirtualHost:
         self.delays.take_back_from_queue(queue.name)
         count = queue.ready_count
         queue.drop()
+        if queue.rules is not None:
+            queue.rules.drop()
         self.events.emit("queue.deleted", named, queue)
         return count
 

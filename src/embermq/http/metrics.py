@@ -63,6 +63,13 @@ async def samples_of(context: Context) -> list[Sample]:
         (f"{GLOBAL}_redelivered_total", "counter", "Messages handed out again", tally.redelivered),
         ("embermq_messages_delayed", "gauge", "Messages that wait for a time", sums.delayed),
         ("embermq_messages_settled_total", "counter", "Messages done with, by ack or no-ack", tally.acked),
+        ("embermq_deduplication_ids", "gauge", "Identities of messages remembered", sums.deduplication_ids),
+        (
+            "embermq_messages_duplicate_total",
+            "counter",
+            "Duplicates recognised, dropped",
+            tally.duplicates,
+        ),
         (
             "rabbitmq_process_resident_memory_bytes",
             "gauge",

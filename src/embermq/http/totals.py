@@ -52,6 +52,7 @@ class Totals:
         self.unacked = 0
         self.paged = 0
         self.delayed = 0
+        self.deduplication_ids = 0
         self.connections = 0
         self.channels = 0
         self.received_bytes = 0
@@ -71,6 +72,8 @@ class Totals:
         self.ready_bytes += queue.ready_bytes
         self.unacked += queue.unacked_count
         self.paged += sum(level.paged_count for level in queue.levels)
+        if queue.rules is not None and queue.rules.deduplication is not None:
+            self.deduplication_ids += queue.rules.deduplication.count
         self.tally.add_queue(queue)
 
     def add_connection(self, counts: ConnectionCounts) -> None:

@@ -94,9 +94,19 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
             "segments": len(queue.log.segments),
             "message_bytes_persistent": queue.log.bytes_on_disk,
         }
+    view |= deduplication_view(queue)
     if queue.owner is not None:
         view["owner_pid_details"] = {"name": str(getattr(queue.owner, "name", ""))}
     return view
+
+
+def deduplication_view(queue: Queue) -> View:
+    deduplication = queue.rules.deduplication if queue.rules is not None else None
+    if deduplication is None:
+        return {}
+    numbers = {"ids": deduplication.count, "duplicates": deduplication.duplicate_count}
+    bounds = {"window": deduplication.window_ms, "count": deduplication.count_max}
+    return {"deduplication": {**numbers, **bounds}}
 
 
 def brief_queue_view(context: Context, queue: Queue, with_lengths: bool) -> View:

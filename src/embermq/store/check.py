@@ -13,7 +13,7 @@ from embermq.store.definitions import read_definitions
 from embermq.store.disk import Disk
 from embermq.store.failure import NewerVersion
 from embermq.store.filesystem import FileSystem
-from embermq.store.layout import Layout
+from embermq.store.layout import IDENTITIES_PART, Layout
 from embermq.store.recovery import Damage, scan_directory
 
 
@@ -74,8 +74,9 @@ def check_log(
     for at, scan in enumerate(scans):
         segment = scan.segment
         report.segments += 1
-        report.messages += segment.live.count
-        report.message_bytes += scan.live_bytes
+        if not queue_id.endswith(IDENTITIES_PART):
+            report.messages += segment.live.count
+            report.message_bytes += scan.live_bytes
         report.bytes_on_disk += scan.size + scan.acks.size
         path = os.path.join(directory, segment.name)
         if scan.torn_tail and at == len(scans) - 1:

@@ -10,7 +10,7 @@ from embermq.store.disk import Disk
 from embermq.store.failure import StoreFailure
 from embermq.store.filesystem import FileSystem, read_all
 from embermq.store.kernel import Header
-from embermq.store.layout import Layout
+from embermq.store.layout import IDENTITIES_PART, Layout
 from embermq.store.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.recovery import scan_directory
 
@@ -31,7 +31,8 @@ def dump_queue(
         raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
     parts = [log_id for log_id in layout.queue_ids(filesystem) if owner_id(log_id) == owner_id(queue_id)]
     for log_id in sorted(parts, reverse=True):  # .p012, .p003, and the one without a part last
-        yield from dump_log(filesystem, layout.queue(log_id))
+        if not log_id.endswith(IDENTITIES_PART):
+            yield from dump_log(filesystem, layout.queue(log_id))
 
 
 def dump_log(filesystem: FileSystem, directory: str) -> Iterator[Record]:

@@ -21,6 +21,7 @@ from embermq.store.filesystem import FileSystem, write_all
 
 VERSION = 1
 VERSION_PREFIX = "embermq data "
+IDENTITIES_PART = ".ids"  # a log of a queue that holds no messages, but identities of such
 
 
 class Layout:

@@ -21,6 +21,7 @@ cdef class Log:
     cdef public frozenset dirty_acks
     cdef public object reader
     cdef public bint was_deep
+    cdef public unsigned long long removable_below
 
     @cython.locals(segment=Segment, size=Py_ssize_t)
     cpdef void append(

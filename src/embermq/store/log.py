@@ -21,7 +21,7 @@ from typing import NamedTuple
 from embermq.store.disk import Disk
 from embermq.store.filesystem import WRITE_BYTES_MAX, File
 from embermq.store.reader import Reader
-from embermq.store.record import SEQUENCE_SPAN_MAX, Record
+from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Damage, Recovery, damaged_name, recover
 from embermq.store.scan import lost_while_running
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
@@ -66,13 +66,16 @@ class Log:
         "next_sequence",
         "reader",
         "recovery",
+        "removable_below",
         "segment_bytes",
         "segments",
         "unwritten",
         "was_deep",
     )
 
-    def __init__(self, directory: str, disk: Disk, recovery: Recovery, segment_bytes: int) -> None:
+    def __init__(
+        self, directory: str, disk: Disk, recovery: Recovery, segment_bytes: int, removable_below: int
+    ) -> None:
         self.directory = directory
         self.disk = disk
         self.recovery = recovery
@@ -90,11 +93,14 @@ class Log:
         self.dirty_directories = NO_NAMES
         self.dirty_acks = NO_FILES
         self.reader: Reader | None = None
+        self.removable_below = removable_below  # what reaches this stays, so that its sequence is known
         self.was_deep = len(self.segments) > 1  # whether there were several segments since the last drain
         for segment in self.segments:
             segment.sealed = True
             self.count += segment.live.count
             self.bytes_on_disk += segment.size
+            if segment.live.count == 0:
+                self.finished.append(segment)
         if self.segments and self.segments[-1].size < segment_bytes:
             self.active = self.segments[-1]
             self.active.sealed = False
@@ -106,12 +112,12 @@ class Log:
         disk: Disk,
         segment_bytes: int = SEGMENT_BYTES,
         keep_transient: bool = False,
+        keep_place: bool = False,
     ) -> Log:
         """Open or begin the log in `directory`. What recovery found is in `log.recovery`."""
-        recovery = Recovery()
-        if disk.filesystem.exists(directory):
-            recovery = recover(disk, directory, keep_transient)
-        return cls(directory, disk, recovery, segment_bytes)
+        exists = disk.filesystem.exists(directory)
+        recovery = recover(disk, directory, keep_transient, keep_place) if exists else Recovery()
+        return cls(directory, disk, recovery, segment_bytes, 0 if keep_place else SEQUENCE_MAX)
 
     # -- appending
 
@@ -186,11 +192,7 @@ class Log:
 
     def ack_many(self, sequences: Iterable[int]) -> int:
         """Ack several; how many were alive."""
-        done = 0
-        for sequence in sequences:
-            if self.ack(sequence):
-                done += 1
-        return done
+        return sum([self.ack(sequence) for sequence in sequences])
 
     def purge(self) -> int:
         """Ack everything there is; how many were alive. Costs per segment, not per record."""
@@ -231,9 +233,13 @@ class Log:
         failure: OSError | None = None
         if self.ack_dirty:
             failure = self._write_acks()
-        for segment in self.finished:
-            self.remove(segment)
-        self.finished.clear()
+        if self.finished:
+            finished, self.finished = self.finished, []
+            for segment in finished:
+                if segment.last < self.removable_below:
+                    self.remove(segment)
+                elif segment.sealed:
+                    self.finished.append(segment)
         if self.unwritten:
             unwritten, self.unwritten = self.unwritten, []
             for at, segment in enumerate(unwritten):
@@ -275,7 +281,8 @@ class Log:
                 continue
             segment.end_ack_run()
             # Nothing of it is on disk, and nothing of it will be: no need to say that it is gone.
-            if segment.live.count == 0 and segment.sealed and not segment.created:
+            gone = segment.live.count == 0 and segment.sealed and segment.last < self.removable_below
+            if gone and not segment.created:
                 continue
             try:
                 file = self._file(segment.ack_name, segment.ack_written > 0)
@@ -385,13 +392,8 @@ class Log:
         """Delete the log with everything in it; costs one rename, the rest happens in the background."""
         for segment in self.segments:
             segment.removed = True
-        self.segments = []
-        self.unwritten = []
-        self.ack_dirty = []
-        self.finished = []
+        self.segments, self.unwritten, self.ack_dirty, self.finished = [], [], [], []
         self.active = self.ack_segment = None
-        self.dirty_files = NO_FILES
-        self.dirty_directories = NO_NAMES
-        self.dirty_acks = NO_FILES
+        self.take_dirty()
         self.count = self.bytes_on_disk = 0
         self.disk.drop_directory(self.directory)

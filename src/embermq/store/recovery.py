@@ -101,8 +101,11 @@ def scan_directory(disk: Disk, directory: str, names: list[str], keep_transient:
     return scans
 
 
-def recover(disk: Disk, directory: str, keep_transient: bool) -> Recovery:
-    """Bring the directory of a log into order. Afterwards every file that counts is sound."""
+def recover(disk: Disk, directory: str, keep_transient: bool, keep_place: bool = False) -> Recovery:
+    """Bring the directory of a log into order. Afterwards every file that counts is sound.
+
+    With `keep_place` the last segment stays, even without a live record: it knows the last sequence.
+    """
     recovery = Recovery()
     filesystem = disk.filesystem
     names = filesystem.list(directory)
@@ -133,7 +136,7 @@ def recover(disk: Disk, directory: str, keep_transient: bool) -> Recovery:
             if saved is not None:
                 recovery.segments.append(saved)
             continue
-        if segment.live.count == 0:
+        if segment.live.count == 0 and not (keep_place and at == last and segment.count):
             # Acked to the end, or transient through and through.
             _delete(disk, directory, scan)
             continue

@@ -1,0 +1,266 @@
+"""Messages that were published before, recognised and dropped: x-deduplication on a queue or an exchange.
+
+A publisher writes an identity into a header. A queue that deduplicates remembers the identities of what it
+took, for a time and up to a number; a message with one of these is confirmed and not stored again. Identities
+are as durable as their messages (see id_journal).
+
+For an exchange, the queues do it: each that a message reaches through such an exchange remembers what came
+from there. So a message that a crash kept from some of its queues gets to just these when it is repeated.
+
+Dead letters are no publishes: whatever carries `x-death` passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+from embermq.broker.id_journal import READ_BYTES, IdJournal, level_number
+from embermq.broker.id_table import IdTable
+from embermq.broker.limits import ACCEPTED
+from embermq.broker.message_record import message_of
+from embermq.store.layout import IDENTITIES_PART
+from embermq.wire.primitive import encode_shortstr
+
+if TYPE_CHECKING:
+    from embermq.broker.exchange import Exchange
+    from embermq.broker.level import Level
+    from embermq.broker.message import Message
+    from embermq.broker.queue import Queue
+    from embermq.broker.rules import QueueRules
+
+DEFAULT_HEADER = "x-deduplication-id"
+DEFAULT_WINDOW_MS = 3_600_000
+DEFAULT_COUNT = 1_000_000
+DEATH = b"\x07x-death"
+
+
+class Window(NamedTuple):
+    """Which header is meant, and how long its values are remembered."""
+
+    header: str
+    window_ms: int
+    count_max: int
+    needle: bytes  # the header's name as it stands in a field table
+
+
+class Identity(NamedTuple):
+    hash: bytes
+    first: int
+    second: int
+    window_ms: int
+
+
+def window_from(arguments: Mapping[str, object]) -> Window | None:
+    """What the arguments of a queue or an exchange ask for."""
+    if arguments.get("x-deduplication") is not True:
+        return None
+    header = arguments.get("x-deduplication-header", DEFAULT_HEADER)
+    window_ms = arguments.get("x-deduplication-window", DEFAULT_WINDOW_MS)
+    count = arguments.get("x-deduplication-count", DEFAULT_COUNT)
+    assert isinstance(header, str) and isinstance(window_ms, int) and isinstance(count, int)
+    return Window(header, window_ms, count, encode_shortstr(header))
+
+
+def identity_in(message: Message, window: Window, scope: bytes) -> Identity | None:
+    """The identity of a message, hashed; None when it has none."""
+    content, header_size = message.content, message.header_size
+    if content.find(window.needle, 0, header_size) < 0 or content.find(DEATH, 0, header_size) >= 0:
+        return None
+    headers = message.properties.headers
+    value = None if headers is None else headers.get(window.header)
+    if value is None:
+        return None
+    hash = blake2b(str(value).encode("utf-8", "surrogateescape"), digest_size=16, key=scope).digest()
+    return Identity(hash, *halves(hash), window.window_ms)
+
+
+def halves(hash: bytes) -> tuple[int, int]:
+    return int.from_bytes(hash[:8], "little"), int.from_bytes(hash[8:], "little")
+
+
+def scope_of(exchange: str) -> bytes:
+    """Sets apart what queues remember for an exchange."""
+    return blake2b(exchange.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+
+class Deduplication:
+    """What one queue remembers, for itself and for exchanges."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.turn = queue.vhost.turn
+        self.own: Window | None = None
+        self.exchanges: dict[str, tuple[Window, bytes]] = {}  # window and scope by name
+        self.window_ms = 0
+        self.count_max = 0
+        self.table = IdTable()
+        self.duplicate_count = 0
+        storage = queue.vhost.storage
+        self.journal = IdJournal(queue, storage) if queue.keeps and storage is not None else None
+
+    def serve_queue(self, window: Window | None) -> None:
+        """The queue's own wish; None: it has none."""
+        self.own = window
+        self.look_at_windows()
+
+    def serve_exchange(self, name: str, window: Window | None) -> None:
+        if window is None:
+            self.exchanges.pop(name, None)
+        else:
+            self.exchanges[name] = (window, scope_of(name))
+        self.look_at_windows()
+
+    def look_at_windows(self) -> None:
+        windows = [window for window, _ in self.exchanges.values()]
+        if self.own is not None:
+            windows.append(self.own)
+        self.window_ms = max((window.window_ms for window in windows), default=0)
+        self.count_max = max((window.count_max for window in windows), default=0)
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.own is not None or bool(self.exchanges)
+
+    def release(self) -> None:
+        """Nobody wants it any more, but the queue stays."""
+        self.queue.vhost.past.duplicates += self.duplicate_count
+        self.drop()
+
+    def drop(self) -> None:
+        if self.journal is not None:
+            self.journal.drop()
+
+    # -- messages
+
+    def append(self, rules: QueueRules, message: Message) -> int:
+        """What the rules do with a message, unless it was here before."""
+        now_ms = self.turn.now_ms
+        identities = self.identities_of(message)
+        for identity in identities:
+            came_ms = self.table.find(identity.first, identity.second)
+            if came_ms >= 0 and now_ms - came_ms <= identity.window_ms:
+                self.duplicate_count += 1
+                return ACCEPTED
+        level = rules.level_for(message)
+        sequence = level.next_sequence
+        answer = rules.take(message)
+        if answer == ACCEPTED and identities:
+            self.evict(now_ms, len(identities))
+            for identity in identities:
+                self.table.add(identity.first, identity.second, now_ms)
+                if message.persistent and self.journal is not None:
+                    self.journal.note(identity.hash, now_ms, level, sequence)
+        return answer
+
+    def identities_of(self, message: Message) -> list[Identity]:
+        """One for the queue, one for the exchange, as far as they ask and the message has them."""
+        found = []
+        if self.own is not None:
+            identity = identity_in(message, self.own, b"")
+            if identity is not None:
+                found.append(identity)
+        if self.exchanges and message.exchange in self.exchanges:
+            identity = identity_in(message, *self.exchanges[message.exchange])
+            if identity is not None:
+                found.append(identity)
+        return found
+
+    def evict(self, now_ms: int, more_count: int = 0) -> None:
+        """Forget what is too old, or too much with so many more."""
+        table = self.table
+        before = table.count
+        while table.count and (
+            table.count + more_count > self.count_max or table.oldest_ms() + self.window_ms < now_ms
+        ):
+            table.drop_oldest()
+        if self.journal is not None and table.count < before:
+            self.journal.forget_before(table.oldest_ms() if table.count else now_ms)
+
+    @property
+    def count(self) -> int:
+        """How many identities are known."""
+        self.evict(self.turn.now_ms)
+        return self.table.count
+
+    # -- across restarts
+
+    def recover(self) -> None:
+        """Behind the recovery of the levels: believe what their logs bear out."""
+        journal = self.journal
+        if journal is None:
+            return
+        levels = {level_number(self.queue, level): level for level in self.queue.levels}
+        reached = {n: level.log.next_sequence - 1 for n, level in levels.items() if level.log is not None}
+        noted_up_to = dict.fromkeys(levels, 0)
+        for noted in journal.read():
+            if noted.sequence > reached.get(noted.level, 0):
+                journal.take_back(noted)
+                continue
+            noted_up_to[noted.level] = max(noted_up_to[noted.level], noted.sequence)
+            self.table.add(*halves(noted.hash), noted.time_ms)
+            if self.table.count > self.count_max:
+                self.table.drop_oldest()
+        for number, level in levels.items():
+            self.ask_messages(level, noted_up_to[number] + 1, journal)
+        journal.write()
+
+    def ask_messages(self, level: Level, sequence: int, journal: IdJournal) -> None:
+        """The journal lacks those from a sequence on: they carry their identities themselves."""
+        if level.log is None:
+            return
+        reader = level.log.new_reader()
+        while records := reader.read(sequence, READ_BYTES):
+            for record in records:
+                for identity in self.identities_of(message_of(record.payload, record.flags)):
+                    self.table.add(identity.first, identity.second, record.timestamp_ms)
+                    journal.note(identity.hash, record.timestamp_ms, level, record.sequence)
+            sequence = records[-1].sequence + 1
+
+
+def serve_exchange(queue: Queue, exchange: Exchange) -> None:
+    """The queue gets messages of an exchange that deduplicates."""
+    if queue.effective.get("x-queue-type") == "stream":
+        return
+    queue.expects_expiry(0)  # has its rules from here on
+    rules = queue.rules
+    assert rules is not None
+    if rules.deduplication is None:
+        rules.deduplication = Deduplication(queue)
+    if exchange.name not in rules.deduplication.exchanges:
+        rules.deduplication.serve_exchange(exchange.name, exchange.deduplication)
+
+
+def stop_serving(exchange: Exchange) -> None:
+    """The exchange is gone, or wants something else: its queues will hear when they get messages."""
+    for queue in exchange.vhost.queues.values():
+        present = queue.rules.deduplication if queue.rules is not None else None
+        if queue.rules is not None and present is not None and exchange.name in present.exchanges:
+            present.serve_exchange(exchange.name, None)
+            if exchange.deduplication is None and not present.is_wanted:
+                present.release()
+                queue.rules.deduplication = None
+
+
+def recall_exchanges(queue: Queue) -> None:
+    """Before recovery: a queue that has a journal may have it for exchanges."""
+    storage = queue.vhost.storage
+    if storage is not None and storage.has_log(queue.id + IDENTITIES_PART):
+        for exchange in queue.vhost.exchanges.values():
+            if exchange.deduplication is not None:
+                serve_exchange(queue, exchange)
+
+
+def deduplication_for(queue: Queue, present: Deduplication | None) -> Deduplication | None:
+    """What a queue needs now, by what holds for it; `present` is what it has."""
+    window = window_from(queue.effective)
+    if present is None:
+        if window is None:
+            return None
+        present = Deduplication(queue)
+    present.serve_queue(window)
+    if present.is_wanted:
+        return present
+    present.release()
+    return None
