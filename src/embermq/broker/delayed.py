@@ -42,6 +42,7 @@ class Delayed:
         "message",
         "number",
         "part",
+        "payload",
         "returns",
         "sequence",
         "since_ms",
@@ -67,19 +68,24 @@ class Delayed:
         self.keeps = keeps  # survives a restart
         self.part: Part | None = None  # of the schedule, where the record is
         self.sequence = 0
+        self.payload: tuple[bytes, ...] | None = None
 
     @property
     def size(self) -> int:
-        return int(self.message.size) + OBJECT_BYTES
+        """About what it costs in memory."""
+        return self.message.size + OBJECT_BYTES
 
     def record(self) -> tuple[bytes, ...]:
-        """The payload of its record, in parts."""
+        """The payload of its record, in parts; made once, though it may be written twice."""
+        if self.payload is not None:
+            return self.payload
         keys = self.keys
         head = _HEAD.pack(self.number, self.returns, self.since_ms, len(keys))
         names = packed(self.destination)
         if keys:
             names += b"".join(map(packed, keys))
-        return (head, names, *record_parts(self.message))
+        self.payload = (head, names, *record_parts(self.message))
+        return self.payload
 
     @classmethod
     def of(cls, record: Record) -> Delayed:

@@ -45,7 +45,8 @@ class Delays:
     def publish(self, message: Message, due_ms: int, more_keys: tuple[str, ...] = ()) -> None:
         """Route it when it is due."""
         destination = destination_of(message.exchange, message.routing_key)
-        self.add(Delayed(due_ms, destination, message, usable_keys(more_keys), keeps=message.persistent))
+        keys = usable_keys(more_keys) if more_keys else ()
+        self.add(Delayed(due_ms, destination, message, keys, keeps=message.persistent))
 
     def give_back(self, queue: Queue, entry: Entry, due_ms: int, since_ms: int) -> None:
         """A consumer could not do with it: to its queue again when it is due."""

@@ -34,7 +34,9 @@ def due_ms(headers: Mapping[str, object], now_ms: int) -> int:
     if DELIVER_AT in headers:
         due = point_in_time_ms(headers[DELIVER_AT])
     elif DELAY in headers:
-        due = now_ms + (delay_ms(headers[DELAY]) or 0)
+        delay = delay_ms(headers[DELAY]) or 0
+        # The millisecond that has begun does not count: nothing may come early by a part of one.
+        due = now_ms + delay + 1 if delay > 0 else 0
     if due - now_ms > TTL_MS_MAX:
         name = DELIVER_AT if DELIVER_AT in headers else DELAY
         raise PreconditionFailed(f"invalid header '{name}': more than ten years from now")
@@ -84,6 +86,8 @@ def point_in_time_ms(value: object) -> int:
 
 def with_delay_spent(message: Message) -> Message:
     """The message as it will be delivered: `x-delay` negative, as a sign that it has waited."""
+    if message.content.find(b"x-delay", 0, message.header_size) < 0:
+        return message
     for name, letter, value in typed_headers(message):
         if name != DELAY:
             continue

@@ -182,7 +182,7 @@ class QueueRules:
         if entry.expires_ms:
             ttl_ms = expiry_of(entry.message, self.expiry.ttl_ms, 0)
             since_ms = entry.expires_ms - ttl_ms
-        delays.give_back(self.queue, entry, now_ms + retry.wait_ms(entry.returns), since_ms)
+        delays.give_back(self.queue, entry, now_ms + retry.wait_ms(entry.returns) + 1, since_ms)
         if entry.stored:
             self.queue.vhost.dead_letters.forget_when_safe(entry)
 

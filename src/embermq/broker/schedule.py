@@ -40,6 +40,20 @@ RUN_SUFFIX = ".run"
 
 
 class Schedule:
+    __slots__ = (
+        "fronts",
+        "head",
+        "heap",
+        "heap_bytes",
+        "id",
+        "last_dues",
+        "next_number",
+        "next_run",
+        "runs",
+        "storage",
+        "turn",
+    )
+
     def __init__(self, turn: Turn, storage: Storage | None, id: str) -> None:
         self.turn = turn
         self.storage = storage
@@ -55,12 +69,12 @@ class Schedule:
 
     # -- in
 
-    def add(self, delayed: Delayed) -> None:
+    def add(self, delayed: Delayed) -> int:
         delayed.number = self.next_number
         self.next_number += 1
         if self.storage is None:
             heappush(self.heap, (delayed.due_ms, delayed.number, delayed))
-            return
+            return 0
         at = bisect_right(self.last_dues, delayed.due_ms) - 1
         if at >= 0:
             run = self.runs[at]
@@ -69,7 +83,7 @@ class Schedule:
             self.last_dues[at] = delayed.due_ms
             if was_empty:
                 heappush(self.fronts, (delayed.due_ms, delayed.number, run))
-            return
+            return 0
         if self.head is None:
             self.head = Part(self.turn, self.storage.open_log(self.id + HEAD_SUFFIX), self.id + HEAD_SUFFIX)
         self.head.append(delayed)
@@ -77,6 +91,7 @@ class Schedule:
         self.heap_bytes += delayed.size
         if len(self.heap) >= HEAD_COUNT_MAX or self.heap_bytes >= HEAD_BYTES_MAX:
             self.make_run()
+        return 0
 
     def make_run(self) -> None:
         """Write the head to disk in order, but for what will leave soon."""
@@ -140,13 +155,14 @@ class Schedule:
                 taken.append(delayed)
         return taken
 
-    def done(self, delayed: Delayed) -> None:
+    def done(self, delayed: Delayed) -> int:
         part = delayed.part
         if part is None:
-            return
+            return 0
         part.ack(delayed.sequence)
         if isinstance(part, Run) and part.front is None and part.is_empty:
             self.drop_run(part)
+        return 0
 
     def drop_run(self, run: Run) -> None:
         if run in self.runs:

@@ -18,19 +18,22 @@ TRANSIENT = 0
 class Part:
     """A log, as the storage wants it."""
 
+    __slots__ = ("dirty", "log", "log_id", "turn")
+
     def __init__(self, turn: Turn, log: Log, log_id: str) -> None:
         self.turn = turn
         self.log: Log | None = log
         self.log_id = log_id
         self.dirty = False
 
-    def mark(self) -> None:
+    def mark(self) -> int:
         """The log has something to write at the end of the turn."""
         if not self.dirty:
             self.dirty = True
             self.turn.add_log(self)
+        return 0
 
-    def append(self, delayed: Delayed) -> None:
+    def append(self, delayed: Delayed) -> int:
         """Write it here; from now on this is where it is acked."""
         log = self.log
         assert log is not None
@@ -40,10 +43,12 @@ class Part:
             delayed.sequence, delayed.due_ms, PERSISTENT if delayed.keeps else TRANSIENT, delayed.record()
         )
         self.mark()
+        return 0
 
-    def ack(self, sequence: int) -> None:
+    def ack(self, sequence: int) -> int:
         if self.log is not None and self.log.ack(sequence):
             self.mark()
+        return 0
 
     @property
     def is_empty(self) -> bool:
@@ -59,6 +64,8 @@ class Part:
 class Run(Part):
     """Its next messages are in memory, the rest is read from the log in blocks as these go."""
 
+    __slots__ = ("front", "last_due_ms", "unread_count", "unread_from", "window")
+
     def __init__(self, turn: Turn, log: Log, log_id: str) -> None:
         super().__init__(turn, log, log_id)
         self.window: deque[Delayed] = deque()
@@ -67,7 +74,7 @@ class Run(Part):
         self.last_due_ms = max((segment.time_max for segment in log.segments), default=0)
         self.front: tuple[int, int] | None = None  # (due, number) of what leaves next
 
-    def add(self, delayed: Delayed, window_max: int) -> None:
+    def add(self, delayed: Delayed, window_max: int) -> int:
         """Something that is not due before anything else here."""
         assert delayed.due_ms >= self.last_due_ms
         self.last_due_ms = delayed.due_ms
@@ -79,6 +86,7 @@ class Run(Part):
             self.unread_count += 1
         if self.front is None:
             self.front = delayed.due_ms, delayed.number
+        return 0
 
     def take(self, read_bytes: int) -> Delayed | None:
         """What leaves next; None if it cannot be read any more, which the log has reported."""
