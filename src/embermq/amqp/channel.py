@@ -264,7 +264,7 @@ class Channel(Deliveries):
         if route.version == route.exchange.version and not route.varies:
             route.count += 1
         else:
-            queues = route.anew(message)
+            queues = route.anew(message, self)
         if self.transaction is not None:
             # Routed now, as bindings are now; taken by the queues at commit.
             self.transaction.publishes.append((message, queues, self.publish_bits))

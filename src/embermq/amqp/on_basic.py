@@ -140,6 +140,8 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
         channel.send(methods.BasicGetEmpty())
         return
     message = entry.message
+    if channel.vhost.trace is not None:
+        channel.vhost.trace.delivered(queue, entry, channel)
     channel.delivery_tag += 1
     channel.send(
         methods.BasicGetOk(

@@ -15,6 +15,7 @@ from embermq.broker.deduplication import Window, serve_exchange, stop_serving, w
 from embermq.broker.headers import HeadersPattern
 from embermq.broker.queue import Queue
 from embermq.broker.sharing import (
+    BY_CHANCE,
     BY_PROPERTIES,
     FIXED,
     ConsistentHashMatcher,
@@ -26,6 +27,7 @@ from embermq.wire.properties import Properties
 
 if TYPE_CHECKING:
     from embermq.broker.message import Message
+    from embermq.broker.trace import Session
     from embermq.broker.vhost import VirtualHost
 
 ROUTES_MAX = 16384  # kept answers per exchange
@@ -273,6 +275,8 @@ class Exchange:
                 self.version += 1  # channels ask again, so that nobody counts on a route that is forgotten
                 self.forget_routes()
             queues, varies = self.resolve(routing_key, None)
+            if varies == FIXED and self.vhost.trace is not None:
+                varies = BY_CHANCE  # asked for each message, which is then told of
             route = self.routes[routing_key] = Route(names, self, () if varies else queues, varies)
         return route
 
@@ -348,7 +352,7 @@ class Route:
         self.varies = varies
         self.count = 0  # messages that went this way
 
-    def anew(self, message: Message) -> tuple[Queue, ...]:
+    def anew(self, message: Message, publisher: Session | None = None) -> tuple[Queue, ...]:
         """Where one message goes: for routes that depend on each, and those that are no longer valid."""
         properties = message.properties if self.varies == BY_PROPERTIES else None
         queues, _ = self.exchange.resolve(message.routing_key, properties)
@@ -356,4 +360,6 @@ class Route:
             more, _ = self.exchange.resolve(routing_key, properties)
             queues = tuple(dict.fromkeys(queues + more))
         self.exchange.count_one(len(queues))
+        if self.exchange.vhost.trace is not None:
+            self.exchange.vhost.trace.published(message, queues, publisher)
         return queues

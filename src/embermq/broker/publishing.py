@@ -85,5 +85,7 @@ def publish(exchange: Exchange, message: Message, more_keys: Iterable[str] = ())
     for routing_key in (message.routing_key, *more_keys):
         queues |= dict.fromkeys(exchange.resolve(routing_key, properties)[0])
     exchange.count_one(len(queues))
+    if exchange.vhost.trace is not None:
+        exchange.vhost.trace.published(message, queues, None)
     refusals = sum(queue.append(message) != 0 for queue in queues)
     return len(queues), refusals

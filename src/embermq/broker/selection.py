@@ -26,6 +26,8 @@ PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not h
 def is_selective(queue: Queue) -> bool:
     """Does it matter who gets which message?"""
     rules = queue.rules
+    if queue.vhost.trace is not None:  # no, but that is where deliveries are told of
+        return True
     if rules is not None and (rules.single_active or rules.priorities is not None):
         return True
     return any(consumer.no_local_of != NOBODY or consumer.priority for consumer in queue.consumers)
@@ -94,6 +96,8 @@ def drain_selectively(queue: Queue) -> bool:
         if taker is not None:
             give_turn_away(queue, taker)
             budget -= message.size + DELIVERY_OVERHEAD_BYTES
+            if queue.vhost.trace is not None:
+                queue.vhost.trace.delivered(queue, entry, getattr(taker, "channel", None))
             queue.hand_over(entry, taker)
             continue
         passed_over.append(entry)

@@ -26,6 +26,7 @@ from embermq.broker.storage import Storage
 from embermq.broker.stream import Stream
 from embermq.broker.stream_arguments import STREAM, check_declaration, require_equal_declaration
 from embermq.broker.tally import Tally
+from embermq.broker.trace import Trace, add_trace_exchange
 from embermq.broker.turn import Turn
 from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
 from embermq.store.layout import new_queue_id
@@ -65,6 +66,7 @@ class VirtualHost:
         self.events = events or Events()
         self.description = ""
         self.tags: tuple[str, ...] = ()
+        self.trace: Trace | None = None  # the firehose, while it is on
         self.past = Tally()  # of queues, exchanges and channels that are gone; and how many there were
         self.limits: dict[str, int] = {}  # max-connections, max-queues
         self.connection_count = 0
@@ -82,9 +84,7 @@ class VirtualHost:
         self.exchanges[DEFAULT_EXCHANGE] = Exchange(self, DEFAULT_EXCHANGE, "direct", durable=True)
         for exchange_name, exchange_type in PREDECLARED.items():
             self.exchanges[exchange_name] = Exchange(self, exchange_name, exchange_type, durable=True)
-        self.exchanges["amq.rabbitmq.trace"] = Exchange(
-            self, "amq.rabbitmq.trace", "topic", durable=True, internal=True
-        )
+        add_trace_exchange(self)
 
     # -- exchanges
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from embermq import __version__
 from embermq.broker.broker import Broker
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
+from embermq.broker.node import node_name
 from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.http.history import History
@@ -65,7 +65,7 @@ class Context:
     listeners: list[Listener] = field(default_factory=list)
     started_at: float = field(default_factory=time.time)
     version: str = __version__
-    node: str = field(default_factory=lambda: f"embermq@{socket.gethostname().partition('.')[0]}")
+    node: str = field(default_factory=node_name)
 
     history: History = field(init=False)
     document: dict[str, Any] = field(default_factory=dict)  # the API, described

@@ -6,13 +6,14 @@ from typing import Any
 
 from embermq.broker.access import Permission
 from embermq.broker.broker import Broker
+from embermq.broker.trace import set_tracing
 from embermq.broker.vhost import VirtualHost
 from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.rates import RANGES, ranges_asked
-from embermq.http.request import Request, Response, bad_request, not_found, text
+from embermq.http.request import Request, Response, bad_request, boolean, not_found, text
 from embermq.http.thing_name import clean
 from embermq.http.totals import totals
 from embermq.http.users import tags_of
@@ -62,6 +63,8 @@ def store_vhost(broker: Broker, name: str, body: dict[str, Any]) -> VirtualHost:
     vhost = broker.add_vhost(name)
     if (description, tags) != (vhost.description, vhost.tags) and {"description", "tags"} & told.keys():
         broker.describe_vhost(vhost, description, tags)
+    if "tracing" in told:
+        set_tracing(vhost, boolean(told, "tracing"))
     return vhost
 
 

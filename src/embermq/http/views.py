@@ -186,7 +186,7 @@ def vhost_view(context: Context, vhost: VirtualHost, sums: Totals, ranges: Range
         "tags": tags,
         "metadata": {"description": description, "tags": tags},
         "default_queue_type": "classic",
-        "tracing": False,
+        "tracing": vhost.trace is not None,
         "cluster_state": {context.node: "running"},
         "messages_delayed": vhost.delays.count,
         **vhost_numbers(context.history, vhost.name, sums.values(), ranges),
