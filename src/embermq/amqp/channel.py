@@ -396,5 +396,5 @@ class Channel(Deliveries):
             emit_consumer_deleted(consumer)
         self.gathered = bytearray()
         if not shut_before:
-            self.vhost.past.channel_closed(self.confirmed, self.returned_count)
+            self.vhost.past.channel_closed(self.published, self.confirmed, self.returned_count)
             self.connection.broker.events.emit("channel.closed", channel_closed, self)

@@ -126,6 +126,7 @@ def channel_counts(channel: Channel) -> ChannelCounts:
     return ChannelCounts(
         number=channel.number,
         received=channel.received_count,
+        received_confirm=channel.published,
         confirmed=channel.confirmed,
         returned=channel.returned_count,
         delivered=channel.delivery_tag,

@@ -58,12 +58,16 @@ class App:
         alarms = self.broker.alarms
         self.server.alarm_reason = lambda: alarms.reason
         alarms.on_change = self.server.alarms_changed
-        if self.broker.storage is not None:
-            self.watch_resources(self.broker.storage)
         self.sessions = Sessions(
             lambda: [protocol.connection for protocol in self.server.protocols], self.loop.time
         )
         self.management = Management(self.broker, self.sessions, self.loop)
+        self.management.measure(
+            publishers_held=lambda: sum(len(hold.publishers) for hold in self.server.pacer.holds.values()),
+            publishers_blocked=lambda: len(self.server.blocked),
+        )
+        if self.broker.storage is not None:
+            self.watch_resources(self.broker.storage)
         self.amqp_port = 0
         self.http_port = 0
 
@@ -97,6 +101,10 @@ class App:
             storage.tidy()
 
         self.server.on_tick = tick
+        self.management.measure(
+            resident_memory_limit_bytes=lambda: watch.memory_limit,
+            disk_space_available_limit_bytes=lambda: watch.disk_free_limit,
+        )
         storage.on_full = lambda full: alarms.set("disk space", full, "the disk refuses writes")
 
     def connect(self, shell: Shell, number: int, peer_address: str, name: str) -> Connection:

@@ -38,6 +38,7 @@ class DeadLetters:
 
     def send(self, rules: QueueRules, message: Message, entry: Entry | None, reason: str) -> None:
         """One letter may push out another, and so on: they queue up here instead of nesting."""
+        self.vhost.past.count_dead(reason)
         self.pending.append((rules, message, entry, reason))
         if self.moving:
             return

@@ -12,6 +12,7 @@ class ChannelCounts:
 
     number: int
     received: int  # messages published on it
+    received_confirm: int  # of these, in confirm mode
     confirmed: int
     returned: int
     delivered: int  # in whatever way

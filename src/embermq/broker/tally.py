@@ -20,6 +20,10 @@ class Tally:
         "channels_opened",
         "confirmed",
         "connections_opened",
+        "dead_delivery_limit",
+        "dead_expired",
+        "dead_maxlen",
+        "dead_rejected",
         "delivered",
         "delivered_no_ack",
         "duplicates",
@@ -31,6 +35,7 @@ class Tally:
         "queues_declared",
         "queues_deleted",
         "received",
+        "received_confirm",
         "redelivered",
         "returned",
         "routed",
@@ -42,6 +47,7 @@ class Tally:
         self.routed = 0  # copies of them that went to queues
         self.unroutable = 0  # messages that no queue was for, returned or dropped
         self.returned = 0
+        self.received_confirm = 0
         self.confirmed = 0
         self.published = 0  # messages that queues took, from publishers or as dead letters
         self.delivered = 0  # in whatever way
@@ -52,6 +58,10 @@ class Tally:
         self.acked = 0
         self.duplicates = 0  # that queues recognised and dropped
         self.redelivered = 0
+        self.dead_expired = 0
+        self.dead_rejected = 0
+        self.dead_maxlen = 0
+        self.dead_delivery_limit = 0
         self.queues_declared = 0
         self.queues_created = 0
         self.queues_deleted = 0
@@ -77,13 +87,18 @@ class Tally:
         self.routed += routed
         self.unroutable += unroutable
 
-    def add_channel(self, confirmed: int, returned: int) -> None:
+    def add_channel(self, received_confirm: int, confirmed: int, returned: int) -> None:
+        self.received_confirm += received_confirm
         self.confirmed += confirmed
         self.returned += returned
 
-    def channel_closed(self, confirmed: int, returned: int) -> None:
+    def channel_closed(self, received_confirm: int, confirmed: int, returned: int) -> None:
         self.channels_closed += 1
-        self.add_channel(confirmed, returned)
+        self.add_channel(received_confirm, confirmed, returned)
+
+    def count_dead(self, reason: str) -> None:
+        name = f"dead_{reason}"
+        setattr(self, name, getattr(self, name) + 1)
 
     def add(self, other: Tally) -> None:
         for name in self.__slots__:

@@ -1,3 +1,5 @@
+cdef unsigned long long TIMED_MASK
+
 cdef class Turn:
     cdef object schedule
     cdef readonly bint scheduled
@@ -9,9 +11,12 @@ cdef class Turn:
     cdef public object storage
     cdef public object timetable
     cdef object clock
+    cdef readonly unsigned long long count
+    cdef readonly object times
     cdef readonly unsigned long long now_ms
     cpdef int refresh(self) except -1
     cpdef int add_log(self, object level) except -1
     cpdef int add_queue(self, object queue) except -1
     cpdef int add_sink(self, object sink) except -1
     cdef int wake(self) except -1
+    cdef int work(self) except -1

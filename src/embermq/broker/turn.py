@@ -12,12 +12,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from embermq.store.histogram import Histogram
+
 if TYPE_CHECKING:
     from embermq.broker.storage import Logged, Storage
     from embermq.broker.timetable import Timetable
 
 
 log = logging.getLogger("embermq.broker")
+
+TIMED_MASK = 15  # one turn in sixteen is timed
 
 
 class Drainable(Protocol):
@@ -41,6 +45,7 @@ class Turn:
         "actions",
         "alarmed",
         "clock",
+        "count",
         "logs",
         "now_ms",
         "queues",
@@ -48,6 +53,7 @@ class Turn:
         "scheduled",
         "sinks",
         "storage",
+        "times",
         "timetable",
     )
 
@@ -65,6 +71,8 @@ class Turn:
         self.clock = clock
         self.now_ms = int(clock() * 1000)
         self.alarmed = False  # memory or disk are short: publishers wait
+        self.count = 0  # turns so far
+        self.times = Histogram()  # how long some of them took
 
     def refresh(self) -> int:
         """Look at the clock; once per turn and read, not per message."""
@@ -99,6 +107,15 @@ class Turn:
         self.wake()
 
     def run(self) -> None:
+        self.count += 1
+        if self.count & TIMED_MASK:
+            self.work()
+            return
+        began = time.perf_counter()
+        self.work()
+        self.times.observe(time.perf_counter() - began)
+
+    def work(self) -> int:
         self.scheduled = False
         queues = self.queues
         self.queues = []
@@ -128,3 +145,4 @@ class Turn:
                 sink.end_turn()
             except Exception:
                 log.exception("a fault of ours, sending to %r", sink)
+        return 0

@@ -8,7 +8,6 @@ import inspect
 from embermq.errors import AccessRefused, AMQPError, NotFound
 from embermq.http.context import Context
 from embermq.http.login import Doorkeeper, require_tag
-from embermq.http.openapi import document
 from embermq.http.request import Refusal, Request, Response, bad_request, not_authorised
 from embermq.http.routing import OPEN_TO_ALL, Routes
 
@@ -18,7 +17,7 @@ class Api:
         self.context = context
         self.routes = routes
         self.doorkeeper = Doorkeeper(context.broker)
-        context.document = document(routes.all, context.version)
+        context.routes = tuple(routes.all)
 
     async def answer(
         self, method: str, target: str, headers: dict[str, str], body: bytes, peer_address: str

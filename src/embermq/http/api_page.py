@@ -8,6 +8,7 @@ from typing import Any
 
 from embermq.http import schemas
 from embermq.http.describing import describes
+from embermq.http.openapi import document
 from embermq.http.page import STYLE
 from embermq.http.request import Request, Response
 
@@ -26,14 +27,14 @@ nav a { margin-right: .8rem }
 
 @describes("This API, as an OpenAPI document.", answer=schemas.OBJECT)
 def openapi(request: Request) -> Response:
-    return Response.of(request.context.document)
+    return Response.of(document(request.context.routes, request.context.version))
 
 
 @describes("This API, as a page for people.", answer=schemas.TEXT, content_type="text/html")
 def api_page(request: Request) -> Response:
-    document = request.context.document
+    described = document(request.context.routes, request.context.version)
     groups: dict[str, list[str]] = {}
-    for path, methods in document["paths"].items():
+    for path, methods in described["paths"].items():
         for method, operation in methods.items():
             groups.setdefault(operation["tags"][0], []).append(operation_html(method, path, operation))
     names = sorted(groups)
@@ -53,7 +54,7 @@ def api_page(request: Request) -> Response:
 <body>
 <main>
 <h1><b>Ember</b>MQ HTTP API</h1>
-<p>{escape(document["info"]["description"])} Version {escape(document["info"]["version"])}.
+<p>{escape(described["info"]["description"])} Version {escape(described["info"]["version"])}.
 The same for programs: <a href="/api/openapi.json">OpenAPI</a>.</p>
 <nav><p>{links}</p></nav>
 {sections}

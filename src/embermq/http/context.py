@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from embermq import __version__
 from embermq.broker.broker import Broker
@@ -16,6 +16,7 @@ from embermq.broker.node import node_name
 from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.http.history import History
+from embermq.http.routing import Route
 
 __all__ = ["Context", "Listener", "Sessions"]
 
@@ -68,7 +69,8 @@ class Context:
     node: str = field(default_factory=node_name)
 
     history: History = field(init=False)
-    document: dict[str, Any] = field(default_factory=dict)  # the API, described
+    routes: tuple[Route, ...] = ()
+    measures: dict[str, Callable[[], float]] = field(default_factory=dict)  # of rooms we do not know
 
     def __post_init__(self) -> None:
         self.history = History(self.broker, self.sessions)

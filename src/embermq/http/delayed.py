@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from embermq.broker.vhost import require_access
+from embermq.http.describing import describes
 from embermq.http.exchanges import exchange_named, vhost_of
 from embermq.http.queues import NOBODY, queue_named
 from embermq.http.request import Request, Response
 
 
+@describes("Take back messages that wait to be routed by an exchange.", status=204)
 def take_back_from_exchange(request: Request) -> Response:
     vhost = vhost_of(request)
     exchange = exchange_named(vhost, request.names["name"])
@@ -16,6 +18,7 @@ def take_back_from_exchange(request: Request) -> Response:
     return Response(204)
 
 
+@describes("Take back messages that wait to go to a queue.", status=204)
 def take_back_from_queue(request: Request) -> Response:
     """What was published for the queue by its name, and what consumers gave back to it."""
     vhost = vhost_of(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from embermq.broker.broker import Broker
 from embermq.http.api import Api
@@ -20,6 +21,10 @@ class Management:
         self.api = Api(self.context, all_routes())
         self.server = HTTPServer(self.api.answer, loop)
         self.loop = loop
+
+    def measure(self, **measures: Callable[[], float]) -> None:
+        """Numbers of rooms that this one does not know, for the metrics."""
+        self.context.measures |= measures
 
     def announce(self, protocol: str, host: str, port: int) -> None:
         """A listener that the overview and the health checks speak of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -31,7 +32,9 @@ ERRORS = {
 Document = dict[str, Any]
 
 
-def document(routes: list[Route], version: str) -> Document:
+@functools.cache
+def document(routes: tuple[Route, ...], version: str) -> Document:
+    """Made once, when somebody asks."""
     paths: dict[str, Document] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = operation(route)

@@ -79,6 +79,7 @@ class Request:
     peer_address: str
     names: dict[str, str] = field(default_factory=dict)  # what stands in the path for {vhost} and the like
     login: User | None = None
+    pairs: list[tuple[str, str]] = field(default_factory=list)  # the query, with what comes twice
 
     @classmethod
     def parse(
@@ -89,7 +90,7 @@ class Request:
             pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
         except ValueError:
             raise bad_request("too many query parameters") from None
-        return cls(context, method, parts.path, dict(pairs), headers, body, peer)
+        return cls(context, method, parts.path, dict(pairs), headers, body, peer, pairs=pairs)
 
     @property
     def segments(self) -> list[str]:
@@ -100,6 +101,10 @@ class Request:
     def user(self) -> User:
         assert self.login is not None, "a route without a user asked for one"
         return self.login
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a query parameter that may come more than once."""
+        return [value for key, value in self.pairs if key == name]
 
     def flag(self, name: str) -> bool:
         return self.query.get(name) == "true"

@@ -37,6 +37,8 @@ BINDING = "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"
 TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/", page.start_page, MANAGEMENT),
     ("GET", "/metrics", metrics.metrics, OPEN_TO_ALL),
+    ("GET", "/metrics/per-object", metrics.per_object, MONITORING),
+    ("GET", "/metrics/detailed", metrics.detailed, MONITORING),
 
     ("GET", "/api/overview", overview.overview, MANAGEMENT),
     ("GET", "/api/whoami", overview.whoami, MANAGEMENT),

@@ -169,6 +169,17 @@ GLOBAL_PARAMETER = every(name=TEXT, value=ANYTHING)
 TOPIC_PERMISSION = every(user=TEXT, vhost=TEXT, exchange=TEXT, write=TEXT, read=TEXT)
 VHOST_LIMITS = every(vhost=TEXT, value=OBJECT)
 USER_LIMITS = every(user=TEXT, value=OBJECT)
+STREAM = fields(
+    "name vhost first_offset next_offset messages consumers",
+    name=TEXT,
+    vhost=TEXT,
+    first_offset=COUNT,
+    next_offset=COUNT,
+    messages=COUNT,
+    consumers=list_of(OBJECT),
+    tracking=OBJECT,
+)
+SUPER_STREAM = every(name=TEXT, vhost=TEXT, type=TEXT, partitions=list_of(OBJECT))
 NODE = fields("name running", name=TEXT, running=BOOLEAN, mem_used=COUNT, fd_used=COUNT, uptime=COUNT)
 OVERVIEW = fields(
     "rabbitmq_version message_stats queue_totals object_totals node",
@@ -271,6 +282,12 @@ POLICY_BODY = fields(
     **{"apply-to": {"enum": ["all", "queues", "exchanges"]}},
 )
 PARAMETER_BODY = every(value=ANYTHING)
+OFFSET_BODY = every(offset=COUNT)
+SUPER_STREAM_BODY = fields(
+    partitions={"type": "integer", "minimum": 1, "maximum": 5},
+    routing_keys=list_of(TEXT),
+    arguments=ARGUMENTS,
+)
 PERMISSION_BODY = every(configure=TEXT, write=TEXT, read=TEXT)
 TOPIC_PERMISSION_BODY = every(exchange=TEXT, write=TEXT, read=TEXT)
 LIMIT_BODY = every(value=INTEGER)

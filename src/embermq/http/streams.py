@@ -8,6 +8,8 @@ from embermq.broker.stream_arguments import OFFSET_MAX, Place, place_from
 from embermq.broker.super_stream import PARTITION_ORDER, create, is_super_stream, partitions
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import PreconditionFailed
+from embermq.http import schemas
+from embermq.http.describing import describes, words
 from embermq.http.exchanges import vhost_of
 from embermq.http.queues import queue_named
 from embermq.http.request import (
@@ -24,6 +26,11 @@ from embermq.http.thing_name import clean
 from embermq.http.views import View
 
 PARTITIONS_MAX = 1000
+
+AT = (
+    words("timestamp", "milliseconds since 1970"),
+    words("offset", "first, last, next, a number or an interval, as in x-stream-offset"),
+)
 
 
 def stream_of(request: Request, permission: str = "") -> Stream:
@@ -69,10 +76,12 @@ def tracking_view(stream: Stream) -> View:
     }
 
 
+@describes("A stream: its offsets, its readers and how far behind they are.", answer=schemas.STREAM)
 def one_stream(request: Request) -> Response:
     return Response.of(stream_view(stream_of(request)))
 
 
+@describes("The segment files of a stream.", answer=schemas.list_of(schemas.OBJECT))
 def segments(request: Request) -> Response:
     """Where the bytes of a stream are, for whoever wants to share out its reading."""
     stream = stream_of(request)
@@ -89,6 +98,7 @@ def segments(request: Request) -> Response:
     )
 
 
+@describes("The offset at a time or place.", query=AT, answer=schemas.every(offset=schemas.COUNT))
 def offset_at(request: Request) -> Response:
     """`?timestamp=` in milliseconds since 1970, or `?offset=` in the forms of x-stream-offset."""
     stream = stream_of(request)
@@ -104,10 +114,12 @@ def offset_at(request: Request) -> Response:
     return Response.of({"offset": stream.offset_at(place)})
 
 
+@describes("How far the named consumers of a stream are.", answer=schemas.OBJECT)
 def tracking(request: Request) -> Response:
     return Response.of(tracking_view(stream_of(request)))
 
 
+@describes("Place a named consumer at an offset.", body=schemas.OFFSET_BODY, status=204)
 def put_tracking(request: Request) -> Response:
     stream, body = stream_of(request, "read"), request.json()
     require_keys(body, "offset")
@@ -118,6 +130,7 @@ def put_tracking(request: Request) -> Response:
     return Response(204)
 
 
+@describes("Forget a named consumer.", status=204)
 def delete_tracking(request: Request) -> Response:
     stream = stream_of(request, "read")
     name = request.names["consumer"]
@@ -154,6 +167,7 @@ def super_stream_view(exchange: Exchange) -> View:
     }
 
 
+@describes("Super streams of a virtual host.", answer=schemas.list_of(schemas.SUPER_STREAM))
 def super_streams_in(request: Request) -> Response:
     exchanges = vhost_of(request, to_see=True).exchanges
     return Response.of(
@@ -161,10 +175,12 @@ def super_streams_in(request: Request) -> Response:
     )
 
 
+@describes("A super stream and its partitions.", answer=schemas.SUPER_STREAM)
 def one_super_stream(request: Request) -> Response:
     return Response.of(super_stream_view(super_stream_of(request)[1]))
 
 
+@describes("Make a super stream.", body=schemas.SUPER_STREAM_BODY, status=(201, 204))
 def put_super_stream(request: Request) -> Response:
     vhost, name, body = vhost_of(request), clean(request.names["name"]), request.json()
     if not name:
@@ -191,6 +207,7 @@ def put_super_stream(request: Request) -> Response:
     return Response(204 if existed else 201)
 
 
+@describes("Delete a super stream with its partitions.", status=204)
 def delete_super_stream(request: Request) -> Response:
     vhost, exchange = super_stream_of(request)
     require = request.user.require

@@ -55,6 +55,7 @@ class Totals:
         self.deduplication_ids = 0
         self.connections = 0
         self.channels = 0
+        self.publishers = 0  # channels that have published
         self.received_bytes = 0
         self.sent_bytes = 0
         self.tally = Tally()
@@ -82,7 +83,8 @@ class Totals:
         self.received_bytes += counts.received_bytes
         self.sent_bytes += counts.sent_bytes
         for channel in counts.channels:
-            self.tally.add_channel(channel.confirmed, channel.returned)
+            self.publishers += channel.received > 0
+            self.tally.add_channel(channel.received_confirm, channel.confirmed, channel.returned)
 
     def values(self) -> tuple[int, ...]:
         """What is sampled, in the order of COLUMNS."""

@@ -27,6 +27,7 @@ from typing import Literal, Protocol
 
 from embermq.store.failure import CommitFailed
 from embermq.store.filesystem import File, FileSystem
+from embermq.store.histogram import Histogram
 from embermq.store.log import Dirty
 
 FILES_SYNCED_SINGLY_MAX = 8
@@ -88,7 +89,7 @@ class Committer:
         self._directory = filesystem.open_directory(directory)
         self.sync = sync
         self.failure: CommitFailed | None = None
-        self.syncs = 0  # rounds done, for the metrics
+        self.sync_times = Histogram()  # of the rounds done, for the metrics
         self._call_soon_threadsafe = call_soon_threadsafe
         self._batch = _Batch()
         self._wake = threading.Condition()
@@ -115,6 +116,11 @@ class Committer:
         work first: whoever has asked by then makes it a matter for the thread."""
         self._is_quiet = is_quiet
         self._call_soon = call_soon
+
+    @property
+    def syncs(self) -> int:
+        """Rounds done."""
+        return self.sync_times.count
 
     def mark_dirty(self, log: HasDirty) -> None:
         """Include in the next round what the log has written."""
@@ -215,9 +221,10 @@ class Committer:
                 self._batch = _Batch()
                 self._wake.notify()
             return failure
-        self.syncs += 1
+        seconds = time.perf_counter() - began
+        self.sync_times.observe(seconds)
         if small and batch.files:
-            self._note_duration(time.perf_counter() - began)
+            self._note_duration(seconds)
         return None
 
     def _note_duration(self, seconds: float) -> None:

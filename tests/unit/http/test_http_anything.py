@@ -85,7 +85,7 @@ def requests(draw: st.DrawFn) -> tuple[str, str, Any]:
     return method, f"{path}?{query}" if query else path, draw(VALUES)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(requests(), min_size=1, max_size=12))
 def test_every_answer_is_meant(conversation: list[tuple[str, str, Any]]) -> None:
     with Desk() as desk:
@@ -93,7 +93,7 @@ def test_every_answer_is_meant(conversation: list[tuple[str, str, Any]]) -> None
         desk.put("/api/exchanges/%2F/e", {"type": "topic"})
         for method, path, body in conversation:
             reply = desk.ask(method, path, body, login="administrator:secret")
-            assert reply.status in (200, 201, 204, 400, 401, 404, 405, 503), (method, path, body)
+            assert reply.status in (200, 201, 202, 204, 400, 401, 404, 405, 503), (method, path, body)
             if reply.body and reply.content_type == "application/json":
                 # NaN and Infinity are Python's, not JSON's.
                 json.loads(reply.body, parse_constant=no_json)

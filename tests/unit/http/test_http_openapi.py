@@ -23,7 +23,7 @@ from tests.unit.http.desk import Desk
 from tools.brokers import EmberBroker
 
 EXAMPLES_PER_ROUTE = 5
-ROUTES = all_routes().all
+ROUTES = tuple(all_routes().all)
 LOGIN = "Basic " + base64.b64encode(b"fuzz:fuzz").decode()
 # Names of things that are there, so that not every answer is a 404.
 KNOWN = {"vhost": "fuzz", "name": "known", "user": "known", "source": "amq.topic", "kind": "q"}

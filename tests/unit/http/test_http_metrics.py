@@ -1,0 +1,173 @@
+"""Metrics: RabbitMQ's names, numbers that are right, a format that Prometheus' own tool accepts."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+
+import pika
+import pytest
+
+from embermq.store.histogram import Histogram
+from tests.unit.http.desk import Desk
+from tools.brokers import EmberBroker
+
+# What the panels of RabbitMQ's Grafana dashboard "RabbitMQ-Overview" ask for.
+DASHBOARD = [
+    "build_info",
+    "identity_info",
+    "queue_messages_ready",
+    "queue_messages_unacked",
+    "global_messages_received_total",
+    "global_messages_received_confirm_total",
+    "global_messages_confirmed_total",
+    "global_messages_routed_total",
+    "global_messages_unroutable_returned_total",
+    "global_messages_unroutable_dropped_total",
+    "global_messages_redelivered_total",
+    "global_messages_delivered_consume_auto_ack_total",
+    "global_messages_delivered_consume_manual_ack_total",
+    "global_messages_delivered_get_auto_ack_total",
+    "global_messages_delivered_get_manual_ack_total",
+    "global_messages_get_empty_total",
+    "global_messages_acknowledged_total",
+    "global_publishers",
+    "connections",
+    "connections_opened_total",
+    "connections_closed_total",
+    "channels",
+    "channels_opened_total",
+    "channels_closed_total",
+    "consumers",
+    "queues",
+    "queues_declared_total",
+    "queues_created_total",
+    "queues_deleted_total",
+    "resident_memory_limit_bytes",
+    "process_resident_memory_bytes",
+    "disk_space_available_bytes",
+    "disk_space_available_limit_bytes",
+    "process_max_fds",
+    "process_open_fds",
+    "process_max_tcp_sockets",
+    "process_open_tcp_sockets",
+]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmberBroker]:
+    """One that has seen a message of every kind."""
+    with EmberBroker() as broker:
+        with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+            channel = connection.channel()
+            channel.queue_declare('a "queue"\\', durable=True)
+            channel.queue_declare("stream", durable=True, arguments={"x-queue-type": "stream"})
+            channel.basic_publish("", 'a "queue"\\', b"one")
+            channel.basic_publish("", "nowhere", b"dropped")
+            channel.confirm_delivery()
+            channel.basic_publish("", 'a "queue"\\', b"two", pika.BasicProperties(delivery_mode=2))
+            channel.basic_get('a "queue"\\', auto_ack=True)
+            method, _, _ = channel.basic_get('a "queue"\\')
+            channel.basic_ack(method.delivery_tag)
+            channel.basic_get('a "queue"\\')
+            channel.basic_publish("", 'a "queue"\\', b"stays")
+            channel.queue_declare("gone")
+            channel.queue_delete("gone")
+            yield broker
+
+
+def scrape(broker: EmberBroker, path: str = "/metrics", login: str = "") -> str:
+    headers = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="} if login else {}
+    request = urllib.request.Request(f"http://{broker.host}:{broker.http_port}{path}", headers=headers)
+    with urllib.request.urlopen(request) as response:
+        assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+        return str(response.read().decode())
+
+
+def values(text: str) -> dict[str, float]:
+    """By name, without labels."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {re.split("[ {]", line)[0]: float(line.rsplit(" ", 1)[1]) for line in lines}
+
+
+def test_what_dashboards_ask_for_is_there(broker: EmberBroker) -> None:
+    found = values(scrape(broker))
+    assert [name for name in DASHBOARD if f"rabbitmq_{name}" not in found] == []
+
+
+def test_the_numbers_are_right(broker: EmberBroker) -> None:
+    found = values(scrape(broker))
+    expected = {
+        "global_messages_received_total": 4,
+        "global_messages_received_confirm_total": 2,
+        "global_messages_confirmed_total": 2,
+        "global_messages_routed_total": 3,
+        "global_messages_unroutable_dropped_total": 1,
+        "global_messages_unroutable_returned_total": 0,
+        "global_messages_delivered_get_auto_ack_total": 1,
+        "global_messages_delivered_get_manual_ack_total": 1,
+        "global_messages_get_empty_total": 1,
+        "global_messages_acknowledged_total": 1,
+        "global_publishers": 1,
+        "queue_messages_ready": 1,
+        "queues": 2,
+        "queues_created_total": 3,
+        "queues_deleted_total": 1,
+        "connections": 1,
+        "channels": 1,
+        "alarms_memory_used_watermark": 0,
+    }
+    assert {name: found[f"rabbitmq_{name}"] for name in expected} == expected
+    assert found["embermq_sync_seconds_count"] >= 1
+    assert found["embermq_turn_seconds_count"] >= 1
+
+
+def test_each_thing_by_name(broker: EmberBroker) -> None:
+    text = scrape(broker, "/metrics/per-object", "guest")
+    assert 'rabbitmq_queue_messages_ready{vhost="/",queue="a \\"queue\\"\\\\"} 1\n' in text
+    assert 'rabbitmq_stream_committed_offset{vhost="/",queue="stream"} 0\n' in text
+    assert re.search(r'rabbitmq_channel_messages_published_total\{channel="127.0.0.1:.*"\} 4\n', text)
+    assert 'queue="' not in scrape(broker), "sums have no names"
+
+
+def test_some_families_of_some_virtual_hosts(broker: EmberBroker) -> None:
+    path = "/metrics/detailed?family=queue_coarse_metrics&family=queue_consumer_count&vhost=%2F"
+    found = values(scrape(broker, path, "guest"))
+    assert found.keys() == {
+        "rabbitmq_detailed_queue_messages_ready",
+        "rabbitmq_detailed_queue_messages_unacked",
+        "rabbitmq_detailed_queue_messages",
+        "rabbitmq_detailed_queue_consumers",
+        "rabbitmq_build_info",
+        "rabbitmq_identity_info",
+    }
+    other = values(scrape(broker, "/metrics/detailed?family=queue_coarse_metrics&vhost=other", "guest"))
+    assert other.keys() == {"rabbitmq_build_info", "rabbitmq_identity_info"}
+
+
+def test_a_family_that_is_not_known(desk: Desk) -> None:
+    assert desk.ask("GET", "/metrics/detailed?family=weather").status == 400
+
+
+@pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is missing: apt-get install prometheus"
+)
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/per-object"])
+def test_prometheus_has_no_complaint(broker: EmberBroker, path: str) -> None:
+    done = subprocess.run(
+        ["promtool", "check", "metrics"],
+        input=scrape(broker, path, "guest").encode(),
+        capture_output=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_histogram_counts_what_is_below_its_bounds() -> None:
+    histogram = Histogram((0.1, 1.0))
+    for value in (0.05, 0.1, 0.5, 2.0):
+        histogram.observe(value)
+    assert (histogram.counts, histogram.count, histogram.sum) == ([2, 1, 1], 4, 2.65)
