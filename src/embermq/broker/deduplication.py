@@ -12,6 +12,7 @@ Dead letters are no publishes: whatever carries `x-death` passes.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from embermq.broker.id_journal import READ_BYTES, IdJournal, level_number
 from embermq.broker.id_table import IdTable
 from embermq.broker.limits import ACCEPTED
+from embermq.broker.message import FLAGS_AT
 from embermq.broker.message_record import message_of
 from embermq.store.layout import IDENTITIES_PART
 from embermq.wire.primitive import encode_shortstr
@@ -34,6 +36,10 @@ DEFAULT_HEADER = "x-deduplication-id"
 DEFAULT_WINDOW_MS = 3_600_000
 DEFAULT_COUNT = 1_000_000
 DEATH = b"\x07x-death"
+LONG_STRING = ord("S")
+# In the first octet of the property flags; the headers' table stands behind these two.
+CONTENT_TYPE, CONTENT_ENCODING, HEADERS = 0x80, 0x40, 0x20
+HEADERS_AT_MIN = FLAGS_AT + 2
 
 
 class Window(NamedTuple):
@@ -45,11 +51,9 @@ class Window(NamedTuple):
     needle: bytes  # the header's name as it stands in a field table
 
 
-class Identity(NamedTuple):
-    hash: bytes
-    first: int
-    second: int
-    window_ms: int
+Identity = tuple[int, int, bytes, int]  # two halves of a hash, the hash, its window in milliseconds
+
+_HALVES = struct.Struct("<QQ")
 
 
 def window_from(arguments: Mapping[str, object]) -> Window | None:
@@ -66,18 +70,30 @@ def window_from(arguments: Mapping[str, object]) -> Window | None:
 def identity_in(message: Message, window: Window, scope: bytes) -> Identity | None:
     """The identity of a message, hashed; None when it has none."""
     content, header_size = message.content, message.header_size
-    if content.find(window.needle, 0, header_size) < 0 or content.find(DEATH, 0, header_size) >= 0:
+    at = content.find(window.needle, HEADERS_AT_MIN, header_size)
+    if at < 0 or content.find(DEATH, HEADERS_AT_MIN, header_size) >= 0:
         return None
-    headers = message.properties.headers
-    value = None if headers is None else headers.get(window.header)
-    if value is None:
-        return None
-    hash = blake2b(str(value).encode("utf-8", "surrogateescape"), digest_size=16, key=scope).digest()
-    return Identity(hash, *halves(hash), window.window_ms)
+    if at == first_header_at(content) and content[at + len(window.needle)] == LONG_STRING:
+        at += len(window.needle) + 5
+        text = content[at : at + int.from_bytes(content[at - 4 : at], "big")]
+    else:  # somewhere else, or it only looks like it
+        value = (message.properties.headers or {}).get(window.header)
+        if value is None:
+            return None
+        text = str(value).encode("utf-8", "surrogateescape")
+    hash = blake2b(text, digest_size=16, key=scope).digest()
+    first, second = _HALVES.unpack(hash)
+    return first, second, hash, window.window_ms
 
 
-def halves(hash: bytes) -> tuple[int, int]:
-    return int.from_bytes(hash[:8], "little"), int.from_bytes(hash[8:], "little")
+def first_header_at(content: bytes) -> int:
+    """Where the name of the first header stands, in a message that has headers."""
+    flags, at = content[FLAGS_AT], HEADERS_AT_MIN
+    if flags & CONTENT_TYPE:
+        at += 1 + content[at]
+    if flags & CONTENT_ENCODING:
+        at += 1 + content[at]
+    return at + 4 if flags & HEADERS else 0
 
 
 def scope_of(exchange: str) -> bytes:
@@ -138,9 +154,9 @@ class Deduplication:
         """What the rules do with a message, unless it was here before."""
         now_ms = self.turn.now_ms
         identities = self.identities_of(message)
-        for identity in identities:
-            came_ms = self.table.find(identity.first, identity.second)
-            if came_ms >= 0 and now_ms - came_ms <= identity.window_ms:
+        for first, second, _, window_ms in identities:
+            came_ms = self.table.find(first, second)
+            if came_ms >= 0 and now_ms - came_ms <= window_ms:
                 self.duplicate_count += 1
                 return ACCEPTED
         level = rules.level_for(message)
@@ -148,10 +164,10 @@ class Deduplication:
         answer = rules.take(message)
         if answer == ACCEPTED and identities:
             self.evict(now_ms, len(identities))
-            for identity in identities:
-                self.table.add(identity.first, identity.second, now_ms)
+            for first, second, hash, _ in identities:
+                self.table.add(first, second, now_ms)
                 if message.persistent and self.journal is not None:
-                    self.journal.note(identity.hash, now_ms, level, sequence)
+                    self.journal.note(hash, now_ms, level, sequence)
         return answer
 
     def identities_of(self, message: Message) -> list[Identity]:
@@ -193,17 +209,8 @@ class Deduplication:
             return
         levels = {level_number(self.queue, level): level for level in self.queue.levels}
         reached = {n: level.log.next_sequence - 1 for n, level in levels.items() if level.log is not None}
-        noted_up_to = dict.fromkeys(levels, 0)
-        for noted in journal.read():
-            if noted.sequence > reached.get(noted.level, 0):
-                journal.take_back(noted)
-                continue
-            noted_up_to[noted.level] = max(noted_up_to[noted.level], noted.sequence)
-            self.table.add(*halves(noted.hash), noted.time_ms)
-            if self.table.count > self.count_max:
-                self.table.drop_oldest()
-        for number, level in levels.items():
-            self.ask_messages(level, noted_up_to[number] + 1, journal)
+        for number, sequence in journal.load(self.table, self.count_max, reached).items():
+            self.ask_messages(levels[number], sequence + 1, journal)
         journal.write()
 
     def ask_messages(self, level: Level, sequence: int, journal: IdJournal) -> None:
@@ -213,9 +220,9 @@ class Deduplication:
         reader = level.log.new_reader()
         while records := reader.read(sequence, READ_BYTES):
             for record in records:
-                for identity in self.identities_of(message_of(record.payload, record.flags)):
-                    self.table.add(identity.first, identity.second, record.timestamp_ms)
-                    journal.note(identity.hash, record.timestamp_ms, level, record.sequence)
+                for first, second, hash, _ in self.identities_of(message_of(record.payload, record.flags)):
+                    self.table.add(first, second, record.timestamp_ms)
+                    journal.note(hash, record.timestamp_ms, level, record.sequence)
             sequence = records[-1].sequence + 1
 
 

@@ -16,12 +16,13 @@ is acked, until a later sequence is safe.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from embermq.store.layout import IDENTITIES_PART
 
 if TYPE_CHECKING:
+    from embermq.broker.id_table import IdTable
     from embermq.broker.level import Level
     from embermq.broker.queue import Queue
     from embermq.broker.storage import Storage
@@ -33,14 +34,7 @@ READ_BYTES = 1024 * 1024
 EVERYTHING = (1 << 64) - 1
 
 _RECORD = struct.Struct("<16sQH")
-
-
-class Noted(NamedTuple):
-    number: int  # of the record
-    time_ms: int
-    hash: bytes
-    sequence: int
-    level: int
+_RECORD_IN_HALVES = struct.Struct("<QQQH")
 
 
 def level_number(queue: Queue, level: Level) -> int:
@@ -59,6 +53,7 @@ class IdJournal:
         self.log: Log | None = None
         self.dirty = False
         self.awaits_sync = False
+        self.level_numbers: dict[Level, int] = {}
         for level in queue.levels:
             level.keeps_place = True
             if level.log is not None:
@@ -71,7 +66,10 @@ class IdJournal:
 
     def note(self, hash: bytes, time_ms: int, level: Level, sequence: int) -> None:
         log = self.opened()
-        payload = _RECORD.pack(hash, sequence, level_number(self.queue, level))
+        number = self.level_numbers.get(level)
+        if number is None:
+            number = self.level_numbers[level] = level_number(self.queue, level)
+        payload = _RECORD.pack(hash, sequence, number)
         log.append(max(log.next_sequence, 1), time_ms, PERSISTENT, (payload,))
         if not self.dirty:
             self.dirty = True
@@ -114,18 +112,24 @@ class IdJournal:
 
     # -- at start
 
-    def read(self) -> Iterator[Noted]:
-        """What is there, in order of arrival, whether its message is or not."""
-        log = self.opened()
-        reader, number = log.new_reader(), log.first_sequence
-        while records := reader.read(number, READ_BYTES):
+    def load(self, table: IdTable, count_max: int, reached: Mapping[int, int]) -> dict[int, int]:
+        """Into the table with the last `count_max` whose messages were stored: `reached` is the last sequence
+        of each level. The others are taken back. Answers how far each level is noted here."""
+        log, noted = self.opened(), dict.fromkeys(reached, 0)
+        reader, at = log.new_reader(), log.first_sequence
+        while records := reader.read(at, READ_BYTES):
             for record in records:
-                yield Noted(record.sequence, record.timestamp_ms, *_RECORD.unpack(record.payload))
-            number = records[-1].sequence + 1
-
-    def take_back(self, noted: Noted) -> None:
-        """Its message was lost."""
-        self.opened().ack(noted.number)
+                first, second, sequence, number = _RECORD_IN_HALVES.unpack(record.payload)
+                if sequence > reached.get(number, 0):
+                    log.ack(record.sequence)
+                    continue
+                if sequence > noted[number]:
+                    noted[number] = sequence
+                table.add(first, second, record.timestamp_ms)
+            while table.count > count_max:
+                table.drop_oldest()
+            at = records[-1].sequence + 1
+        return noted
 
     def write(self) -> None:
         self.opened().write()
