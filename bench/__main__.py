@@ -57,7 +57,7 @@ def chosen(names: list[str]) -> list[str]:
 
 def list_scenarios() -> None:
     for scenario in SCENARIOS.values():
-        print(f"{scenario.group:11} {scenario.name:22} {scenario.title}")
+        print(f"{scenario.group:11} {scenario.name:22} {scenario.titled(Options())}")
 
 
 def run(arguments: list[str]) -> int:

@@ -6,6 +6,7 @@ bound by the disk: the rate of plain `fdatasync` on the same file system stands 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -16,6 +17,8 @@ from bench.rig import Rig
 from bench.scenario import Options, Outcome, Scenario, Target
 from bench.session import Session
 from tools.brokers import Broker
+
+DISK_EMPTY_SECONDS_MAX = 30.0
 
 
 def fdatasync_per_second(folder: Path | None, seconds: float = 1.0) -> float:
@@ -65,35 +68,78 @@ def fill(target: Target, queues: list[str], messages: int) -> Outcome:
         return rig.measure()
 
 
-def run_backlog(target: Target, options: Options) -> Outcome:
-    """Fill a queue while nobody consumes, look at the memory, then drain it."""
-    messages = max(10_000, int(1_000_000 * options.scale))
-    fresh = target.rss_bytes()
+def run_backlog(target: Target, options: Options, *, messages: int) -> Outcome:
+    """Fill a queue while nobody consumes, look at the memory, then drain it and look at the disk."""
+    messages = options.scaled(messages)
+    live = run_flow(target, options, body_bytes=100)
+    fresh, fresh_disk = target.rss_bytes(), disk_bytes(target)
     filling = fill(target, ["bench-backlog"], messages)
     time.sleep(1)
-    full = target.rss_bytes()
+    full, full_disk = target.rss_bytes(), disk_bytes(target)
     with Rig(target) as rig:
         rig.consumer({0: "bench-backlog"}, ack_every=50, prefetch=1000)
         draining = rig.measure(waiting=messages)
+        emptied_disk = disk_bytes_after_while(target, fresh_disk)
         rig.admin.delete_queues(["bench-backlog"])
+    first, last = rates_at_the_ends(filling.series)
+    drain_rate = draining.metrics["messages_per_second"]
     return Outcome(
         {
             "messages": float(messages),
             "rss_mb_before": fresh / 1e6,
             "rss_mb_full": full / 1e6,
+            "rss_mb_drained": target.rss_bytes() / 1e6,
             "rss_bytes_per_message": (full - fresh) / messages,
             "fill_per_second": filling.metrics["messages_per_second"],
             "fill_us_per_message": filling.metrics["broker_us_per_message"],
-            "drain_per_second": draining.metrics["messages_per_second"],
+            "fill_first_per_second": first,
+            "fill_last_per_second": last,
+            "fill_last_to_first": last / first,
+            "drain_per_second": drain_rate,
             "drain_us_per_message": draining.metrics["broker_us_per_message"],
-        }
+            "live_per_second": live.metrics["messages_per_second"],
+            "drain_to_live": drain_rate / live.metrics["messages_per_second"],
+            "disk_mb_full": (full_disk - fresh_disk) / 1e6,
+            "disk_mb_left": (emptied_disk - fresh_disk) / 1e6,
+            "other_cores_busy": filling.metrics["other_cores_busy"],
+        },
+        filling.series,
     )
 
 
-def run_restart(target: Target, options: Options, *, queues: int) -> Outcome:
+def rates_at_the_ends(series: dict[str, list[float]]) -> tuple[float, float]:
+    """Confirmed messages per second in the first and in the last fifth of the messages."""
+    confirmed, second = series["confirmed"], series["second"]
+    share = confirmed[-1] / 5
+    after = next(at for at, count in enumerate(confirmed) if count >= share)
+    before = next(at for at, count in enumerate(confirmed) if count >= confirmed[-1] - share)
+    last = (confirmed[-1] - confirmed[before]) / (second[-1] - second[before])
+    return (confirmed[after] - confirmed[0]) / (second[after] - second[0]), last
+
+
+def disk_bytes(target: Target) -> int:
+    """What the broker's data directory takes."""
+    folder = data_folder(target)
+    total = 0
+    for directory, _, names in os.walk(folder) if folder is not None else ():
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += os.stat(os.path.join(directory, name)).st_blocks * 512
+    return total
+
+
+def disk_bytes_after_while(target: Target, wanted: int) -> int:
+    """Files are deleted in the background, the last one when the queue has been quiet for a while."""
+    deadline = time.monotonic() + DISK_EMPTY_SECONDS_MAX
+    while (found := disk_bytes(target)) > wanted and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found
+
+
+def run_restart(target: Target, options: Options, *, queues: int, messages: int) -> Outcome:
     """Start again on full queues, after a goodbye and after SIGKILL; every message must still be there."""
     assert isinstance(target, Broker)
-    messages = max(10_000, int(500_000 * options.scale))
+    messages = options.scaled(messages)
     names = [f"bench-restart-{i}" for i in range(queues)]
     fill(target, names, messages)
 
@@ -120,6 +166,48 @@ def run_restart(target: Target, options: Options, *, queues: int) -> Outcome:
             "recovery_seconds": target.start_seconds,
             "rss_mb": target.rss_bytes() / 1e6,
         }
+    )
+
+
+def backlog(name: str, messages: int, *, ours_only: bool = False) -> Scenario:
+    return Scenario(
+        name,
+        "durable",
+        "memory with {messages} persistent messages of 100 B in one queue (MB)",
+        partial(run_backlog, messages=messages),
+        headline="rss_mb_full",
+        higher_is_better=False,
+        shown=(
+            "rss_bytes_per_message",
+            "fill_per_second",
+            "fill_last_to_first",
+            "drain_per_second",
+            "drain_to_live",
+            "disk_mb_full",
+            "disk_mb_left",
+        ),
+        owns_broker=True,
+        scales=True,
+        runs_max=1 if ours_only else 3,
+        messages=messages,
+        ours_only=ours_only,
+    )
+
+
+def restart(name: str, queues: str, count: int, messages: int, *, ours_only: bool = False) -> Scenario:
+    return Scenario(
+        name,
+        "durable",
+        f"start with {{messages}} messages in {queues} after SIGKILL (s)",
+        partial(run_restart, queues=count, messages=messages),
+        headline="recovery_seconds",
+        higher_is_better=False,
+        shown=("restart_seconds", "stop_seconds", "rss_mb"),
+        owns_broker=True,
+        scales=True,
+        runs_max=1 if ours_only else 3,
+        messages=messages,
+        ours_only=ours_only,
     )
 
 
@@ -150,28 +238,8 @@ SCENARIOS = [
         partial(run_waiting, publishers=20),
         shown=("broker_us_per_message", "fdatasync_per_second"),
     ),
-    Scenario(
-        "backlog",
-        "durable",
-        "memory with 1,000,000 persistent messages of 100 B in one queue (MB)",
-        run_backlog,
-        headline="rss_mb_full",
-        higher_is_better=False,
-        shown=("rss_bytes_per_message", "fill_per_second", "drain_per_second"),
-        owns_broker=True,
-        scales=True,
-        runs_max=3,
-    ),
-    Scenario(
-        "restart",
-        "durable",
-        "start with 500,000 messages in 100 queues after SIGKILL (s)",
-        partial(run_restart, queues=100),
-        headline="recovery_seconds",
-        higher_is_better=False,
-        shown=("restart_seconds", "stop_seconds"),
-        owns_broker=True,
-        scales=True,
-        runs_max=3,
-    ),
+    backlog("backlog", 1_000_000),
+    backlog("backlog_10m", 10_000_000, ours_only=True),
+    restart("restart", "100 queues", 100, 1_000_000),
+    restart("restart_10m", "one queue", 1, 10_000_000, ours_only=True),
 ]

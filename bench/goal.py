@@ -61,4 +61,13 @@ GOALS = [
     Goal("start", "fresh_rss_mb", at_most=60),
     Goal("start", "start_seconds", at_most=1.0),
     Goal("idle_connections_1000", "rss_mb", at_most=100),
+    faster("durable_1024", 6),
+    Goal("durable_1024", "broker_us_per_message", at_most=4.0),
+    faster("durable_100", 8),
+    Goal("backlog_10m", "rss_mb_full", at_most=300),
+    Goal("backlog_10m", "fill_last_to_first", at_least=0.8),
+    Goal("backlog_10m", "drain_to_live", at_least=0.5),
+    Goal("backlog_10m", "disk_mb_left", at_most=0.1),
+    Goal("restart", "recovery_seconds", at_most=5.0),
+    Goal("restart_10m", "recovery_seconds", at_most=15.0),
 ]

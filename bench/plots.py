@@ -155,7 +155,7 @@ def draw(records: Records, folder: Path) -> dict[str, list[str]]:
     memory = [
         ("start", "fresh_rss_mb", "fresh broker"),
         ("idle_connections_1000", "rss_mb", "1,000 idle connections"),
-        ("backlog", "rss_mb_full", "1,000,000 waiting messages"),
+        ("backlog", "rss_mb_full", "a million waiting messages"),
     ]
     durable = [
         ("durable_1024", rate, "1 KiB, window 1,000"),

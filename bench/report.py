@@ -13,7 +13,7 @@ from bench import plots
 from bench.goal import GOALS
 from bench.metric import describe, middle
 from bench.runner import RESULTS, SCENARIOS
-from bench.scenario import Scenario
+from bench.scenario import Options, Scenario
 
 PAGE = RESULTS.parent.parent / "docs" / "performance.md"
 PICTURES = PAGE.parent / "performance"
@@ -78,8 +78,9 @@ def rows(scenario: Scenario, record: dict[str, Any]) -> list[str]:
         advantage = times(metric.advantage(values["embermq"], values["rabbitmq"]))
         if name == scenario.headline:
             scale = record["options"]["scale"]
-            scaled = "" if scale == 1 or not scenario.scales else f" (at scale {scale:g})"
-            label = f"**{scenario.title}**{scaled}: {metric.label}"
+            tells = scale == 1 or scenario.messages or not scenario.scales
+            scaled = "" if tells else f" (at scale {scale:g})"
+            label = f"**{scenario.titled(Options(**record['options']))}**{scaled}: {metric.label}"
             cells = [spread(runs.get(broker, []), name) for broker in NAMES]
             lines.append(f"| {label} | {cells[0]} | {cells[1]} | {advantage and f'**{advantage}**'} |")
         else:

@@ -27,6 +27,9 @@ class Options:
     seconds: float = 5.0
     scale: float = 1.0
 
+    def scaled(self, count: int, *, at_least: int = 10_000) -> int:
+        return max(at_least, int(count * self.scale))
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -49,3 +52,7 @@ class Scenario:
     scales: bool = False  # `Options.scale` changes it
     runs_max: int | None = None  # long scenarios are repeated less often
     only: tuple[str, ...] = ()  # the brokers that can do it; empty: all
+    messages: int = 0  # how many at scale 1; "{messages}" in the title becomes the number at the scale used
+
+    def titled(self, options: Options) -> str:
+        return self.title.format(messages=f"{options.scaled(self.messages):,}")
