@@ -190,7 +190,7 @@ def backlog(name: str, messages: int, *, ours_only: bool = False) -> Scenario:
         scales=True,
         runs_max=1 if ours_only else 3,
         messages=messages,
-        ours_only=ours_only,
+        only=("embermq",) if ours_only else (),
     )
 
 
@@ -207,7 +207,7 @@ def restart(name: str, queues: str, count: int, messages: int, *, ours_only: boo
         scales=True,
         runs_max=1 if ours_only else 3,
         messages=messages,
-        ours_only=ours_only,
+        only=("embermq",) if ours_only else (),
     )
 
 

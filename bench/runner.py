@@ -25,7 +25,6 @@ RESULTS = Path(__file__).resolve().parent / "results"
 BROKERS: dict[str, Callable[[], Broker]] = {"rabbitmq": RabbitBroker, "embermq": EmberBroker}
 MODULES = (throughput, latency, routing, crowd, idle, durable, stream, delayed)
 SCENARIOS = {scenario.name: scenario for module in MODULES for scenario in module.SCENARIOS}
-OURS = "embermq"
 WARM_UP_SECONDS = 1.0
 
 
@@ -169,8 +168,7 @@ def run_all(names: list[str], brokers: list[str], options: Options, runs: int, *
         for name in names:
             scenario = SCENARIOS[name]
             print(f"{name}: {scenario.titled(options)}", flush=True)
-            compared = [OURS] if scenario.ours_only else brokers
-            record = run_scenario(scenario, compared, fleet, options, runs, quick=quick)
+            record = run_scenario(scenario, brokers, fleet, options, runs, quick=quick)
             print(comparison(record), flush=True)
             record.save(fleet.versions, described)
             fine = fine and not record.errors

@@ -12,6 +12,7 @@ from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
+from embermq.http.pace import Pace
 from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, bad_request, boolean, not_found, text
 from embermq.http.thing_name import clean
@@ -69,14 +70,25 @@ def store_vhost(broker: Broker, name: str, body: dict[str, Any]) -> VirtualHost:
 
 
 @describes("Delete a virtual host with everything in it.", status=204)
-def delete_vhost(request: Request) -> Response:
+async def delete_vhost(request: Request) -> Response:
     vhost = vhost_named(request)
+    broker = request.context.broker
+    close_connections(request, vhost)
+    pace = Pace()
+    for queue in list(vhost.queues.values()):
+        vhost.delete_queue(queue)
+        await pace.breathe()
+    if broker.vhosts.get(vhost.name) is vhost:  # nobody else has asked for the same meanwhile
+        close_connections(request, vhost)
+        broker.delete_vhost(vhost)
+    return Response(204)
+
+
+def close_connections(request: Request, vhost: VirtualHost) -> None:
     sessions = request.context.sessions
     for info in list(sessions.connections()):
         if info.vhost == vhost.name:
             sessions.close(info, f"vhost '{vhost.name}' is deleted")
-    request.context.broker.delete_vhost(vhost)
-    return Response(204)
 
 
 @describes("Start a virtual host; they always run.", status=204)

@@ -2,7 +2,7 @@
 
 Ten thousand queues must not need ten thousand descriptors: `open_file` keeps the most recently used ones.
 Deleting is slow (a file system frees blocks while we wait), so it happens in a thread of its own: a segment
-goes there as soon as it is fully acked, a whole queue is renamed into the trash directory first.
+goes there as soon as it is fully acked, a whole queue is renamed into the trash directory there first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import threading
 from collections import OrderedDict
 from queue import SimpleQueue
+from typing import NamedTuple
 
 from embermq.store.filesystem import File, FileSystem
 
@@ -20,6 +21,15 @@ FILES_OPEN_MAX = 256
 BUFFERS_KEPT_MAX = 16
 BUFFER_BYTES_MIN = 4096
 BUFFER_BYTES_MAX = 4 * 1024 * 1024
+
+
+class _Dropped(NamedTuple):
+    """A directory that goes to the trash first."""
+
+    path: str
+
+
+_Deletion = _Dropped | str | tuple[str, str]  # a directory; something in the trash; a segment, its acks
 
 
 class Disk:
@@ -30,7 +40,7 @@ class Disk:
         self.trash = trash
         self.files_open_max = files_open_max
         self._files: OrderedDict[str, File] = OrderedDict()
-        self._deletions: SimpleQueue[str | tuple[str, str] | threading.Event | None] = SimpleQueue()
+        self._deletions: SimpleQueue[_Deletion | threading.Event | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._buffers: list[bytearray] = []
         self._serial = itertools.count(1)
@@ -53,11 +63,6 @@ class Disk:
     def forget_file(self, path: str) -> None:
         self._files.pop(path, None)
 
-    def forget_directory(self, path: str) -> None:
-        prefix = path + os.sep
-        for name in [name for name in self._files if name.startswith(prefix)]:
-            del self._files[name]
-
     # -- buffers
 
     def take_buffer(self) -> bytearray:
@@ -78,18 +83,9 @@ class Disk:
         self._start()
 
     def drop_directory(self, path: str) -> None:
-        """Take a directory out of sight at once, and delete it with all its files in the background."""
-        self.forget_directory(path)
-        if not self.filesystem.exists(self.trash):
-            self.filesystem.make_directory(self.trash)
-        while True:
-            target = os.path.join(self.trash, f"{os.path.basename(path)}-{next(self._serial)}")
-            if not self.filesystem.exists(target):
-                break
-        with contextlib.suppress(FileNotFoundError):
-            self.filesystem.rename(path, target)
-            self._deletions.put(target)
-            self._start()
+        """Delete a directory with all its files, in the background. Nobody may use it any more."""
+        self._deletions.put(_Dropped(path))
+        self._start()
 
     def empty_trash(self) -> None:
         """At start-up: delete what the last run had no time for."""
@@ -128,10 +124,22 @@ class Disk:
                 continue
             # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
             with contextlib.suppress(OSError):
-                if isinstance(item, str):
+                if isinstance(item, _Dropped):
+                    self._delete(self._move_to_trash(item.path))
+                elif isinstance(item, str):
                     self._delete(item)
                 else:
                     self._delete_segment(*item)
+
+    def _move_to_trash(self, path: str) -> str:
+        """In one step: should we die now, no half of it is found where it was."""
+        if not self.filesystem.exists(self.trash):
+            self.filesystem.make_directory(self.trash)
+        while True:
+            target = os.path.join(self.trash, f"{os.path.basename(path)}-{next(self._serial)}")
+            if not self.filesystem.exists(target):
+                self.filesystem.rename(path, target)
+                return target
 
     def _delete_segment(self, path: str, ack_path: str) -> None:
         # Acks without a segment are harmless, but a segment that comes back after a power cut needs its acks.

@@ -389,9 +389,11 @@ class Log:
     # -- the end
 
     def drop(self) -> None:
-        """Delete the log with everything in it; costs one rename, the rest happens in the background."""
+        """Delete the log with everything in it, in the background."""
         for segment in self.segments:
             segment.removed = True
+            for name in (segment.name, segment.ack_name):
+                self.disk.forget_file(os.path.join(self.directory, name))
         self.segments, self.unwritten, self.ack_dirty, self.finished = [], [], [], []
         self.active = self.ack_segment = None
         self.take_dirty()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 
 import pytest
 
+from embermq.http import pace
 from tests.unit.http.desk import Desk, in_path
 
 GET = {"ackmode": "ack_requeue_true", "count": 10, "encoding": "auto"}
@@ -218,3 +220,28 @@ def test_bindings_seen_from_both_ends(desk: Desk) -> None:
     assert len(desk.get("/api/bindings")) == len(desk.get("/api/bindings/%2F")) == 3
     refused = desk.ask("POST", "/api/bindings/%2F/e/amq.default/q/q", {"routing_key": "x"})
     assert refused.status == 401
+
+
+def test_others_are_served_while_a_virtual_host_goes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "STEP_S", 0.0)
+    monkeypatch.setattr(pace, "REST_S", 0.0)
+    desk.put("/api/vhosts/large")
+    vhost = desk.broker.vhosts["large"]
+    for number in range(20):
+        vhost.add_queue(f"q{number}", id="", durable=False, auto_delete=False, arguments={})
+    seen: list[int] = []
+
+    async def others() -> None:
+        while "large" in desk.broker.vhosts:
+            seen.append(len(vhost.queues))
+            await asyncio.sleep(0)
+
+    async def delete() -> int:
+        headers = {"host": "localhost", "authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
+        return (await desk.api.answer("DELETE", "/api/vhosts/large", headers, b"", "127.0.0.1")).status
+
+    async def all_at_once() -> list[object]:
+        return list(await asyncio.gather(delete(), delete(), others()))
+
+    assert desk.run(all_at_once()) == [204, 204, None]
+    assert len(set(seen)) > 5, seen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -278,10 +279,33 @@ def test_dropping_deletes_everything_in_the_background(tmp_path: Path, disk: Dis
     fill(log, 100)
     log.write()
     log.drop()
-    assert not (tmp_path / "log").exists()
     assert (log.count, log.read(0)) == (0, [])
     disk.wait_deleted()
+    assert not (tmp_path / "log").exists()
     assert os.listdir(tmp_path / "trash") == []
+
+
+def test_dropping_leaves_the_disk_to_another_thread(tmp_path: Path) -> None:
+    """However many queues go at once, whoever deletes them has others to serve meanwhile."""
+    called_in: set[str] = set()
+
+    class Watched(FileSystem):
+        def __getattribute__(self, name: str) -> object:
+            called_in.add(threading.current_thread().name)
+            return super().__getattribute__(name)
+
+    disk = Disk(Watched(), str(tmp_path / "trash"))
+    log = Log.open(str(tmp_path / "log"), disk, segment_bytes=1000)
+    fill(log, 100)
+    log.write()
+    log.ack_many(range(50))
+    log.write()
+    disk.wait_deleted()
+    called_in.clear()
+    log.drop()
+    disk.wait_deleted()
+    assert called_in == {"store-trash"}
+    disk.close()
 
 
 def test_trash_of_the_last_run_is_emptied(tmp_path: Path, disk: Disk) -> None:
