@@ -34,7 +34,6 @@ READ_BLOCK_BYTES = 256 * 1024
 # or when it is the last of several, so that nothing is left of a backlog.
 DRAINED_PART = 4
 
-
 # Sets that are never changed, only replaced: idle logs, of which there are many, share the empty ones.
 NO_FILES: frozenset[File] = frozenset()
 NO_NAMES: frozenset[str] = frozenset()
@@ -392,8 +391,8 @@ class Log:
         """Delete the log with everything in it, in the background."""
         for segment in self.segments:
             segment.removed = True
-            for name in (segment.name, segment.ack_name):
-                self.disk.forget_file(os.path.join(self.directory, name))
+            self.disk.forget_file(os.path.join(self.directory, segment.name))
+            self.disk.forget_file(os.path.join(self.directory, segment.ack_name))
         self.segments, self.unwritten, self.ack_dirty, self.finished = [], [], [], []
         self.active = self.ack_segment = None
         self.take_dirty()
