@@ -1,1 +1,14 @@
-"""Queues and streams of AMQP brokers as DataFrames."""
+"""Queues and streams of AMQP brokers as DataFrames: the Spark data source `amqp`.
+
+    spark.readStream.format("amqp").option("url", url).option("queue", "orders").load()
+    df.write.format("amqp").option("url", url).option("exchange", "results").save()
+
+Spark finds the source by itself where this package is installed (it looks for modules whose names begin with
+`pyspark_`). docs/spark.md has the options; `ship` brings the package to workers that do not have it.
+"""
+
+from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.shipping import ship
+from pyspark_embermq.source import AMQPDataSource as DefaultSource
+
+__all__ = ["AMQPSourceError", "DataLossError", "DefaultSource", "ship"]

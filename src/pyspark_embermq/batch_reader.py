@@ -1,18 +1,29 @@
-"""Reading once: a range of streams, or what waits in a queue at this moment."""
+"""Reading once: a range of streams, or what waits in queues at this moment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from embermq.client import ConsumerCancelled, Message
 from pyspark_embermq.broker_link import BrokerLink
-from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.offsets import parts, places_from
 from pyspark_embermq.options import Options
+from pyspark_embermq.refusing import refuser
+from pyspark_embermq.rows import RowMaker
 from pyspark_embermq.stream_reader import RangePartition, read_range, resolved
+
+
+@dataclass
+class QueuePartition(InputPartition):
+    """One classic queue and how many messages waited in it when the query was planned."""
+
+    queue: str
+    count: int
 
 
 class BatchReader(DataSourceReader):
@@ -21,22 +32,77 @@ class BatchReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        from pyspark_embermq.source import queues_of
-
         link = BrokerLink(self.options)
         try:
-            queues = queues_of(self.options, link)
-            if not all(link.is_stream(queue) for queue in queues):
-                raise AMQPSourceError("reading classic queues is not there yet")
-            starting = places_from("startingOffsets", self.options.starting_offsets, queues)
-            ending = places_from("endingOffsets", self.options.ending_offsets, queues)
-            start = {queue: resolved(link, queue, starting[queue]) for queue in queues}
-            end = {queue: resolved(link, queue, ending[queue]) for queue in queues}
+            queues = link.queues()
+            streams = [queue for queue in queues if link.is_stream(queue)]
+            found: list[InputPartition] = [
+                QueuePartition(queue, link.waiting_count(queue)) for queue in queues if queue not in streams
+            ]
+            starting = places_from("startingOffsets", self.options.starting_offsets, streams)
+            ending = places_from("endingOffsets", self.options.ending_offsets, streams)
+            start = {queue: resolved(link, queue, starting[queue]) for queue in streams}
+            end = {queue: resolved(link, queue, ending[queue]) for queue in streams}
         finally:
             link.close()
-        return [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
+        found += [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, RangePartition):
-            return iter(())  # what Spark makes of no partitions at all
-        return read_range(self.options, self.schema, partition.part)
+        if isinstance(partition, RangePartition):
+            return read_range(self.options, self.schema, partition.part)
+        if isinstance(partition, QueuePartition):
+            return read_queue(self.options, self.schema, partition)
+        return iter(())  # what Spark makes of no partitions at all
+
+
+def read_queue(options: Options, schema: StructType, partition: QueuePartition) -> Iterator[Any]:
+    """What waits in a queue: looked at (browse), or taken and acknowledged at the end (drain)."""
+    link = BrokerLink(options)
+    try:
+        maker = RowMaker(schema, options, refuser(link))
+        messages = drained(link, partition) if options.mode == "drain" else browsed(link, partition)
+        for batch in messages:
+            yield maker.batch(batch, partition.queue)
+    finally:
+        link.close()
+
+
+def browsed(link: BrokerLink, partition: QueuePartition) -> Iterator[list[Message]]:
+    """Without touching them on EmberMQ; elsewhere they are taken and given back, marked as redelivered."""
+    arguments: dict[str, object] = {"x-browse": True} if link.is_embermq else {}
+    # Elsewhere nothing is acknowledged, so nothing may limit what is out.
+    prefetch = link.options.prefetch if link.is_embermq else None
+    with link.channel(prefetch=prefetch, confirms=False) as channel:
+        consumer = channel.consume(partition.queue, arguments=arguments)
+        left = partition.count
+        while link.is_embermq or left > 0:
+            try:
+                batch = consumer.fetch(link.options.batch_rows, link.options.idle_timeout_ms / 1000)
+            except ConsumerCancelled:
+                return
+            if not batch:
+                return
+            if link.is_embermq:
+                consumer.ack(batch)
+            else:
+                batch = batch[:left]
+            left -= len(batch)
+            yield batch
+
+
+def drained(link: BrokerLink, partition: QueuePartition) -> Iterator[list[Message]]:
+    """Acknowledged when all of them have been handed to Spark: a task that fails before takes nothing."""
+    with link.channel(prefetch=None, confirms=False) as channel:
+        consumer = channel.consume(partition.queue)
+        left = partition.count
+        last: Message | None = None
+        while left > 0:
+            batch = consumer.fetch(min(link.options.batch_rows, left), link.options.idle_timeout_ms / 1000)
+            if not batch:
+                break
+            left -= len(batch)
+            last = batch[-1]
+            yield batch
+        if last is not None:
+            last.ack(multiple=True)

@@ -80,6 +80,20 @@ class BrokerLink:
             described: dict[str, Any] = json.loads(answers[0].body)
             return described
 
+    def queues(self) -> list[str]:
+        """What is read: a queue, several (comma-separated), or the partitions of a super stream."""
+        if self.options.super_stream:
+            return self.partitions(self.options.super_stream)
+        queues = [name.strip() for name in self.options.queue.split(",") if name.strip()]
+        if not queues:
+            raise AMQPSourceError("say what to read: option 'queue' (or 'superStream')")
+        return queues
+
+    def waiting_count(self, queue: str) -> int:
+        """How many messages wait in a queue."""
+        with self.channel(prefetch=None, confirms=False) as channel:
+            return int(channel.queue_declare(queue, passive=True).message_count)
+
     def partitions(self, super_stream: str) -> list[str]:
         """The streams of a super stream."""
         found = self.describe(super_stream)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from pyspark_embermq.errors import AMQPSourceError
 
 UTC = datetime.UTC
+OFFSET = "x-stream-offset"
 
 
 class Received(Protocol):
@@ -115,15 +116,25 @@ def ingest_column(messages: Sequence[Received], queue: str) -> Values:
 
 
 def offset_column(messages: Sequence[Received], queue: str) -> Values:
-    return [message.headers.get("x-stream-offset") for message in messages]
+    if not messages:
+        return []
+    first, last = messages[0].headers.get(OFFSET), messages[-1].headers.get(OFFSET)
+    if isinstance(first, int) and isinstance(last, int) and last - first + 1 == len(messages):
+        return list(range(first, last + 1))  # without gaps, nearly always: no need to decode them all
+    return [message.headers.get(OFFSET) for message in messages]
+
+
+def own_headers(message: Received) -> dict[str, Any]:
+    """Without the offset that the broker adds: it has a column."""
+    return {name: value for name, value in message.headers.items() if name != OFFSET}
 
 
 def headers_column(messages: Sequence[Received], queue: str) -> Values:
-    return [{name: as_text(value) for name, value in message.headers.items()} for message in messages]
+    return [{name: as_text(value) for name, value in own_headers(message).items()} for message in messages]
 
 
 def headers_json_column(messages: Sequence[Received], queue: str) -> Values:
-    return [json.dumps(message.headers, default=as_json, sort_keys=True) for message in messages]
+    return [json.dumps(own_headers(message), default=as_json, sort_keys=True) for message in messages]
 
 
 def as_text(value: Any) -> str | None:

@@ -12,6 +12,7 @@ from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.columns import SCHEMA, TEXT_SCHEMA
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options, options_from
+from pyspark_embermq.queue_reader import QueueReader
 from pyspark_embermq.rows import check_schema
 from pyspark_embermq.stream_reader import StreamReader
 from pyspark_embermq.writers import BatchWriter, StreamWriter
@@ -43,10 +44,15 @@ class AMQPDataSource(DataSource):
         check_schema(schema, self.parsed)
         link = BrokerLink(self.parsed)
         try:
-            queues = queues_of(self.parsed, link)
-            if all(link.is_stream(queue) for queue in queues):
+            queues = link.queues()
+            streams = [queue for queue in queues if link.is_stream(queue)]
+            if len(streams) == len(queues):
                 return StreamReader(schema, self.parsed, queues)
-            raise AMQPSourceError("reading classic queues as a stream is not there yet")
+            if streams:
+                raise AMQPSourceError(
+                    f"'{streams[0]}' is a stream and others are not: read them in two queries"
+                )
+            return QueueReader(schema, self.parsed, queues)
         finally:
             link.close()
 
@@ -57,13 +63,3 @@ class AMQPDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         return StreamWriter(schema, self.parsed)
-
-
-def queues_of(options: Options, link: BrokerLink) -> list[str]:
-    """What is read: a queue, several (comma-separated), or the partitions of a super stream."""
-    if options.super_stream:
-        return link.partitions(options.super_stream)
-    queues = [name.strip() for name in options.queue.split(",") if name.strip()]
-    if not queues:
-        raise AMQPSourceError("say what to read: option 'queue' (or 'superStream')")
-    return queues

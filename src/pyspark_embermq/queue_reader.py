@@ -1,0 +1,126 @@
+"""Reading classic queues as a streaming query, on any AMQP broker: at least once.
+
+Messages are taken in the process beside the driver, travel to the executors as Arrow, and are acknowledged
+when Spark commits their batch. When that process dies the broker gives them to the next one: whatever a
+checkpoint says of numbers that nobody has staged is an empty batch, and the messages come again after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.offsets import Offsets, in_order
+from pyspark_embermq.options import Options
+from pyspark_embermq.refusing import refuser
+from pyspark_embermq.rows import RowMaker
+from pyspark_embermq.staging import Staging
+
+
+@dataclass
+class ArrowPartition(InputPartition):
+    """Rows, as Arrow writes them to a stream."""
+
+    rows: bytes
+
+
+class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, schema: StructType, options: Options, queues: Sequence[str]) -> None:
+        self.schema = schema
+        self.options = options
+        self.link = BrokerLink(options)
+        self.queues = {queue: Staging(self.link, queue) for queue in sorted(queues)}
+        self.left: int | None = None  # rows that a trigger AvailableNow may still take
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Executors read what travels in the partitions; what is staged stays here.
+        return {"schema": self.schema, "options": self.options}
+
+    # -- in the driver's process
+
+    def initialOffset(self) -> dict[str, Any]:
+        return dict.fromkeys(self.queues, 0)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.prefetch
+        # Two batches are out at a time: one in the making, one that is not committed yet.
+        rows = min(rows, max(self.options.prefetch // 2, 1))
+        patience_s = self.options.idle_timeout_ms / 1000 if self.left else 0.05
+        if self.left is not None:
+            rows = min(rows, self.left)
+        reached: Offsets = {}
+        for queue, staging in self.queues.items():
+            begin = int(start.get(queue, 0))
+            staging.begin_at(begin)
+            fresh = staging.end - begin
+            if fresh < rows:
+                staging.take(rows - fresh, patience_s)
+            taken = min(max(staging.end - begin, 0), rows)
+            reached[queue] = begin + taken
+            rows -= taken
+            if self.left is not None:
+                self.left -= taken
+        if reached == {queue: int(start.get(queue, 0)) for queue in self.queues}:
+            self.bump(reached)
+        return in_order(reached)
+
+    def bump(self, reached: Offsets) -> None:
+        """Nothing new: one more batch all the same, if there are messages that only its begin will commit."""
+        for queue, staging in self.queues.items():
+            if staging.has_messages and staging.end == reached[queue]:
+                staging.add_gap()
+                reached[queue] = staging.end
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self.options.max_records_per_trigger:
+            return ReadMaxRows(self.options.max_records_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.left = sum(self.link.waiting_count(queue) for queue in self.queues)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        maker = RowMaker(self.schema, self.options, refuser(self.link))
+        found: list[InputPartition] = []
+        for queue, staging in self.queues.items():
+            messages = staging.between(int(start.get(queue, 0)), int(end.get(queue, 0)))
+            if not messages:
+                continue
+            size = max(-(-len(messages) // self.options.min_partitions), 1)
+            for index in range(0, len(messages), size):
+                found.append(ArrowPartition(packed(maker.batch(messages[index : index + size], queue))))
+        return found
+
+    def commit(self, end: dict[str, Any]) -> None:
+        for queue, staging in self.queues.items():
+            staging.settle(int(end.get(queue, 0)))
+
+    def stop(self) -> None:
+        self.link.close()
+
+    # -- on an executor
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, ArrowPartition)
+        with pa.ipc.open_stream(partition.rows) as rows:
+            yield from rows
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
