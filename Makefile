@@ -59,7 +59,7 @@ $(VENV)/.dev: $(VENV)/.linked
 
 .PHONY: test-needs
 test-needs: $(VENV)/.dev
-	@tools/system-packages.sh amqp-publish=amqp-tools node=nodejs npm=npm promtool=prometheus \
+	@tools/system-packages.sh amqp-publish=amqp-tools node=nodejs npm=npm java=openjdk-17-jre-headless promtool=prometheus \
 		|| echo 'EmberMQ: tests that need the packages above will be skipped' >&2
 	@if [ -e $(NODE_DIR)/package.json ]; then $(MAKE) $(NODE_DIR)/node_modules/.stamp; fi
 

@@ -97,13 +97,15 @@ def parts(start: Offsets, end: Offsets, count: int) -> list[Range]:
 
     A function of its arguments only: a batch that is run again reads the same parts.
     """
-    total = sum(max(end[queue] - start.get(queue, 0), 0) for queue in end)
+    # An end before the start: the stream was deleted and made anew, and the user wants to go on.
+    start = {queue: 0 if start.get(queue, 0) > end[queue] else start.get(queue, 0) for queue in end}
+    total = sum(end[queue] - start[queue] for queue in end)
     if total == 0:
         return []
     found: list[Range] = []
     for queue in sorted(end):
-        first, stop = start.get(queue, 0), end[queue]
-        if stop <= first:
+        first, stop = start[queue], end[queue]
+        if stop == first:
             continue
         pieces = min(-(-(stop - first) * count // total), stop - first)  # its share, rounded up
         for index in range(pieces):

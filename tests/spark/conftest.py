@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from embermq.client import Channel, connect
 from embermq.testing import EmbeddedBroker
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
@@ -51,3 +52,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(persistent=True) as made:
         yield made
+
+
+@pytest.fixture
+def vhost(broker: EmbeddedBroker) -> Iterator[str]:
+    with broker.vhost() as name:
+        yield name
+
+
+@pytest.fixture
+def url(broker: EmbeddedBroker, vhost: str) -> str:
+    return broker.url_of(vhost)
+
+
+@pytest.fixture
+def channel(url: str) -> Iterator[Channel]:
+    with connect(url) as connection, connection.channel() as made:
+        yield made
+
+
+def declare_stream(channel: Channel, name: str, bodies: list[bytes]) -> None:
+    channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
+    channel.publish_batch(bodies, name)

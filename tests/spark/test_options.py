@@ -49,4 +49,4 @@ def test_mistakes_are_told_in_a_sentence(given: dict[str, str], sentence: str) -
 
 
 def test_what_spark_adds_is_passed_over() -> None:
-    assert options_from({"__hidden": "1", "spark.sql.x": "2"}) == Options()
+    assert options_from({"__hidden": "1", "spark.sql.x": "2", "checkpointLocation": "/x"}) == Options()

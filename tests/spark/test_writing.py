@@ -1,0 +1,123 @@
+"""DataFrames as messages: where they go, what they carry, and that a task ends when all are confirmed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from embermq.client import Channel
+from embermq.testing import EmbeddedBroker
+from tests.spark.conftest import declare_stream
+from tests.spark.test_reading_streams import numbers
+
+
+def write(frame: DataFrame, url: str, mode: str = "append", **options: Any) -> None:
+    writer = frame.write.format("amqp").option("url", url).mode(mode)
+    for name, value in options.items():
+        writer = writer.option(name, value)
+    writer.save()
+
+
+def test_bodies_to_a_queue(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    channel.queue_declare("q", durable=True)
+    write(spark.range(500).selectExpr("cast(id AS string) AS body"), url, routingKey="q")
+    found = broker.messages("q", vhost)
+    assert sorted(message.body for message in found) == sorted(numbers(0, 500))
+    assert found[0].properties == {"delivery_mode": 2}
+
+
+def test_columns_say_where_and_what(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    for name in ("a", "b"):
+        channel.queue_declare(name)
+    frame = spark.sql(
+        "SELECT 'a' AS routing_key, cast('one' AS binary) AS body, map('n', '1') AS headers, "
+        "'text/plain' AS content_type, 5 AS priority, timestamp'2024-01-01 00:00:00' AS timestamp "
+        "UNION ALL SELECT 'b', cast('two' AS binary), null, null, null, null"
+    )
+    write(frame, url)
+    (one,), (two,) = broker.messages("a", vhost), broker.messages("b", vhost)
+    assert (one.body, one.headers) == (b"one", {"n": "1"})
+    assert one.properties["content_type"] == "text/plain" and one.properties["priority"] == 5
+    assert int(one.properties["timestamp"]) == 1_704_067_200
+    assert (two.body, two.headers, two.properties) == (b"two", {}, {"delivery_mode": 2})
+
+
+def test_rows_as_json(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    channel.queue_declare("q")
+    frame = spark.sql("SELECT 'q' AS routing_key, 7 AS id, named_struct('x', 'é') AS nested, null AS nothing")
+    write(frame, url, format="json")
+    (message,) = broker.messages("q", vhost)
+    assert json.loads(message.body) == {"id": 7, "nested": {"x": "é"}, "nothing": None}
+    assert message.properties["content_type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "sentence"),
+    [
+        ("1 AS id", {"routingKey": "q"}, "rows need a column 'body'"),
+        ("'x' AS body, 1 AS id", {"routingKey": "q"}, "nobody knows what to do with column 'id'"),
+        ("1 AS body", {"routingKey": "q"}, "column 'body' is int; expected binary or string"),
+        ("'x' AS body", {}, "nothing says where the messages go"),
+        ("'x' AS body", {"exchange": "nobody"}, "no exchange 'nobody'"),
+        ("'x' AS body", {"routingKey": "nobody"}, "1 returned because no queue is bound"),
+        ("'x' AS body", {"routingKey": "q", "deduplicate": "true"}, "needs option 'writerId'"),
+    ],
+)
+def test_mistakes_are_sentences(
+    spark: SparkSession, channel: Channel, url: str, columns: str, options: dict[str, str], sentence: str
+) -> None:
+    channel.queue_declare("q")
+    with pytest.raises(PySparkException, match=sentence):
+        write(spark.sql(f"SELECT {columns}"), url, **options)
+
+
+def test_nothing_can_be_overwritten(spark: SparkSession, url: str) -> None:
+    with pytest.raises(PySparkException):
+        write(spark.sql("SELECT 'x' AS body"), url, mode="overwrite", routingKey="q")
+
+
+def test_what_nobody_gets_may_be_passed_over(spark: SparkSession, url: str) -> None:
+    write(spark.sql("SELECT 'x' AS body"), url, routingKey="nobody", onReturn="ignore")
+    write(spark.sql("SELECT 'x' AS body"), url, routingKey="nobody", mandatory="false")
+
+
+def test_from_stream_to_queue_as_a_query(
+    spark: SparkSession,
+    channel: Channel,
+    broker: EmbeddedBroker,
+    vhost: str,
+    url: str,
+    tmp_path: Path,
+) -> None:
+    declare_stream(channel, "s", numbers(0, 20))
+    channel.queue_declare("out", durable=True)
+    query = (
+        spark.readStream.format("amqp")
+        .option("url", url)
+        .option("queue", "s")
+        .load()
+        .select("body")
+        .writeStream.format("amqp")
+        .option("url", url)
+        .option("routingKey", "out")
+        .option("deduplicate", "true")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    found = broker.messages("out", vhost)
+    assert sorted((message.body for message in found), key=int) == numbers(0, 20)
+    ids = {message.headers["x-deduplication-id"] for message in found}
+    assert len(ids) == 20 and all(identity.startswith(f"{query.id}/0/") for identity in ids)
