@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -68,9 +69,10 @@ def test_an_address_of_six_is_written_in_brackets(tmp_path: Path) -> None:
     async def line() -> str:
         app = App(config(tmp_path, bind="::1"))
         try:
+            await app.start()
             return app.ready_line
         finally:
             await app.stop()
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        assert "amqp://[::1]:0" in runner.run(line())
+        assert re.search(r"ready: amqp://\[::1\]:\d+ http://\[::1\]:\d+$", runner.run(line()))

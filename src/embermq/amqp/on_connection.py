@@ -96,7 +96,7 @@ def negotiated(name: str, wanted: int, minimum: int, maximum: int) -> int:
 def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -> None:
     user = connection.user
     assert user is not None
-    vhost = enter(connection.broker, user, method.virtual_host)
+    vhost = enter(connection.broker, user, method.virtual_host, connection.limits.connections_max)
     connection.vhost = vhost
     vhost.past.connections_opened += 1
     connection.state = OPEN

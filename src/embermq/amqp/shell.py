@@ -34,3 +34,4 @@ class Limits:
     mechanisms: tuple[str, ...] = ("PLAIN", "AMQPLAIN", "EXTERNAL", "SCRAM-SHA-256")
     anonymous_user: str = ""
     refusal_pause_s: float = 1.0  # a stranger's mistake is answered slowly, so that guessing is slow too
+    connections_max: int = 0  # of all clients together; 0: no limit

@@ -9,7 +9,7 @@ from embermq.broker.vhost import VirtualHost
 from embermq.errors import NotAllowed
 
 
-def enter(broker: Broker, user: User, name: str) -> VirtualHost:
+def enter(broker: Broker, user: User, name: str, connections_max: int = 0) -> VirtualHost:
     """The virtual host, with one connection more; NotAllowed says why not."""
     vhost = broker.vhosts.get(name)
     # Neither a name that exists nor one that does not tells anything to one who may not enter.
@@ -17,6 +17,8 @@ def enter(broker: Broker, user: User, name: str) -> VirtualHost:
         if vhost is None and user.sees_all_vhosts:
             raise NotAllowed(f"vhost {name} not found")
         raise NotAllowed(f"access to vhost '{name}' refused for user '{user.name}'")
+    if connections_max and sum(v.connection_count for v in broker.vhosts.values()) >= connections_max:
+        raise NotAllowed(f"connection refused: node connection limit ({connections_max}) is reached")
     limit = limit_reached(vhost.limits, "max-connections", vhost.connection_count)
     if limit is not None:
         raise NotAllowed(

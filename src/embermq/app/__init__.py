@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 from collections.abc import Callable
 
@@ -12,13 +13,19 @@ from embermq import __version__
 from embermq.amqp.connection import Connection
 from embermq.amqp.sessions import Sessions
 from embermq.amqp.shell import Shell
+from embermq.app import logs
 from embermq.app.doors import Aside, apply_settings, limits_of
+from embermq.app.listeners import AMQP, HTTP, Listeners
+from embermq.app.systemd import inherited_sockets, notify, reloading
+from embermq.app.wiring import declare
+from embermq.broker.accounts import DEFAULT_VHOST
 from embermq.broker.broker import Broker
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
-from embermq.config import Config
+from embermq.config import Config, ConfigError
 from embermq.http.management import Management
+from embermq.net.proxy import Peer
 from embermq.net.server import Server
 from embermq.net.watch import ResourceWatch
 from embermq.store.data_directory import DataDirectory
@@ -44,9 +51,10 @@ class App:
         self.failure: asyncio.Future[None] = self.loop.create_future()
         self.turn = Turn(self.loop.call_soon)
         self.data: DataDirectory | None = None
+        self.watch: ResourceWatch | None = None
         if in_memory:
             self.broker = Broker(self.turn, Catalog(), None, self.loop.call_later)
-            self.broker.create_defaults()
+            self.create_defaults(self.broker)
         else:
             self.broker = self.open_data()
         self.aside = Aside(self.loop)
@@ -55,6 +63,8 @@ class App:
         apply_settings(self.broker.authenticator, config)
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
+        self.server.handshake_s = config.limits.handshake_s
+        self.server.certificate_kind = config.auth.certificate_name
         alarms = self.broker.alarms
         self.server.alarm_reason = lambda: alarms.reason
         alarms.on_change = self.server.alarms_changed
@@ -68,8 +78,12 @@ class App:
         )
         if self.broker.storage is not None:
             self.watch_resources(self.broker.storage)
+        self.listeners = Listeners(self.server.arrived, self.http_arrived)
         self.amqp_port = 0
         self.http_port = 0
+
+    def http_arrived(self, peer: Peer | None) -> asyncio.BaseProtocol:
+        return self.management.server.arrived("" if peer is None else peer.host)
 
     def open_data(self) -> Broker:
         """The broker as its data directory remembers it."""
@@ -83,13 +97,19 @@ class App:
         storage = Storage(self.data, self.loop.call_later, self.fail)
         broker = Broker(self.turn, catalog, storage, self.loop.call_later)
         if not broker.restore(catalog):
-            broker.create_defaults()
+            self.create_defaults(broker)
         return broker
+
+    def create_defaults(self, broker: Broker) -> None:
+        """`/`, and guest unless the settings name other users."""
+        broker.add_vhost(DEFAULT_VHOST)
+        if not self.config.users:
+            broker.create_guest()
 
     def watch_resources(self, storage: Storage) -> None:
         """Memory and disk raise alarms; alarms hold publishers."""
         alarms = self.broker.alarms
-        watch = ResourceWatch(
+        self.watch = watch = ResourceWatch(
             str(self.config.data_dir),
             self.config.memory_high_watermark,
             self.config.disk_free_limit,
@@ -99,6 +119,7 @@ class App:
         def tick() -> None:
             watch.look()
             storage.tidy()
+            self.listeners.look(self.config, self.loop.time())
 
         self.server.on_tick = tick
         self.management.measure(
@@ -107,18 +128,25 @@ class App:
         )
         storage.on_full = lambda full: alarms.set("disk space", full, "the disk refuses writes")
 
-    def connect(self, shell: Shell, number: int, peer_address: str, name: str) -> Connection:
-        return Connection(self.broker, self.turn, shell, self.limits, number, peer_address, name)
+    def connect(
+        self, shell: Shell, number: int, peer_address: str, name: str, certificate_name: str
+    ) -> Connection:
+        return Connection(
+            self.broker, self.turn, shell, self.limits, number, peer_address, name, certificate_name
+        )
 
     async def start(self) -> None:
-        self.amqp_port = await self.server.listen(self.config.bind, self.config.amqp_port)
-        self.management.announce("amqp", self.config.bind, self.amqp_port)
-        self.http_port = await self.management.listen(self.config.bind, self.config.http_port)
+        declare(self.broker, self.config)
+        await self.listeners.open(self.config, inherited_sockets(os.environ))
+        for listener in self.listeners.listeners:
+            self.management.announce(listener.protocol, *listener.address)
+        self.amqp_port, self.http_port = self.listeners.port(AMQP), self.listeners.port(HTTP)
+        self.server.start()
+        self.management.start()
 
     @property
     def ready_line(self) -> str:
-        host = f"[{self.config.bind}]" if ":" in self.config.bind else self.config.bind
-        return f"EmberMQ {__version__} ready: amqp://{host}:{self.amqp_port} http://{host}:{self.http_port}"
+        return f"EmberMQ {__version__} ready: {' '.join(self.listeners.urls())}"
 
     def fail(self, reason: Exception) -> None:
         """The disk cannot be trusted any more: stop rather than confirm what may be lost."""
@@ -128,6 +156,7 @@ class App:
 
     async def stop(self, patience_s: float = FAREWELL_S) -> None:
         """Say goodbye, wait so long for clients to answer, write everything."""
+        self.listeners.close()
         await self.management.stop()
         await self.server.stop(patience_s=patience_s)
         self.aside.close()
@@ -139,6 +168,7 @@ class App:
 
     async def abort(self) -> None:
         """End as a killed process would: nobody is told, nothing more is written."""
+        self.listeners.close()
         await self.management.stop()
         self.server.abort()
         self.aside.close()
@@ -147,8 +177,10 @@ class App:
             self.data.close()
 
 
-async def serve(config: Config, ready: Callable[[str], None] = print) -> None:
-    """Run until SIGTERM or SIGINT; an exception when the disk fails."""
+async def serve(
+    config: Config, ready: Callable[[str], None] = print, reread: Callable[[], Config] | None = None
+) -> None:
+    """Run until SIGTERM or SIGINT, read the settings anew at SIGHUP; an exception when the disk fails."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[None] = loop.create_future()
 
@@ -159,18 +191,42 @@ async def serve(config: Config, ready: Callable[[str], None] = print) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     app = App(config)
+    logs.audit(app.broker.events)
+
+    reloads: set[asyncio.Task[None]] = set()
+
+    def hang_up() -> None:
+        task = loop.create_task(reload_settings(app, reread or (lambda: app.config)))
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, hang_up)
     try:
         await app.start()
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         ready(app.ready_line)
+        notify(os.environ, "READY=1", f"STATUS={app.ready_line}")
         await asyncio.wait([stopped, app.failure], return_when=asyncio.FIRST_COMPLETED)
         log.info("stopping")
+        notify(os.environ, "STOPPING=1")
     finally:
         await app.stop()
     if app.failure.done():
         app.failure.result()
+
+
+async def reload_settings(app: App, reread: Callable[[], Config]) -> None:
+    """A mistake in the settings changes nothing."""
+    from embermq.app.reloading import reload
+
+    notify(os.environ, *reloading())
+    try:
+        await reload(app, reread())
+    except ConfigError as error:
+        log.error("the settings were not read anew: %s", error)
+    notify(os.environ, "READY=1")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -181,7 +237,9 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def run(config: Config, ready: Callable[[str], None] = print) -> None:
+def run(
+    config: Config, ready: Callable[[str], None] = print, reread: Callable[[], Config] | None = None
+) -> None:
     """Blocks until the broker is told to stop; on uvloop where that is installed."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(serve(config, ready))
+        runner.run(serve(config, ready, reread))

@@ -9,7 +9,9 @@ from typing import Any
 
 from embermq.amqp.shell import Limits
 from embermq.broker.authentication import Authenticator
-from embermq.config import Config
+from embermq.broker.tokens import TokenProblem, Tokens, load_keys
+from embermq.config import Config, ConfigError
+from embermq.config.settings import OAuth
 
 
 class Aside:
@@ -31,9 +33,28 @@ class Aside:
 
 
 def apply_settings(authenticator: Authenticator, config: Config) -> None:
-    """At start, and whenever the settings are read anew."""
+    """At start, and whenever the settings are read anew. ConfigError for keys that are none."""
+    authenticator.tokens = tokens_of(config.oauth)
     authenticator.cache_s = config.auth.cache_s
     authenticator.strangers.free = config.auth.failures_free
+
+
+def tokens_of(oauth: OAuth) -> Tokens | None:
+    if not oauth.keys:
+        return None
+    try:
+        keys = load_keys(oauth.keys)
+    except TokenProblem as problem:
+        raise ConfigError(f"oauth.keys: {problem}") from None
+    return Tokens(
+        keys,
+        oauth.audience,
+        algorithms=oauth.algorithms,
+        issuer=oauth.issuer,
+        prefix=oauth.scope_prefix,
+        username_claims=oauth.username_claims,
+        leeway_s=oauth.leeway_s,
+    )
 
 
 def limits_of(config: Config) -> Limits:
@@ -47,4 +68,5 @@ def limits_of(config: Config) -> Limits:
         auth.mechanisms,
         auth.anonymous_user,
         auth.refusal_pause_s,
+        config.limits.connections,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -109,7 +108,7 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    from embermq.app import run
+    from embermq.app import logs, run
     from embermq.store.failure import StoreFailure
 
     try:
@@ -117,12 +116,10 @@ def run_serve(options: argparse.Namespace) -> int:
     except ConfigError as error:
         print(f"embermq: {error}", file=sys.stderr)
         return USAGE_ERROR
-    logging.basicConfig(
-        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
+    logs.set_up(config)
     try:
-        run(config, lambda line: print(line, flush=True))
-    except (OSError, StoreFailure) as error:
+        run(config, lambda line: print(line, flush=True), lambda: load_config(options))
+    except (OSError, StoreFailure, ConfigError) as error:
         print(f"embermq: {error}", file=sys.stderr)
         return FAILURE
     return 0

@@ -78,7 +78,7 @@ class Limits(Checked):
         maximum=DAY_S,
     )
     tcp_user_timeout_s: int = setting(
-        60, "Seconds that sent bytes may stay unacknowledged by the peer's system; 0: its default.",
+        0, "Seconds that sent bytes may stay unacknowledged by the peer's system; 0: its default.",
         minimum=0, maximum=DAY_S,
     )  # fmt: skip
 

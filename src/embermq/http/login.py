@@ -104,6 +104,8 @@ def refused(reason: str) -> Refusal:
 
 def credentials(authorization: str) -> tuple[str, bytes]:
     scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return "", encoded.strip().encode("utf-8", "surrogateescape")
     if scheme.lower() != "basic":
         raise refused(LOGIN_FAILED)
     try:

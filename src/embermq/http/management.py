@@ -30,11 +30,8 @@ class Management:
         """A listener that the overview and the health checks speak of."""
         self.context.listeners.append(Listener(protocol, host, port))
 
-    async def listen(self, host: str, port: int) -> int:
-        actual = await self.server.listen(host, port)
-        self.announce("http", host, actual)
+    def start(self) -> None:
         self.context.history.start(self.loop)
-        return actual
 
     async def stop(self) -> None:
         for _ in range(TASKS_POLLS_MAX):

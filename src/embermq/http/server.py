@@ -45,26 +45,21 @@ class HTTPServer:
     def __init__(self, answer: Answer, loop: asyncio.AbstractEventLoop) -> None:
         self.answer = answer
         self.loop = loop
-        self.listener: asyncio.Server | None = None
         self.protocols: set[HTTPProtocol] = set()
         self.bodies_bytes = 0
 
-    async def listen(self, host: str, port: int) -> int:
-        """Accept connections; the port that it really is."""
-        self.listener = await self.loop.create_server(lambda: HTTPProtocol(self), host, port, backlog=128)
-        actual: int = self.listener.sockets[0].getsockname()[1]
-        return actual
+    def arrived(self, peer_address: str) -> HTTPProtocol:
+        """What a listener calls for each connection; the address is told where a proxy told it."""
+        return HTTPProtocol(self, peer_address)
 
     async def stop(self) -> None:
-        if self.listener is not None:
-            self.listener.close()
         for protocol in list(self.protocols):
             protocol.abort()
         await asyncio.sleep(0)
 
 
 class HTTPProtocol(asyncio.Protocol):
-    def __init__(self, server: HTTPServer) -> None:
+    def __init__(self, server: HTTPServer, peer_address: str = "") -> None:
         self.server = server
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.conversation = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
@@ -73,7 +68,7 @@ class HTTPProtocol(asyncio.Protocol):
         self.body_bytes = 0
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.peer_address = ""
+        self.peer_address = peer_address
         self.writable = asyncio.Event()
         self.writable.set()
 
@@ -82,7 +77,7 @@ class HTTPProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("",)
-        self.peer_address = str(peer[0])
+        self.peer_address = self.peer_address or str(peer[0])
         self.server.protocols.add(self)
         if len(self.server.protocols) > CONNECTIONS_MAX:
             self.transport.abort()

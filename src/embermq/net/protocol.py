@@ -19,6 +19,7 @@ from embermq.amqp.state import CHECKING, CLOSED, OPEN
 from embermq.errors import ConnectionForced
 
 if TYPE_CHECKING:
+    from embermq.net.proxy import Peer
     from embermq.net.server import Server
 
 READ_BYTES_PER_TURN_MAX = 256 * 1024
@@ -33,8 +34,9 @@ UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is no
 class AMQPProtocol(asyncio.BufferedProtocol):
     """The shell of an `amqp.Connection`: owns the transport, knows no AMQP."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, peer: Peer | None = None) -> None:
         self.server = server
+        self.peer = peer  # as a proxy told it
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.connection: Connection = cast(Connection, None)
         self.view = server.read_view[:STRANGER_READ_BYTES_MAX]  # of the buffer, as much as we may fill

@@ -1,4 +1,4 @@
-"""The listener for AMQP, the clock for heartbeats, and what all connections share."""
+"""What all AMQP connections share: the buffer, the clock for heartbeats, alarms, the end."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import OPEN
 from embermq.net.pacing import Pacer
 from embermq.net.protocol import AMQPProtocol
+from embermq.net.proxy import Peer
+from embermq.net.tls import certificate_name
 
 READ_BUFFER_BYTES = 512 * 1024
 TICK_S = 0.5
-HANDSHAKE_S_MAX = 10.0
-BACKLOG = 1024
-
-
-# Makes the conversation for a socket: shell, number, peer's address, name for logs.
-Connect = Callable[[Shell, int, str, str], Connection]
+# Makes the conversation for a socket: shell, number, peer's address, name for logs, certificate's name.
+Connect = Callable[[Shell, int, str, str, str], Connection]
 
 
 class Server:
@@ -39,22 +37,28 @@ class Server:
         self.protocols: set[AMQPProtocol] = set()
         self.empty = asyncio.Event()  # nobody is connected
         self.connection_count = 0
-        self.listener: asyncio.Server | None = None
+        self.handshake_s = 10.0
+        self.certificate_kind = "common_name"  # what of a client's certificate is its name
         self.ticker: asyncio.TimerHandle | None = None
 
-    async def listen(self, host: str, port: int) -> int:
-        """Accept connections; the port that it really is."""
-        self.listener = await self.loop.create_server(lambda: AMQPProtocol(self), host, port, backlog=BACKLOG)
+    def start(self) -> None:
         self.ticker = self.loop.call_later(TICK_S, self.tick)
-        actual: int = self.listener.sockets[0].getsockname()[1]
-        return actual
+
+    def arrived(self, peer: Peer | None) -> AMQPProtocol:
+        """What a listener calls for each connection."""
+        return AMQPProtocol(self, peer)
 
     def welcome(self, protocol: AMQPProtocol) -> Connection:
         self.connection_count += 1
-        peer = protocol.transport.get_extra_info("peername") or ("", 0)
-        local = protocol.transport.get_extra_info("sockname") or ("", 0)
-        name = f"{peer[0]}:{peer[1]} -> {local[0]}:{local[1]}"
-        connection = self.connect(protocol, self.connection_count, str(peer[0]), name)
+        peer = protocol.peer
+        if peer is None:
+            there = protocol.transport.get_extra_info("peername") or ("", 0)
+            here = protocol.transport.get_extra_info("sockname") or ("", 0)
+            peer = Peer(str(there[0]), there[1], str(here[0]), here[1])
+        name = f"{peer.host}:{peer.port} -> {peer.local_host}:{peer.local_port}"
+        certificate = protocol.transport.get_extra_info("peercert")
+        user = certificate_name(certificate, self.certificate_kind)
+        connection = self.connect(protocol, self.connection_count, peer.host, name, user)
         connection.connected_at = self.loop.time()
         self.protocols.add(protocol)
         self.empty.clear()
@@ -97,7 +101,7 @@ class Server:
             protocol.tick(now)
             if protocol.connection.expires_at <= date:
                 protocol.force_close("the credentials have expired")
-            if protocol.connection.state < OPEN and now - protocol.connection.connected_at > HANDSHAKE_S_MAX:
+            if protocol.connection.state < OPEN and now - protocol.connection.connected_at > self.handshake_s:
                 self.log.warning("%s: handshake timeout", protocol.connection.name)
                 protocol.transport.abort()
         self.ticker = self.loop.call_later(TICK_S, self.tick)
@@ -106,17 +110,13 @@ class Server:
         """Be gone, without a word to anybody."""
         if self.ticker is not None:
             self.ticker.cancel()
-        if self.listener is not None:
-            self.listener.close()
         for protocol in list(self.protocols):
             protocol.transport.abort()
 
     async def stop(self, patience_s: float, reason: str = "shutdown") -> None:
-        """Listen no more, say goodbye to everybody, and wait a little for them to answer."""
+        """Say goodbye to everybody, and wait a little for them to answer."""
         if self.ticker is not None:
             self.ticker.cancel()
-        if self.listener is not None:
-            self.listener.close()
         for protocol in list(self.protocols):
             protocol.force_close(reason)
         if self.protocols:

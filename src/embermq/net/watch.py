@@ -59,11 +59,14 @@ class ResourceWatch:
 
     def __init__(self, directory: str, memory_part: float, disk_free_limit: int, set_alarm: SetAlarm) -> None:
         self.directory = directory
-        self.memory_limit = int(memory_total_bytes() * memory_part)
-        self.disk_free_limit = disk_free_limit or default_disk_free_limit(directory)
+        self.set_limits(memory_part, disk_free_limit)
         self.set_alarm = set_alarm
         self.memory_low = False
         self.disk_low = False
+
+    def set_limits(self, memory_part: float, disk_free_limit: int) -> None:
+        self.memory_limit = int(memory_total_bytes() * memory_part)
+        self.disk_free_limit = disk_free_limit or default_disk_free_limit(self.directory)
 
     def look(self) -> None:
         used = resident_bytes()

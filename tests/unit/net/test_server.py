@@ -140,10 +140,10 @@ def test_a_client_that_declares_and_leaves_gets_both_answers(tmp_path: Path) -> 
 
 
 def test_strangers_are_shown_out_wherever_they_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "HANDSHAKE_S_MAX", 0.2)
     monkeypatch.setattr(server_module, "TICK_S", 0.1)
 
     async def scenario(app: App) -> None:
+        app.server.handshake_s = 0.2
         tune = methods.ConnectionTuneOk(channel_max=10, frame_max=131072, heartbeat=0)
         beginnings = [
             b"",

@@ -1,0 +1,65 @@
+"""TLS: sound versions and ciphers for servers, and the user's name in a client's certificate."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+# For TLS 1.2: forward secrecy and authenticated encryption, nothing else. Those of 1.3 are all sound.
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+VERIFICATION = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+ALTERNATIVE_NAMES = {"dns": "DNS", "email": "email", "uri": "URI"}
+SHORT_NAMES = {
+    "commonName": "CN",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "countryName": "C",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "domainComponent": "DC",
+}
+
+
+class TLSError(OSError):
+    """Certificates that cannot be used; the text says which and why."""
+
+
+def server_context(
+    certificate: str,
+    key: str = "",
+    password: str = "",
+    authorities: str = "",
+    client_certificates: str = "none",
+    version: str = "1.2",
+    ciphers: str = "",
+) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = VERSIONS[version]
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.verify_mode = VERIFICATION[client_certificates]
+    try:
+        context.set_ciphers(ciphers or CIPHERS)
+        # With a password that is never None: OpenSSL would ask for it on the terminal.
+        context.load_cert_chain(certificate, key or None, password or "")
+        if authorities:
+            context.load_verify_locations(authorities)
+    except (OSError, ssl.SSLError) as error:
+        files = ", ".join(file for file in (certificate, key, authorities) if file)
+        raise TLSError(f"TLS cannot be set up with {files}: {error}") from None
+    return context
+
+
+def certificate_name(certificate: dict[str, Any] | None, kind: str) -> str:
+    """What of a certificate names its user; empty where it has no such name, or more than one."""
+    if not certificate:
+        return ""
+    attributes = [pair for part in certificate.get("subject", ()) for pair in part]
+    if kind == "distinguished_name":
+        return ",".join(f"{SHORT_NAMES.get(name, name)}={value}" for name, value in reversed(attributes))
+    if kind == "common_name":
+        found = [value for name, value in attributes if name == "commonName"]
+    else:
+        wanted = ALTERNATIVE_NAMES[kind]
+        found = [value for name, value in certificate.get("subjectAltName", ()) if name == wanted]
+    return str(found[0]) if len(found) == 1 else ""

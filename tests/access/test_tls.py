@@ -1,0 +1,203 @@
+"""TLS on AMQP and HTTP, client certificates, certificates that change, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+
+from tests.access.certificates import Authority
+from tests.access.tenant import make_user
+from tests.extensions.client import eventually
+from tools.brokers import EmberBroker, free_port
+
+
+class Secured:
+    """A broker with TLS beside its plain ports, and the authority behind its certificate."""
+
+    def __init__(self, directory: Path, **more: str) -> None:
+        self.authority = Authority(directory)
+        self.certificate = self.authority.issue("server")
+        self.amqps, self.https = free_port(), free_port()
+        settings = {
+            "CERTIFICATE": str(self.certificate),
+            "AMQP_PORT": str(self.amqps),
+            "HTTP_PORT": str(self.https),
+            "AUTHORITIES": str(self.authority.file),
+            "CLIENT_CERTIFICATES": "optional",
+            **more,
+        }
+        self.broker = EmberBroker(env={f"EMBERMQ_TLS_{name}": value for name, value in settings.items()})
+
+    def context(self, client: str = "", **more: Any) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.authority.file))
+        if client:
+            context.load_cert_chain(self.authority.directory / f"{client}.pem")
+        for name, value in more.items():
+            setattr(context, name, value)
+        return context
+
+    def connect(self, context: ssl.SSLContext, credentials: Any = None) -> pika.BlockingConnection:
+        return pika.BlockingConnection(
+            pika.ConnectionParameters(
+                "127.0.0.1",
+                self.amqps,
+                credentials=credentials or pika.PlainCredentials("guest", "guest"),
+                ssl_options=pika.SSLOptions(context, "localhost"),
+            )
+        )
+
+    def serial(self) -> str:
+        """Of the certificate that the broker shows now."""
+        with socket.create_connection(("127.0.0.1", self.amqps), timeout=10) as plain:
+            with self.context().wrap_socket(plain, server_hostname="localhost") as secured:
+                certificate = secured.getpeercert()
+                assert certificate is not None
+                return str(certificate["serialNumber"])
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    made = Secured(tmp_path_factory.mktemp("tls"))
+    with made.broker as broker:
+        make_user(broker, "anna")
+        yield made
+
+
+def test_messages_pass_over_tls(secured: Secured) -> None:
+    with secured.connect(secured.context()) as connection:
+        channel = connection.channel()
+        channel.queue_declare("tls")
+        body = b"x" * 300_000
+        channel.basic_publish("", "tls", body)
+        assert eventually(lambda: channel.basic_get("tls", auto_ack=True)[2]) == body
+
+
+def test_management_over_tls(secured: Secured) -> None:
+    url = f"https://127.0.0.1:{secured.https}/api/overview"
+    request = urllib.request.Request(url, headers={"authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="})
+    with urllib.request.urlopen(request, context=secured.context(), timeout=10) as response:
+        listeners = json.loads(response.read())["listeners"]
+    assert {"amqp", "amqp/ssl", "http", "https"} == {listener["protocol"] for listener in listeners}
+
+
+def test_a_certificate_is_a_login(secured: Secured) -> None:
+    secured.authority.issue("anna")
+    external = pika.credentials.ExternalCredentials()
+    with secured.connect(secured.context("anna"), external) as connection:
+        connection.channel().queue_declare("annas", exclusive=True)
+    secured.authority.issue("nobody")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        secured.connect(secured.context("nobody"), external)
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        secured.connect(secured.context(), external)  # without a certificate it is not even offered
+
+
+def test_a_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
+    Authority(tmp_path, "another").issue("anna")
+    context = secured.context()
+    context.load_cert_chain(tmp_path / "anna.pem")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        secured.connect(context, pika.credentials.ExternalCredentials())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "weakness",
+    [
+        {"maximum_version": ssl.TLSVersion.TLSv1_1, "minimum_version": ssl.TLSVersion.TLSv1},
+        {"maximum_version": ssl.TLSVersion.TLSv1_2, "ciphers": "AES128-SHA:@SECLEVEL=0"},
+    ],
+    ids=["old version", "no forward secrecy"],
+)
+def test_what_is_weak_is_refused(secured: Secured, weakness: dict[str, Any]) -> None:
+    context = secured.context()
+    if "ciphers" in weakness:
+        context.set_ciphers(weakness.pop("ciphers"))
+    for name, value in weakness.items():
+        setattr(context, name, value)
+    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=10) as plain:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            context.wrap_socket(plain, server_hostname="localhost")
+
+
+def test_certificates_are_renewed_without_a_restart(secured: Secured) -> None:
+    with secured.connect(secured.context()) as before:
+        old = secured.serial()
+        secured.authority.issue("server")
+        secured.broker.process.send_signal(signal.SIGHUP)
+        new = eventually(lambda: (found := secured.serial()) != old and found)
+        secured.authority.issue("server")  # and without being told
+        newest = eventually(lambda: (found := secured.serial()) != new and found)
+        secured.certificate.write_text("nonsense")
+        eventually(lambda: "the old ones stay" in secured.broker.log_path.read_text())
+        assert secured.serial() == newest
+        secured.authority.issue("server")
+        before.channel().queue_declare("still here", exclusive=True)
+
+
+def test_plain_bytes_on_the_tls_port_and_silence_harm_nobody(secured: Secured) -> None:
+    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=10) as stranger:
+        stranger.sendall(b"AMQP\x00\x00\x09\x01")
+        assert stranger.recv(100)[:1] in (b"", b"\x15"), "nothing, or an alert"
+    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=10):
+        secured.connect(secured.context()).close()
+
+
+def test_with_tls_only_there_are_no_other_ports(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    certificate = authority.issue("server", password=b"swordfish")
+    file = tmp_path / "embermq.toml"
+    file.write_text(f"""
+data_dir = "{tmp_path / "data"}"
+[tls]
+certificate = "{certificate}"
+key_password = "swordfish"
+amqp_port = 0
+http_port = 0
+only = true
+client_certificates = "required"
+authorities = "{authority.file}"
+""")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "embermq", "serve", "--config", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        match = re.fullmatch(r"EmberMQ \S+ ready: amqps://127.0.0.1:(\d+) https://127.0.0.1:\d+\n", line)
+        assert match, line
+        context = ssl.create_default_context(cafile=str(authority.file))
+        with socket.create_connection(("127.0.0.1", int(match[1])), timeout=10) as plain:
+            got = b""
+            try:  # without a certificate: TLS 1.3 says no when the client thinks that it is through
+                with context.wrap_socket(plain, server_hostname="localhost") as secured:
+                    secured.sendall(b"AMQP\x00\x00\x09\x01")
+                    got = secured.recv(1)
+            except (ssl.SSLError, ConnectionError):
+                pass
+            assert got == b""
+    finally:
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0 and "swordfish" not in said
+    file.write_text(file.read_text().replace("swordfish", "wrong"))
+    failed = subprocess.run(
+        [sys.executable, "-m", "embermq", "serve", "--config", str(file)],
+        capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert failed.returncode == 1 and f"TLS cannot be set up with {certificate}" in failed.stderr
