@@ -24,6 +24,7 @@ HEADINGS = {
     "routing": "Routing, many queues, many connections",
     "fairness": "A publisher at full speed",
     "idle": "Idle cost",
+    "management": "The management API beside messages",
     "durable": "Durable queues, persistent messages",
 }
 NAMES = plots.NAMES

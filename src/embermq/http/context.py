@@ -15,6 +15,7 @@ from embermq.broker.level import Entry
 from embermq.broker.node import node_name
 from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionCounts, ConnectionInfo
+from embermq.broker.vhost import VirtualHost
 from embermq.http.history import History
 from embermq.http.routing import Route
 
@@ -71,6 +72,17 @@ class Context:
     history: History = field(init=False)
     routes: tuple[Route, ...] = ()
     measures: dict[str, Callable[[], float]] = field(default_factory=dict)  # of rooms we do not know
+
+    in_name_order: dict[str, tuple[int, list[Queue]]] = field(default_factory=dict)
+
+    def queues_of(self, vhost: VirtualHost) -> list[Queue]:
+        """In the order of their names, sorted when there are others than before. Not to be changed."""
+        version = vhost.past.queues_created + vhost.past.queues_deleted
+        known = self.in_name_order.get(vhost.name)
+        if known is None or known[0] != version or len(known[1]) != len(vhost.queues):
+            ordered = [vhost.queues[name] for name in sorted(vhost.queues)]
+            known = self.in_name_order[vhost.name] = (version, ordered)
+        return known[1]
 
     def __post_init__(self) -> None:
         self.history = History(self.broker, self.sessions)

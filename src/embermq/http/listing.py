@@ -84,7 +84,10 @@ async def one_page(
     if page > page_count:
         text = f"Page out of range, page: {page} page size: {page_size}, len: {count}"
         raise Refusal(400, "page_out_of_range", text)
-    shown = [view(item) for item in chosen[(page - 1) * page_size : page * page_size]]
+    shown: list[View] = []
+    for item in chosen[(page - 1) * page_size : page * page_size]:
+        shown.append(view(item))
+        await pace.breathe()
     summary = {
         "filtered_count": count,
         "item_count": len(shown),

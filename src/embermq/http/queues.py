@@ -10,7 +10,7 @@ from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import PreconditionFailed
 from embermq.http import schemas
 from embermq.http.describing import describes, flag
-from embermq.http.exchanges import IF_UNUSED, in_order, vhost_of
+from embermq.http.exchanges import IF_UNUSED, vhost_of
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.rates import RANGES, ranges_asked
@@ -58,13 +58,13 @@ def view_asked(request: Request) -> Callable[[Queue], View]:
 @describes("Queues.", query=LIST + RANGES + BRIEF, answer=schemas.listed(schemas.QUEUE))
 async def all_queues(request: Request) -> Response:
     vhosts = visible_vhosts(request)
-    queues = [queue for vhost in vhosts for queue in in_order(vhost.queues)]
+    queues = [queue for vhost in vhosts for queue in request.context.queues_of(vhost)]
     return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 
 @describes("Queues of a virtual host.", query=LIST + RANGES + BRIEF, answer=schemas.listed(schemas.QUEUE))
 async def queues_in(request: Request) -> Response:
-    queues = in_order(vhost_of(request, to_see=True).queues)
+    queues = request.context.queues_of(vhost_of(request, to_see=True))
     return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 

@@ -30,6 +30,9 @@ RANGES = tuple(
 )
 
 
+AT_REST: View = {"rate": 0.0}
+
+
 class Range(NamedTuple):
     age_s: int
     step_s: int
@@ -42,6 +45,8 @@ class Ranges:
     asked: dict[str, Range]
 
     def of(self, column: str) -> Range | None:
+        if not self.asked:
+            return None
         if column in LENGTHS:
             return self.asked.get("lengths")
         return self.asked.get("data_rates" if column in DATA else "msg_rates")
@@ -68,6 +73,8 @@ def ranges_asked(request: Request) -> Ranges:
 
 def details(history: History, tracks: Sequence[Track], index: int, value: int, wanted: Range | None) -> View:
     """The rate of one number, and its samples where they are asked for; of several tracks, the sum."""
+    if not tracks and wanted is None:
+        return AT_REST
     change = sum(track.change(index, history.time_ms) for track in tracks)
     view: View = {"rate": round(change * 1000 / history.elapsed_ms, 4)}
     if wanted is None:
@@ -85,6 +92,12 @@ def details(history: History, tracks: Sequence[Track], index: int, value: int, w
     view["avg_rate"] = (sums[0] - sums[-1]) / span_s if span_s else 0.0
     view["avg"] = sum(sums) / count
     return view
+
+
+POSITIONS: dict[tuple[str, ...], dict[str, int]] = {
+    columns: {column: index for index, column in enumerate(columns)}
+    for columns in (QUEUE, EXCHANGE, CHANNEL, DATA, COLUMNS)
+}
 
 
 class Numbers:
@@ -107,8 +120,9 @@ class Numbers:
 
     def view(self, *columns: str) -> View:
         view: View = {}
+        positions = POSITIONS[self.columns]
         for column in columns:
-            index = self.columns.index(column)
+            index = positions[column]
             view[column] = self.values[index]
             view[f"{column}_details"] = details(
                 self.history, self.tracks, index, self.values[index], self.ranges.of(column)
