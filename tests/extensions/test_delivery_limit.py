@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.extensions.client import Client, Got, unique
+from tools.brokers import EmberBroker
 
 
 @pytest.fixture
@@ -63,15 +64,50 @@ def test_others_are_not_disturbed(client: Client, limited: str) -> None:
     client.channel.queue_delete(limited)
 
 
-def test_a_quorum_queue_has_a_limit_of_twenty(client: Client, target: str) -> None:
+@pytest.mark.parametrize("kind", ["quorum", "classic"])
+def test_with_dead_letters_there_is_a_limit_of_twenty(client: Client, target: str, kind: str) -> None:
     if target == "rabbitmq":
-        pytest.xfail("RabbitMQ has that limit since 4.0")
+        pytest.xfail("RabbitMQ has that limit since 4.0, and for quorum queues only")
     letters = client.declare()
     queue = client.declare(
-        durable=True, x_queue_type="quorum", x_dead_letter_exchange="", x_dead_letter_routing_key=letters
+        durable=True, x_queue_type=kind, x_dead_letter_exchange="", x_dead_letter_routing_key=letters
     )
     client.publish(queue)
     for _ in range(21):
         give_back(client, queue)
     assert client.await_message(letters).headers["x-delivery-count"] == 21
     client.channel.queue_delete(queue)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"durable": True},  # without dead letters they would be lost
+        {"x_dead_letter_exchange": ""},  # not durable
+        {"durable": True, "x_dead_letter_exchange": "", "x_delivery_limit": -1},
+    ],
+)
+def test_others_come_back_for_ever(client: Client, target: str, arguments: dict[str, Any]) -> None:
+    if target == "rabbitmq" and "x_delivery_limit" in arguments:
+        pytest.skip("RabbitMQ has that argument for quorum queues only")
+    queue = client.declare(**arguments)
+    client.publish(queue)
+    for _ in range(30):
+        give_back(client, queue)
+    assert client.await_message(queue).method.redelivered
+    client.channel.queue_delete(queue)
+
+
+def test_the_default_can_be_changed_and_switched_off(target: str) -> None:
+    if target == "rabbitmq":
+        pytest.skip("a setting of EmberMQ's")
+    for limit, returns in ((3, 4), (0, 30)):
+        with EmberBroker(default_delivery_limit=limit) as broker, Client(broker.port) as client:
+            queue = client.declare(
+                durable=True, x_dead_letter_exchange="", x_dead_letter_routing_key="letters"
+            )
+            client.declare("letters")
+            client.publish(queue)
+            for _ in range(returns):
+                give_back(client, queue)
+            assert (client.count(queue), client.count("letters")) == ((0, 1) if limit else (1, 0))

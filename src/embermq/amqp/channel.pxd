@@ -33,6 +33,7 @@ cdef class Channel(Deliveries):
     cdef public bint closing
     cdef public bint flow_active
     cdef public str last_queue
+    cdef public dict aliases
     # content
     cdef public int expects
     cdef Route route

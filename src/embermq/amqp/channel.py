@@ -56,6 +56,7 @@ MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE, KEPT_ALWAYS = TRANSIENT, PERSISTENT,
 
 class Channel(Deliveries):
     __slots__ = (
+        "aliases",
         "body_max",
         "body_received",
         "body_size",
@@ -102,6 +103,7 @@ class Channel(Deliveries):
         self.closing = False  # channel.close sent, close-ok awaited
         self.flow_active = True
         self.last_queue = ""
+        self.aliases: dict[str, str] = {}  # names of queues in their namespaces, and without
 
         self.expects = METHOD
         self.route: Route | None = None
@@ -110,17 +112,14 @@ class Channel(Deliveries):
         self.peek = Peek()
         self.header = b""
         self.gathered = bytearray()  # header and body so far, in one piece however small the frames
-        self.body_size = 0
-        self.body_received = 0
+        self.body_size = self.body_received = 0
         self.wishes: Wishes | None = None  # of the message that is coming in
         self.reply_queue: Queue | None = None  # for direct replies
         self.received_count = 0  # messages published here
         self.returned_count = 0
 
-        self.confirming = False
-        self.confirm_pending = False
-        self.published = 0
-        self.confirmed = 0
+        self.confirming = self.confirm_pending = False
+        self.published = self.confirmed = 0
         self.safe = 0  # publishes up to here need no further sync
         self.unsafe = False  # some publish since the last end of turn is not on disk yet
         self.syncs_under_way = 0

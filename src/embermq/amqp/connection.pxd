@@ -38,7 +38,7 @@ cdef class Connection(Link):
     cdef Channel last_channel
     cdef Py_ssize_t next_frame
     cdef public long long current_method
-    cdef int current_channel
+    cdef public int current_channel
     cdef readonly unsigned long long received_bytes
     cdef readonly unsigned long long sent_bytes
     cdef public double connected_at

@@ -87,7 +87,7 @@ def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
 
 def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
     if "x-stream-offset" in arguments:
-        kind = queue.arguments.get("x-queue-type", "classic")
+        kind = queue.effective.get("x-queue-type", "classic")
         raise PreconditionFailed(
             f"invalid arg 'x-stream-offset' for {describe(queue)} of queue type rabbit_{kind}_queue"
         )

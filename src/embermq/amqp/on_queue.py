@@ -15,7 +15,7 @@ from embermq.wire import methods
 def queue_name(channel: Channel, name: str) -> str:
     """The name given, or that of the queue declared last on this channel."""
     if name:
-        return clean(name)
+        return channel.aliases.get(clean(name), clean(name))
     if not channel.last_queue:
         raise NotFound("no previously declared queue")
     return channel.last_queue
@@ -23,19 +23,22 @@ def queue_name(channel: Channel, name: str) -> str:
 
 def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     vhost, connection = channel.vhost, channel.connection
-    name = clean(method.queue)
+    given = clean(method.queue)
+    generated = not given and not method.passive
+    name = generated_name(GENERATED_PREFIX) if generated else given
+    name = vhost.defaults.templates.full_name(name, method.arguments)
+    if method.passive and name == given:
+        name = channel.aliases.get(given, given)
     if name == REPLY_TO or name.startswith(REPLY_TO_PREFIX):
         on_reply_queue_declare(channel, method, name)
         return
-    generated = not name and not method.passive
-    if generated:
-        name = generated_name(GENERATED_PREFIX)
     if method.passive:
         channel.user.require_any(vhost.name, "queue", name)
         queue: Queue = vhost.queue_for(name, connection)
     else:
         channel.user.require("configure", vhost.name, "queue", name)
-        dead_letters = method.arguments.get("x-dead-letter-exchange")
+        combined = vhost.defaults.templates.combined(method.arguments)
+        dead_letters = combined.get("x-dead-letter-exchange")
         if isinstance(dead_letters, str):
             channel.user.require("read", vhost.name, "queue", name)
             channel.user.require("write", vhost.name, "exchange", dead_letters)
@@ -53,8 +56,13 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     if queue.rules is not None:
         queue.rules.used()
     channel.last_queue = queue.name
+    channel.aliases.pop(given, None)
+    if given and given != queue.name:
+        channel.aliases[given] = queue.name  # its name in its namespace, which means it on this channel
     if not method.no_wait:
-        channel.send(methods.QueueDeclareOk(queue.name, queue.ready_count, queue.active_consumer_count))
+        # Who gave a name hears that name again: clients take an answer with another one for somebody else's.
+        told = given or queue.name
+        channel.send(methods.QueueDeclareOk(told, queue.ready_count, queue.active_consumer_count))
 
 
 def on_reply_queue_declare(channel: Channel, method: methods.QueueDeclare, name: str) -> None:

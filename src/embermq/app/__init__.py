@@ -13,9 +13,11 @@ from embermq import __version__
 from embermq.amqp.connection import Connection
 from embermq.amqp.sessions import Sessions
 from embermq.amqp.shell import Shell
+from embermq.amqp.timeouts import DeliveryTimeouts
 from embermq.app import logs
 from embermq.app.doors import Aside, apply_settings, limits_of
 from embermq.app.listeners import AMQP, HTTP, Listeners
+from embermq.app.queue_defaults import defaults_of
 from embermq.app.systemd import inherited_sockets, notify, reloading
 from embermq.app.wiring import declare
 from embermq.broker.accounts import DEFAULT_VHOST
@@ -53,7 +55,7 @@ class App:
         self.data: DataDirectory | None = None
         self.watch: ResourceWatch | None = None
         if in_memory:
-            self.broker = Broker(self.turn, Catalog(), None, self.loop.call_later)
+            self.broker = Broker(self.turn, Catalog(), None, self.loop.call_later, defaults_of(config))
             self.create_defaults(self.broker)
         else:
             self.broker = self.open_data()
@@ -71,6 +73,8 @@ class App:
         self.sessions = Sessions(
             lambda: [protocol.connection for protocol in self.server.protocols], self.loop.time
         )
+        timeouts = DeliveryTimeouts(self.sessions.opened, self.broker.defaults)
+        self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
         self.management = Management(self.broker, self.sessions, self.loop)
         self.management.measure(
             publishers_held=lambda: sum(len(hold.publishers) for hold in self.server.pacer.holds.values()),
@@ -95,7 +99,7 @@ class App:
         self.data.committer.sync_here_when(lambda: not self.turn.scheduled, self.loop.call_soon)
         catalog = DiskCatalog(self.data.definitions, self.fail)
         storage = Storage(self.data, self.loop.call_later, self.fail)
-        broker = Broker(self.turn, catalog, storage, self.loop.call_later)
+        broker = Broker(self.turn, catalog, storage, self.loop.call_later, defaults_of(self.config))
         if not broker.restore(catalog):
             self.create_defaults(broker)
         return broker
@@ -121,7 +125,7 @@ class App:
             storage.tidy()
             self.listeners.look(self.config, self.loop.time())
 
-        self.server.on_tick = tick
+        self.server.on_tick.append(tick)
         self.management.measure(
             resident_memory_limit_bytes=lambda: watch.memory_limit,
             disk_space_available_limit_bytes=lambda: watch.disk_free_limit,

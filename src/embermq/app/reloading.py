@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from embermq.app import logs
 from embermq.app.doors import apply_settings, limits_of
+from embermq.app.queue_defaults import templates_of
 from embermq.app.wiring import declare
 from embermq.config import SECTIONS, Config, ConfigError
 from embermq.config.rule import rule_of, settings_in
@@ -61,12 +62,14 @@ async def reload(app: App, new: Config) -> None:
     try:
         apply_settings(app.broker.authenticator, config)
         await app.listeners.renew(config)
+        app.broker.defaults.templates.configured = templates_of(config).configured
         declare(app.broker, config)
     except (TLSError, ConfigError) as error:
         log.error("the settings were not read anew: %s", error)
         return
     app.config = config
     app.limits = limits_of(config)
+    app.broker.defaults.consumer_timeout_ms = config.consumer_timeout
     app.server.handshake_s = config.limits.handshake_s
     app.server.certificate_kind = config.auth.certificate_name
     if app.watch is not None:

@@ -8,6 +8,7 @@ from embermq.broker.access import Permission, TopicPermission, User
 from embermq.broker.broker import Broker
 from embermq.broker.passwords import NO_PASSWORD, Secret
 from embermq.broker.pattern import PatternError, compile_pattern
+from embermq.broker.template import TEMPLATE
 from embermq.broker.vhost import VirtualHost
 from embermq.config import Config, ConfigError
 from embermq.config.predeclared import UserSetting
@@ -123,7 +124,7 @@ def declare_queues(broker: Broker, config: Config) -> None:
                 durable=True,
                 exclusive=False,
                 auto_delete=setting.auto_delete,
-                arguments={**config.templates.get(setting.template, {}), **setting.arguments},
+                arguments={**({TEMPLATE: setting.template} if setting.template else {}), **setting.arguments},
             )
 
 

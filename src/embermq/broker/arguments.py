@@ -128,11 +128,26 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-retry-delay": integer(minimum=1, maximum=TTL_MS_MAX),
     "x-retry-backoff": backoff,
     "x-retry-max-delay": integer(minimum=1, maximum=TTL_MS_MAX),
+    "x-consumer-timeout": integer(),
+    "x-dead-letter-strategy": text("invalid_dlx_strategy", ("at-most-once", "at-least-once")),
+    "x-template": text(),
+    "x-namespace": text(),
+    # What RabbitMQ does with more than one node, or in its memory: checked as it does, and without effect.
     "x-queue-master-locator": text("invalid_locator", ("min-masters", "client-local", "random")),
+    "x-queue-leader-locator": text(
+        "invalid_queue_locator_arg", ("client-local", "balanced", "least-leaders", "random")
+    ),
+    "x-quorum-initial-group-size": integer(minimum=1),
+    "x-quorum-target-group-size": integer(minimum=1),
+    "x-initial-cluster-size": integer(minimum=1),
+    "x-max-in-memory-length": integer(),
+    "x-max-in-memory-bytes": integer(),
 }
 
 # An equal declaration must repeat these; other arguments may come and go.
-COMPARED_QUEUE_ARGUMENTS = tuple(name for name in QUEUE_ARGUMENTS if name != "x-queue-type")
+NOT_COMPARED = ("x-consumer-timeout",)
+COMPARED_QUEUE_ARGUMENTS = tuple(name for name in QUEUE_ARGUMENTS if name not in NOT_COMPARED)
+DEFAULTS = {"x-queue-type": "classic"}  # whoever says so says no more than who says nothing
 COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange", "x-delayed-type", *DEDUPLICATION_ARGUMENTS)
 
 
@@ -195,8 +210,10 @@ def require_equal_arguments(
     what: str, names: tuple[str, ...], received: Mapping[str, object], current: Mapping[str, object]
 ) -> None:
     for name in names:
-        if received.get(name) == current.get(name) and (name in received) == (name in current):
-            continue
+        unsaid = DEFAULTS.get(name)
+        if received.get(name, unsaid) == current.get(name, unsaid):
+            if unsaid is not None or (name in received) == (name in current):
+                continue
         if name in received and name in current:
             require_equal(what, name, received[name], current[name])
         raise PreconditionFailed(

@@ -11,6 +11,7 @@ from embermq.broker.accounts import DEFAULT_VHOST, Accounts
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.deduplication import recall_exchanges
+from embermq.broker.defaults import Defaults
 from embermq.broker.delays import KIND as DELAYED
 from embermq.broker.event_exchange import add_event_exchange
 from embermq.broker.event_properties import name_only, vhost_created
@@ -40,8 +41,11 @@ class Broker(Accounts):
         catalog: Catalog | None = None,
         storage: Storage | None = None,
         call_later: CallLater | None = None,
+        defaults: Defaults | None = None,
     ) -> None:
         super().__init__(catalog or Catalog())
+        self.defaults = defaults or Defaults()
+        self.defaults.templates.catalog = self.catalog
         self.turn = turn
         self.storage = storage
         turn.storage = storage
@@ -61,14 +65,17 @@ class Broker(Accounts):
         return self.vhosts[name]
 
     def new_vhost(self, name: str) -> VirtualHost:
-        vhost = VirtualHost(name, self.turn, self.catalog, self.storage, self.events)
+        vhost = VirtualHost(name, self.turn, self.catalog, self.storage, self.events, self.defaults)
         self.vhosts[name] = vhost
         if name == DEFAULT_VHOST:
             add_event_exchange(vhost)
         return vhost
 
-    def describe_vhost(self, vhost: VirtualHost, description: str, tags: tuple[str, ...]) -> None:
+    def describe_vhost(
+        self, vhost: VirtualHost, description: str, tags: tuple[str, ...], default_queue_type: str = ""
+    ) -> None:
         vhost.description, vhost.tags = description, tags
+        vhost.default_queue_type = default_queue_type
         self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
 
     def delete_vhost(self, vhost: VirtualHost) -> None:
@@ -106,10 +113,13 @@ class Broker(Accounts):
             vhost.description = definition.body.get("description", "")
             vhost.tags = tuple(definition.body.get("tags", ()))
             vhost.limits = dict(definition.body.get("limits", {}))
+            vhost.default_queue_type = definition.body.get("default_queue_type", "")
         self.restore_accounts(stored)
         for kind in (POLICY, OPERATOR_POLICY):
             for definition in stored.all(kind):
                 self.vhosts[definition.vhost].policies.restore(kind, definition.name, definition.body)
+        for definition in stored.all("template"):
+            self.defaults.templates.restore(definition.name, definition.body)
         for definition in stored.all("parameter"):
             scope = self.vhosts[definition.vhost] if definition.vhost else self
             scope.parameters.restore(definition.body)
@@ -146,6 +156,7 @@ class Broker(Accounts):
             durable=True,
             auto_delete=body["auto_delete"],
             arguments=definitions.unpacked(body),
+            template=definitions.unpacked(body.get("template", {})),
         )
         vhost.policies.apply_to_queue(queue)
         self.ttl_histories.update(body.get("ttl_history", {}))

@@ -2,12 +2,14 @@
 
 Kinds and what their bodies hold:
 
-    vhost        description, tags, limits
+    vhost        description, tags, limits, default_queue_type
     user         salt, password_hash (hex), tags, loopback_only, algorithm, scram, limits
     permission   configure, write, read                        name: the user
     topic_permission   exchange -> write, read                 name: the user
     exchange     type, auto_delete, internal, arguments
-    queue        id (of its files), auto_delete, arguments, ttl_history (Level.ttl_history by log)
+    queue        id (of its files), auto_delete, arguments, ttl_history (Level.ttl_history by log),
+                 template (arguments it has from one)
+    template     arguments
     binding      source, kind ("queue" or "exchange"), destination, routing_key, arguments
     policy, operator_policy   pattern, definition, priority, apply-to
     parameter    component, name, value                        name: both, as JSON
@@ -100,7 +102,8 @@ class DiskCatalog(Catalog):
 
 
 def vhost_body(vhost: VirtualHost) -> Body:
-    return {"description": vhost.description, "tags": list(vhost.tags), "limits": vhost.limits}
+    body: Body = {"description": vhost.description, "tags": list(vhost.tags), "limits": vhost.limits}
+    return {**body, **({"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {})}
 
 
 def user_body(user: User) -> Body:
@@ -141,7 +144,9 @@ def exchange_body(exchange: Exchange) -> Body:
 
 def queue_body(queue: Queue) -> Body:
     history = {level.log_id: level.ttl_history for level in queue.levels if level.ttl_history}
-    more = {"ttl_history": history} if history else {}
+    more: Body = {"ttl_history": history} if history else {}
+    if queue in queue.vhost.templated:
+        more["template"] = packed(queue.vhost.templated[queue])
     return {"id": queue.id, "auto_delete": queue.auto_delete, **packed(queue.arguments), **more}
 
 

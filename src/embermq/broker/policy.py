@@ -169,9 +169,12 @@ class Policies:
     def apply_to_queue(self, queue: Queue) -> None:
         if queue.name.startswith(REPLY_QUEUE_PREFIX):
             return
-        found = self.matching(queue.name, str(queue.arguments.get("x-queue-type", "classic")))
+        arguments = queue.arguments
+        if queue in self.vhost.templated:
+            arguments = {**self.vhost.templated[queue], **arguments}
+        found = self.matching(queue.name, str(arguments.get("x-queue-type", "classic")))
         if self.note(queue, found):
-            effective_changed(queue, found.over(queue.arguments))
+            effective_changed(queue, found.over(arguments))
 
     def apply_to_exchange(self, exchange: Exchange) -> None:
         found = self.matching(exchange.name, EXCHANGE)

@@ -10,21 +10,18 @@ The complaints are RabbitMQ's, values written as Erlang writes them: people sear
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from embermq.broker.arguments import QUEUE_ARGUMENTS
+from embermq.broker.stream_arguments import SEGMENT_BYTES_MAX, STREAM, interval_ms, max_age
 
-CLASSIC, QUORUM, STREAM, EXCHANGE = "classic", "quorum", "stream", "exchange"
+CLASSIC, QUORUM, EXCHANGE = "classic", "quorum", "exchange"
 QUEUES = frozenset({CLASSIC, QUORUM})
 EVERY_QUEUE = frozenset({CLASSIC, QUORUM, STREAM})
 ANYTHING = frozenset({CLASSIC, QUORUM, STREAM, EXCHANGE})
 QUEUES_AND_EXCHANGES = frozenset({CLASSIC, QUORUM, EXCHANGE})
 ONLY_CLASSIC, ONLY_STREAM = frozenset({CLASSIC}), frozenset({STREAM})
-MAX_AGE = re.compile(r"[0-9]+[YMDhms]")
-SECONDS_PER = {"Y": 31_536_000, "M": 2_592_000, "D": 86_400, "h": 3600, "m": 60, "s": 1}
-STREAM_SEGMENT_BYTES_MAX = 3_000_000_000
 
 Check = Callable[[object], bool]
 Merge = Callable[[object, object], object]
@@ -48,7 +45,7 @@ def is_text(value: object) -> bool:
 
 
 def is_max_age(value: object) -> bool:
-    return isinstance(value, str) and MAX_AGE.fullmatch(value) is not None
+    return max_age(value) is None
 
 
 def as_declared(argument: str) -> Check:
@@ -79,11 +76,7 @@ def lowest_limit(argument: object, policy: object) -> object:
 def youngest(argument: object, policy: object) -> object:
     """Of two ages such as 7D and 36h."""
 
-    def seconds(age: object) -> int:
-        assert isinstance(age, str)
-        return int(age[:-1]) * SECONDS_PER[age[-1]]
-
-    return min(argument, policy, key=seconds)
+    return min(argument, policy, key=lambda age: interval_ms(age) or 0)
 
 
 class Key(NamedTuple):
@@ -117,7 +110,7 @@ TABLE = (
         "{} is not a valid dead letter strategy"),
     Key("alternate-exchange", is_text, "{} is not a valid alternate exchange name", holds_for=ANYTHING),
     Key("max-age", is_max_age, "{} is not a valid max age", youngest, holds_for=ONLY_STREAM),
-    Key("stream-max-segment-size-bytes", whole(0, STREAM_SEGMENT_BYTES_MAX),
+    Key("stream-max-segment-size-bytes", whole(0, SEGMENT_BYTES_MAX),
         "{} is not a valid segment size", holds_for=ONLY_STREAM),
 
     # Ours.

@@ -37,16 +37,22 @@ ARGUMENTS = frozenset(
 )
 
 
-QUORUM_DELIVERY_LIMIT = 20
 HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
 
 
-def delivery_limit_from(arguments: dict[str, object]) -> int | None:
-    """How often a message may come back; a negative number is no limit."""
+def delivery_limit_of(queue: Queue) -> int | None:
+    """How often a message may come back; a negative number is no limit.
+
+    The default is for quorum queues, as in RabbitMQ, and for durable queues with an exchange for dead
+    letters: there, what comes back too often is not lost.
+    """
+    arguments = queue.effective
     limit = arguments.get("x-delivery-limit")
-    if limit is None and arguments.get("x-queue-type") == "quorum":
-        limit = QUORUM_DELIVERY_LIMIT
-    return limit if isinstance(limit, int) and limit >= 0 else None
+    if isinstance(limit, int):
+        return limit if limit >= 0 else None
+    letters = queue.durable and "x-dead-letter-exchange" in arguments
+    default = queue.vhost.defaults.delivery_limit
+    return default if default > 0 and (letters or arguments.get("x-queue-type") == "quorum") else None
 
 
 def has_rules(arguments: dict[str, object]) -> bool:
@@ -100,7 +106,7 @@ class QueueRules:
         self.dead_letter_exchange = exchange if isinstance(exchange, str) else None
         self.dead_letter_routing_key = routing_key if isinstance(routing_key, str) else None
         self.single_active = arguments.get("x-single-active-consumer") is True
-        self.delivery_limit = delivery_limit_from(arguments)
+        self.delivery_limit = delivery_limit_of(self.queue)
         self.retry = retry_from(arguments)
         quorum = arguments.get("x-queue-type") == "quorum"
         self.counts_returns = quorum or self.retry is not None or "x-delivery-limit" in arguments

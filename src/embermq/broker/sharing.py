@@ -148,6 +148,6 @@ def check_binding(binding: Binding) -> None:
             raise PreconditionFailed(f"Non empty binding '{key}' key not permitted")
         if binding.destination_kind != "queue":
             raise PreconditionFailed("Destination not found")
-        queue_type = binding.destination.arguments.get("x-queue-type", "classic")
+        queue_type = binding.destination.effective.get("x-queue-type", "classic")
         if queue_type != "classic":
             raise PreconditionFailed(f"Queue type rabbit_{queue_type}_queue not valid for this exchange type")

@@ -57,9 +57,10 @@ STREAM_ARGUMENTS: dict[str, Check] = {
     "x-stream-filter-size-bytes": integer(),
     "x-single-active-consumer": boolean,
     "x-initial-cluster-size": integer(minimum=1),
-    "x-queue-leader-locator": text(
-        "invalid_queue_locator_arg", ("client-local", "balanced", "least-leaders", "random")
-    ),
+    "x-queue-leader-locator": QUEUE_ARGUMENTS["x-queue-leader-locator"],
+    "x-consumer-timeout": integer(),
+    "x-template": text(),
+    "x-namespace": text(),
 }
 # Known arguments of queues that are not streams, and the other way round.
 ONLY_STREAMS = ("x-max-age", "x-stream-max-segment-size-bytes")
@@ -97,10 +98,7 @@ def require_equal_declaration(
     what: str, received: Mapping[str, object], current: Mapping[str, object]
 ) -> None:
     """A second declaration says the same as the first, as far as it matters."""
-    names = COMPARED_QUEUE_ARGUMENTS
-    if STREAM in (received.get("x-queue-type"), current.get("x-queue-type")):
-        names = ("x-queue-type", *names, *ONLY_STREAMS)
-    require_equal_arguments(what, names, received, current)
+    require_equal_arguments(what, (*COMPARED_QUEUE_ARGUMENTS, *ONLY_STREAMS), received, current)
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,20 @@ import base64
 import os
 
 from embermq.broker import arguments as args
-from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body, vhost_body
+from embermq.broker.bindings import Bindings
+from embermq.broker.catalog import Catalog, exchange_body, queue_body, vhost_body
 from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.deduplication import stop_serving
+from embermq.broker.defaults import Defaults
 from embermq.broker.delays import Delays
-from embermq.broker.event_properties import binding_ends, exchange_created, limits_set, named, queue_created
+from embermq.broker.event_properties import exchange_created, limits_set, named, queue_created
 from embermq.broker.events import Events
 from embermq.broker.exchange import DELAYED_TYPE, MATCHERS, Binding, Exchange
 from embermq.broker.parameter import Parameters
 from embermq.broker.policy import Policies
 from embermq.broker.queue import Queue, describe
 from embermq.broker.quota import changed_limits, limit_reached
-from embermq.broker.sharing import check_binding, check_hash_arguments
+from embermq.broker.sharing import check_hash_arguments
 from embermq.broker.storage import Storage
 from embermq.broker.stream import Stream
 from embermq.broker.stream_arguments import STREAM, check_declaration, require_equal_declaration
@@ -53,7 +55,7 @@ def describe_exchange(exchange: Exchange) -> str:
     return f"exchange '{exchange.name}' in vhost '{exchange.vhost.name}'"
 
 
-class VirtualHost:
+class VirtualHost(Bindings):
     def __init__(
         self,
         name: str,
@@ -61,8 +63,12 @@ class VirtualHost:
         catalog: Catalog,
         storage: Storage | None = None,
         events: Events | None = None,
+        defaults: Defaults | None = None,
     ) -> None:
         self.name = name
+        self.defaults = defaults or Defaults()
+        self.default_queue_type = ""  # of queues that say none and are there to stay
+        self.templated: dict[Queue, dict[str, object]] = {}  # what queues have from templates
         self.events = events or Events()
         self.description = ""
         self.tags: tuple[str, ...] = ()
@@ -219,8 +225,15 @@ class VirtualHost:
         """`generated` says that the name is not the client's choice; an empty one is generated here."""
         self.past.queues_declared += 1
         existing = self.queues.get(name)
+        what = f"queue '{name}' in vhost '{self.name}'"
+        template = self.defaults.templates.required(arguments, what) if existing is None else {}
+        if self.default_queue_type and "x-queue-type" not in arguments | template:
+            if existing is not None:
+                kind = existing.arguments.get("x-queue-type", "classic")
+                arguments = {**arguments, "x-queue-type": kind}  # whatever the default was then
+            elif durable and not exclusive and not auto_delete:
+                arguments = {**arguments, "x-queue-type": self.default_queue_type}
         if existing is not None:
-            what = describe(existing)
             require_access(existing, owner)
             if exclusive != existing.exclusive:
                 raise locked(existing)
@@ -232,12 +245,12 @@ class VirtualHost:
             return existing
         if name.startswith(RESERVED_PREFIX) and not generated:
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
-        if (generated or not name) and arguments.get("x-queue-type") == STREAM:
+        if (generated or not name) and (template | arguments).get("x-queue-type") == STREAM:
             raise PreconditionFailed("Cannot declare a server-named queue for type rabbit_stream_queue")
         name = name or generated_name(GENERATED_PREFIX)
         self.require_room(name)
         what = f"queue '{name}' in vhost '{self.name}'"
-        check_declaration(what, arguments, durable, exclusive, auto_delete)
+        check_declaration(what, template | arguments, durable, exclusive, auto_delete)
         queue = self.add_queue(
             name,
             id=new_queue_id(),
@@ -245,6 +258,7 @@ class VirtualHost:
             durable=durable,
             auto_delete=auto_delete,
             arguments=arguments,
+            template=template,
         )
         self.policies.apply_to_queue(queue)
         if durable and not exclusive:
@@ -283,7 +297,11 @@ class VirtualHost:
         durable: bool,
         auto_delete: bool,
         arguments: dict[str, object],
+        template: dict[str, object] | None = None,
     ) -> Queue:
+        declared = arguments
+        if template:
+            arguments = {**template, **arguments}
         queue: Queue
         if arguments.get("x-queue-type") == STREAM:
             queue = Stream(self, name, self.turn, arguments=arguments, storage=self.storage, id=id)
@@ -299,6 +317,9 @@ class VirtualHost:
                 storage=self.storage,
                 id=id,
             )
+        if template:
+            queue.arguments = declared  # and the template stays in effect
+            self.templated[queue] = template
         self.queues[name] = queue
         self.past.queues_created += 1
         self.exchanges[DEFAULT_EXCHANGE].changed()
@@ -333,6 +354,7 @@ class VirtualHost:
             consumer.queue_deleted()
         self.past.queues_deleted += 1
         self.policies.forget(queue)
+        self.templated.pop(queue, None)
         self.past.add_queue(queue)
         self.delays.take_back_from_queue(queue.name)
         count = queue.ready_count
@@ -346,46 +368,6 @@ class VirtualHost:
         """Forget its ready messages and those that wait to come to it; how many were ready."""
         self.delays.take_back_from_queue(queue.name)
         return queue.purge()
-
-    # -- bindings
-
-    def bind(
-        self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
-    ) -> None:
-        binding = Binding(source, destination, routing_key, arguments)
-        check_binding(binding)
-        if not self.add_binding(binding):
-            self.catalog.rely()
-            return
-        if binding.durable:
-            self.catalog.put("binding", self.name, binding_name(binding), binding_body(binding))
-        self.events.emit("binding.created", binding_ends, binding)
-
-    def add_binding(self, binding: Binding) -> bool:
-        """Bind in memory; False when it was so before."""
-        if not binding.source.add_binding(binding):
-            return False
-        if isinstance(binding.destination, Queue):
-            self.queue_bindings.setdefault(binding.destination, {})[binding] = None
-        return True
-
-    def unbind(
-        self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
-    ) -> None:
-        binding = source.bindings.get(Binding(source, destination, routing_key, arguments).identity)
-        if binding is None:
-            self.catalog.rely()
-            return
-        self.remove_binding(binding)
-        self.delete_if_unused(source)
-
-    def remove_binding(self, binding: Binding) -> None:
-        binding.source.remove_binding(binding)
-        if isinstance(binding.destination, Queue):
-            self.queue_bindings.get(binding.destination, {}).pop(binding, None)
-        if binding.durable:
-            self.catalog.delete("binding", self.name, binding_name(binding))
-        self.events.emit("binding.deleted", binding_ends, binding)
 
 
 def require_access(queue: Queue, owner: object) -> None:

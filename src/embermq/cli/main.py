@@ -97,6 +97,17 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="free bytes on disk below which publishers wait (a hundredth of the disk, 200 MiB at most)",
     )
     serve.add_argument(
+        "--default-delivery-limit",
+        metavar="N",
+        help="how often a message may come back to a quorum queue, or to a durable one with dead letters; "
+        f"0 is for ever ({default.default_delivery_limit})",
+    )
+    serve.add_argument(
+        "--consumer-timeout",
+        metavar="MS",
+        help=f"milliseconds in which a delivery must be acknowledged, 0 is none ({default.consumer_timeout})",
+    )
+    serve.add_argument(
         "--heartbeat", metavar="S", help=f"seconds between heartbeats, 0 is none ({default.heartbeat})"
     )
     serve.add_argument("--frame-max", metavar="N", help=f"largest frame in bytes ({default.frame_max})")

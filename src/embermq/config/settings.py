@@ -220,6 +220,14 @@ class Config(Checked):
         0, "Bytes that must stay free on the disk, or publishers wait; 0 lets the broker choose.",
         minimum=0, maximum=2**63, live=True,
     )  # fmt: skip
+    default_delivery_limit: int = setting(
+        20, "How often a message may come back to a quorum queue, or to a durable one with dead letters, "
+        "that has no limit of its own; 0 or less: for ever.", minimum=-1, maximum=2**31 - 1,
+    )  # fmt: skip
+    consumer_timeout: int = setting(
+        1_800_000, "Milliseconds in which a delivery must be acknowledged, or its channel is closed; 0: any.",
+        minimum=0, maximum=2**53, live=True,
+    )  # fmt: skip
     log_level: str = setting("info", "How much is logged.", choices=LOG_LEVELS, live=True)
 
     tls: TLS = TLS()

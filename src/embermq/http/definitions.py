@@ -103,8 +103,10 @@ def sorted_permissions(user: User) -> list[tuple[str, Permission]]:
 
 def vhost_definition(vhost: VirtualHost) -> View:
     tags = list(vhost.tags)
-    metadata = {"description": vhost.description, "tags": tags}
-    return {"name": vhost.name, "description": vhost.description, "tags": tags, "metadata": metadata}
+    metadata: View = {"description": vhost.description, "tags": tags}
+    if vhost.default_queue_type:
+        metadata["default_queue_type"] = vhost.default_queue_type
+    return {"name": vhost.name, **metadata, "metadata": metadata}
 
 
 async def finished(document: View, vhosts: list[VirtualHost], with_vhost: bool) -> Response:

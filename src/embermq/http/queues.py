@@ -78,11 +78,12 @@ def one_queue(request: Request) -> Response:
 
 @describes("Declare a queue.", body=schemas.QUEUE_BODY, status=(201, 204))
 def put_queue(request: Request) -> Response:
-    vhost, name, body = vhost_of(request), clean(request.names["name"]), request.json()
-    arguments = table(body, "arguments")
+    vhost, body = vhost_of(request), request.json()
+    arguments, templates = table(body, "arguments"), vhost.defaults.templates
+    name = templates.full_name(clean(request.names["name"]), arguments)
     require = request.user.require
     require("configure", vhost.name, "queue", name)
-    dead_letters = arguments.get("x-dead-letter-exchange")
+    dead_letters = templates.combined(arguments).get("x-dead-letter-exchange")
     if isinstance(dead_letters, str):
         require("read", vhost.name, "queue", name)
         require("write", vhost.name, "exchange", dead_letters)

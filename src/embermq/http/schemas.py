@@ -288,6 +288,8 @@ SUPER_STREAM_BODY = fields(
     routing_keys=list_of(TEXT),
     arguments=ARGUMENTS,
 )
+TEMPLATE = every(name=TEXT, arguments=OBJECT, configured=BOOLEAN)
+TEMPLATE_BODY = every(arguments=ARGUMENTS)
 PERMISSION_BODY = every(configure=TEXT, write=TEXT, read=TEXT)
 TOPIC_PERMISSION_BODY = every(exchange=TEXT, write=TEXT, read=TEXT)
 LIMIT_BODY = every(value=INTEGER)

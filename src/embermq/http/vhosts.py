@@ -14,11 +14,14 @@ from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.pace import Pace
 from embermq.http.rates import RANGES, ranges_asked
-from embermq.http.request import Request, Response, bad_request, boolean, not_found, text
+from embermq.http.request import Request, Response, bad_request, boolean, echoed, not_found, text
 from embermq.http.thing_name import clean
 from embermq.http.totals import totals
 from embermq.http.users import tags_of
 from embermq.http.views import vhost_view
+
+QUEUE_TYPES = ("classic", "quorum", "stream")
+DESCRIBED = {"description", "tags", "default_queue_type", "defaultqueuetype"}
 
 
 def vhost_named(request: Request) -> VirtualHost:
@@ -61,11 +64,16 @@ def store_vhost(broker: Broker, name: str, body: dict[str, Any]) -> VirtualHost:
     metadata = body.get("metadata")
     told = {**(metadata if isinstance(metadata, dict) else {}), **body}
     description, tags = text(told, "description"), tuple(sorted(tags_of(told.get("tags", []))))
+    kind = text(told, "default_queue_type") or text(told, "defaultqueuetype")
+    if kind not in ("", "undefined", *QUEUE_TYPES):
+        raise bad_request(f"unsupported default queue type '{echoed(kind)}'")
+    kind = "" if kind == "undefined" else kind
     vhost = broker.add_vhost(name)
-    if (description, tags) != (vhost.description, vhost.tags) and {"description", "tags"} & told.keys():
-        broker.describe_vhost(vhost, description, tags)
     if "tracing" in told:
         set_tracing(vhost, boolean(told, "tracing"))
+    new = (description, tags, kind)
+    if new != (vhost.description, vhost.tags, vhost.default_queue_type) and DESCRIBED & told.keys():
+        broker.describe_vhost(vhost, *new)
     return vhost
 
 

@@ -75,7 +75,7 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
     view |= {
         "exclusive": queue.exclusive,
         "node": context.node,
-        "type": queue.arguments.get("x-queue-type", "classic"),
+        "type": queue.effective.get("x-queue-type", "classic"),
         "state": "running",
         "consumers": len(queue.consumers),
         "exclusive_consumer_tag": exclusive_tag,
@@ -111,7 +111,7 @@ def deduplication_view(queue: Queue) -> View:
 
 def brief_queue_view(context: Context, queue: Queue, with_lengths: bool) -> View:
     view = {**queue_definition(queue), "exclusive": queue.exclusive, "node": context.node}
-    view["type"] = queue.arguments.get("x-queue-type", "classic")
+    view["type"] = queue.effective.get("x-queue-type", "classic")
     if with_lengths:
         ready, unacked = queue.ready_count, queue.unacked_count
         view |= {"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked}
@@ -184,8 +184,12 @@ def vhost_view(context: Context, vhost: VirtualHost, sums: Totals, ranges: Range
         "name": vhost.name,
         "description": description,
         "tags": tags,
-        "metadata": {"description": description, "tags": tags},
-        "default_queue_type": "classic",
+        "metadata": {
+            "description": description,
+            "tags": tags,
+            "default_queue_type": vhost.default_queue_type or "classic",
+        },
+        "default_queue_type": vhost.default_queue_type or "classic",
         "tracing": vhost.trace is not None,
         "cluster_state": {context.node: "running"},
         "messages_delayed": vhost.delays.count,

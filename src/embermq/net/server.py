@@ -33,7 +33,7 @@ class Server:
         self.pacer = Pacer(loop)
         self.blocked: set[AMQPProtocol] = set()
         self.alarm_reason: Callable[[], str] = lambda: ""
-        self.on_tick: Callable[[], None] = lambda: None
+        self.on_tick: list[Callable[[], None]] = []  # what else is to be done every half second
         self.protocols: set[AMQPProtocol] = set()
         self.empty = asyncio.Event()  # nobody is connected
         self.connection_count = 0
@@ -95,7 +95,8 @@ class Server:
         self.loop.call_soon(self.loop.call_soon, action)
 
     def tick(self) -> None:
-        self.on_tick()
+        for action in self.on_tick:
+            action()
         now, date = self.loop.time(), time.time()
         for protocol in list(self.protocols):
             protocol.tick(now)

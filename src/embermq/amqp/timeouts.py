@@ -1,0 +1,101 @@
+"""Consumers that keep a message for too long without acknowledging it: their channel is closed.
+
+Nobody notes when a message is delivered: that would cost every message something. Instead each look at a
+channel remembers how far its delivery tags have come. A delivery that is still out, and was out at a look
+that is longer ago than the timeout, is overdue. So it may be found late by the time between two looks,
+never early. Messages fetched by basic.get may be kept, as in RabbitMQ.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from embermq.amqp.channel import Channel
+from embermq.amqp.connection import Connection
+from embermq.broker.defaults import Defaults
+from embermq.broker.queue import Queue
+from embermq.errors import PreconditionFailed
+
+log = logging.getLogger("embermq.connection")
+
+LOOKS_PER_TIMEOUT = 8
+PAUSE_MS_MAX = 10_000  # somebody with a shorter timeout may come at any time
+NEVER = 2**63
+
+Marks = deque[tuple[int, int]]  # (time of a look, the last delivery tag then), oldest first
+
+
+class DeliveryTimeouts:
+    def __init__(self, connections: Callable[[], Iterable[Connection]], defaults: Defaults) -> None:
+        self.connections = connections
+        self.defaults = defaults
+        self.marks: dict[Channel, Marks] = {}
+        self.next_look_ms = 0
+
+    def tick(self, now_ms: int) -> None:
+        if now_ms >= self.next_look_ms:
+            shortest_ms = self.look(now_ms)
+            self.next_look_ms = now_ms + min(shortest_ms // LOOKS_PER_TIMEOUT, PAUSE_MS_MAX)
+
+    def look(self, now_ms: int) -> int:
+        """Close what is overdue; the shortest timeout that there is."""
+        marks: dict[Channel, Marks] = {}
+        shortest_ms = NEVER
+        for connection in list(self.connections()):
+            for channel in list(connection.channels.values()):
+                timeouts_ms = {self.timeout_ms(consumer.queue) for consumer in channel.consumers.values()}
+                shortest_ms = min(shortest_ms, *timeouts_ms, NEVER)
+                if not channel.unacked or channel.closing:
+                    continue
+                known = self.marks.get(channel) or deque()
+                timeout_ms = self.overdue(channel, known, now_ms, min(timeouts_ms, default=0))
+                if timeout_ms:
+                    close(connection, channel, timeout_ms)
+                    continue
+                if not known or known[-1][1] != channel.delivery_tag:
+                    known.append((now_ms, channel.delivery_tag))
+                marks[channel] = known
+        self.marks = marks
+        return shortest_ms
+
+    def timeout_ms(self, queue: Queue) -> int:
+        own = queue.effective.get("x-consumer-timeout")
+        timeout_ms = own if isinstance(own, int) else self.defaults.consumer_timeout_ms
+        return timeout_ms or NEVER
+
+    def overdue(self, channel: Channel, marks: Marks, now_ms: int, shortest_ms: int) -> int:
+        """The timeout that a delivery has exceeded; 0 when there is none."""
+        oldest = next(iter(channel.unacked))
+        while marks and marks[0][1] < oldest:
+            marks.popleft()  # all of that time are acknowledged
+        if not marks:
+            return 0
+        last_marked = marks[-1][1]
+        remaining = iter(marks)
+        since_ms, up_to = next(remaining)
+        for tag, entry in channel.unacked.items():
+            if tag > last_marked:
+                break
+            while tag > up_to:
+                since_ms, up_to = next(remaining)
+            timeout_ms = self.timeout_ms(entry.queue)
+            if entry.consumer is not None and now_ms - since_ms >= timeout_ms:
+                return timeout_ms
+            if now_ms - since_ms < shortest_ms:
+                break  # those behind are younger
+        return 0
+
+
+def close(connection: Connection, channel: Channel, timeout_ms: int) -> None:
+    """As if the client had made a mistake on that channel; what it had goes back to its queues."""
+    connection.current_channel = channel.number
+    connection.refuse(
+        PreconditionFailed(
+            f"delivery acknowledgement on channel {channel.number} timed out. "
+            f"Timeout value used: {timeout_ms} ms. "
+            "This timeout value can be configured, see consumers doc guide to learn more",
+            blame=0,
+        )
+    )

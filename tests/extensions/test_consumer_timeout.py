@@ -1,0 +1,109 @@
+"""Consumers that keep messages for too long lose their channel, and the messages come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pika
+import pytest
+
+from tests.extensions.client import Client, eventually
+from tests.extensions.management import Management
+from tools.brokers import Broker, EmberBroker
+
+TEXT = "PRECONDITION_FAILED - delivery acknowledgement on channel {} timed out. Timeout value used: {} ms. "
+TEXT += "This timeout value can be configured, see consumers doc guide to learn more"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    # RabbitMQ 3.10 knows no timeout per queue, and looks once a minute.
+    with EmberBroker(consumer_timeout=0) as running:
+        yield running
+
+
+def closed(client: Client) -> Any:
+    """Why the channel was closed, once it is."""
+    reasons: list[Any] = []
+    client.channel._impl.add_on_close_callback(lambda channel, reason: reasons.append(reason))
+
+    def look() -> bool:
+        client.connection.process_data_events(0.01)
+        return bool(reasons)
+
+    eventually(look)
+    return reasons[0]
+
+
+def consume(client: Client, queue: str) -> None:
+    client.channel.basic_consume(queue, lambda *delivery: None)
+
+
+def test_the_channel_is_closed_and_the_message_comes_back(
+    client: Client, connect: Callable[[], Client]
+) -> None:
+    queue = client.declare(x_consumer_timeout=200)
+    client.publish(queue, b"slow")
+    consume(client, queue)
+    reason = closed(client)
+    assert (reason.reply_code, reason.reply_text) == (406, TEXT.format(1, 200))
+    other = connect()
+    got = other.await_message(queue)
+    assert got.body == b"slow" and got.method.redelivered
+
+
+def test_who_acknowledges_in_time_stays(client: Client) -> None:
+    queue, slow = client.declare(x_consumer_timeout=300), client.declare()
+    consume(client, slow)
+    client.publish(slow, b"kept for ever")
+    seen: list[bytes] = []
+
+    def on_message(channel: Any, method: Any, properties: Any, body: bytes) -> None:
+        seen.append(body)
+        channel.basic_ack(method.delivery_tag)
+
+    client.channel.basic_consume(queue, on_message)
+
+    def enough() -> bool:
+        client.publish(queue, b"quick")
+        client.connection.process_data_events(0.05)
+        return len(seen) > 30  # a second and a half: several times the timeout
+
+    eventually(enough)
+    assert client.channel.is_open
+
+
+def test_what_was_fetched_may_be_kept(client: Client) -> None:
+    queue, other = client.declare(x_consumer_timeout=100), client.declare(x_consumer_timeout=100)
+    client.publish(queue, b"fetched")
+    assert client.await_message(queue, ack=False).body == b"fetched"
+    client.publish(other, b"consumed")
+    with client.connection.channel() as channel:
+        channel.basic_consume(other, lambda *delivery: None)
+        eventually(lambda: client.connection.process_data_events(0.01) or not channel.is_open)
+    assert client.channel.is_open and client.count(queue) == 0
+
+
+def test_by_policy(client: Client, broker: Broker) -> None:
+    management, queue = Management(broker), client.declare()
+    client.publish(queue)
+    consume(client, queue)
+    management.set_policy("timeout", f"^{queue}$", consumer_timeout=150)
+    assert closed(client).reply_text == TEXT.format(1, 150)
+    management.delete_policy("timeout")
+
+
+def test_by_configuration(start_broker: Callable[..., Broker]) -> None:
+    with EmberBroker(consumer_timeout=250) as broker, Client(broker.port) as client:
+        queue, patient = client.declare(), client.declare(x_consumer_timeout=0)
+        for name in (patient, queue):
+            client.publish(name)
+            consume(client, name)
+        reason = closed(client)
+        assert reason.reply_text == TEXT.format(1, 250)
+
+
+def test_a_bad_argument(client: Client) -> None:
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="value_negative"):
+        client.declare(x_consumer_timeout=-1)
