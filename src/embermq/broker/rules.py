@@ -108,8 +108,8 @@ class QueueRules:
         self.single_active = arguments.get("x-single-active-consumer") is True
         self.delivery_limit = delivery_limit_of(self.queue)
         self.retry = retry_from(arguments)
-        quorum = arguments.get("x-queue-type") == "quorum"
-        self.counts_returns = quorum or self.retry is not None or "x-delivery-limit" in arguments
+        wanted = arguments.get("x-queue-type") == "quorum" or "x-delivery-limit" in arguments
+        self.counts_returns = wanted or self.retry is not None or self.delivery_limit is not None
         self.deduplication = deduplication_for(self.queue, self.deduplication)
 
     def changed(self) -> None:

@@ -51,6 +51,7 @@ from embermq.http.views import (
     permission_view,
     queue_definition,
     user_view,
+    vhost_metadata,
 )
 
 log = logging.getLogger("embermq.http")
@@ -102,10 +103,7 @@ def sorted_permissions(user: User) -> list[tuple[str, Permission]]:
 
 
 def vhost_definition(vhost: VirtualHost) -> View:
-    tags = list(vhost.tags)
-    metadata: View = {"description": vhost.description, "tags": tags}
-    if vhost.default_queue_type:
-        metadata["default_queue_type"] = vhost.default_queue_type
+    metadata = vhost_metadata(vhost)
     return {"name": vhost.name, **metadata, "metadata": metadata}
 
 

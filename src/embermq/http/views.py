@@ -178,17 +178,18 @@ def binding_view(binding: Binding) -> View:
     return {**binding_definition(binding), "properties_key": key}
 
 
+def vhost_metadata(vhost: VirtualHost) -> View:
+    metadata: View = {"description": vhost.description, "tags": list(vhost.tags)}
+    return metadata | ({"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {})
+
+
 def vhost_view(context: Context, vhost: VirtualHost, sums: Totals, ranges: Ranges = NOTHING) -> View:
     description, tags = vhost.description, list(vhost.tags)
     return {
         "name": vhost.name,
         "description": description,
         "tags": tags,
-        "metadata": {
-            "description": description,
-            "tags": tags,
-            "default_queue_type": vhost.default_queue_type or "classic",
-        },
+        "metadata": vhost_metadata(vhost),
         "default_queue_type": vhost.default_queue_type or "classic",
         "tracing": vhost.trace is not None,
         "cluster_state": {context.node: "running"},
