@@ -132,6 +132,11 @@ class AsyncConnection:
     def server_properties(self) -> dict[str, object]:
         return self._engine.server_properties
 
+    @property
+    def is_embermq(self) -> bool:
+        """The broker is one of ours."""
+        return self.server_properties.get("product") == "EmberMQ"
+
     async def __aenter__(self) -> Self:
         return self
 

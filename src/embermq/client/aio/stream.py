@@ -22,7 +22,8 @@ from embermq.client.core.streams import (
 from embermq.client.errors import ClientError, NotFound
 from embermq.wire.methods import BasicConsume
 
-LOOK_S = 5.0  # how long a stream that is not empty may take to show its first message
+CHUNK_S = 0.3  # between two messages of one chunk
+LOOK_S = 2.0  # how long a stream may take to show a message that is there
 
 
 class AsyncStreamConsumer(AsyncConsumer):
@@ -32,8 +33,11 @@ class AsyncStreamConsumer(AsyncConsumer):
         self, channel: AsyncChannel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
     ) -> None:
         super().__init__(channel, core, consume, timeout_s)
-        ranges = channel.connection.server_properties.get("product") == "EmberMQ"
-        self.progress = Progress(consume.arguments, no_ack=consume.no_ack, broker_ends_ranges=ranges)
+        self.progress = Progress(
+            consume.arguments,
+            no_ack=consume.no_ack,
+            broker_ends_ranges=channel.connection.is_embermq,
+        )
 
     def take(self) -> list[Message]:
         return self.progress.took(super().take())
@@ -105,27 +109,32 @@ class AsyncStream:
 
     async def next_offset(self) -> int:
         """The offset that the next message will have."""
-        last: int | None = None
-        if await self._message_count():
-            async with await self.channel.connection.channel(prefetch=1000) as channel:
-                async with await AsyncStream(channel, self.name).consume(
-                    "last", timeout_s=LOOK_S
-                ) as consumer:
-                    for message in await consumer.fetch(1000, LOOK_S):  # RabbitMQ begins with the last chunk
-                        last = message.stream_offset
-        return 0 if last is None else last + 1
+        if await self._is_empty():
+            return 0
+        following = 0
+        async with await self.channel.connection.channel(prefetch=1000) as channel:
+            async with await AsyncStream(channel, self.name).consume("last") as consumer:
+                batch = await consumer.fetch(1000, LOOK_S)
+                while batch:
+                    following = (batch[-1].stream_offset or 0) + 1
+                    consumer.ack(batch)
+                    # RabbitMQ begins with the last chunk: look how far it goes.
+                    batch = [] if channel.connection.is_embermq else await consumer.fetch(1000, CHUNK_S)
+        return following
 
     async def offset_at(self, offset: Offset) -> int | None:
         """The offset of the first message at a place or time; None: there is none yet."""
-        if not await self._message_count():
+        if await self._is_empty():
             return None
         async with await self.channel.connection.channel(prefetch=1) as channel:
             async with await AsyncStream(channel, self.name).consume(offset) as consumer:
-                found = await consumer.fetch(1, LOOK_S if offset in ("first", "last") else 1.0)
+                found = await consumer.fetch(1, LOOK_S)
                 return found[0].stream_offset if found else None
 
-    async def _message_count(self) -> int:
-        return (await self.channel.queue_declare(self.name, passive=True)).message_count
+    async def _is_empty(self) -> bool:
+        """For sure. RabbitMQ's message count of a stream lags behind."""
+        info = await self.channel.queue_declare(self.name, passive=True)
+        return info.message_count == 0 and self.channel.connection.is_embermq
 
 
 class AsyncSuperStream:

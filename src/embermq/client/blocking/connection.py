@@ -119,6 +119,11 @@ class Connection:
     def server_properties(self) -> dict[str, object]:
         return self._engine.server_properties
 
+    @property
+    def is_embermq(self) -> bool:
+        """The broker is one of ours."""
+        return self.server_properties.get("product") == "EmberMQ"
+
     def __enter__(self) -> Self:
         return self
 

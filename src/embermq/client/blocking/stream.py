@@ -22,7 +22,8 @@ from embermq.client.core.streams import (
 from embermq.client.errors import ClientError, NotFound
 from embermq.wire.methods import BasicConsume
 
-LOOK_S = 5.0  # how long a stream that is not empty may take to show its first message
+CHUNK_S = 0.3  # between two messages of one chunk
+LOOK_S = 2.0  # how long a stream may take to show a message that is there
 
 
 class StreamConsumer(Consumer):
@@ -32,8 +33,11 @@ class StreamConsumer(Consumer):
         self, channel: Channel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
     ) -> None:
         super().__init__(channel, core, consume, timeout_s)
-        ranges = channel.connection.server_properties.get("product") == "EmberMQ"
-        self.progress = Progress(consume.arguments, no_ack=consume.no_ack, broker_ends_ranges=ranges)
+        self.progress = Progress(
+            consume.arguments,
+            no_ack=consume.no_ack,
+            broker_ends_ranges=channel.connection.is_embermq,
+        )
 
     def take(self) -> list[Message]:
         return self.progress.took(super().take())
@@ -105,25 +109,32 @@ class Stream:
 
     def next_offset(self) -> int:
         """The offset that the next message will have."""
-        last: int | None = None
-        if self._message_count():
-            with self.channel.connection.channel(prefetch=1000) as channel:
-                with Stream(channel, self.name).consume("last", timeout_s=LOOK_S) as consumer:
-                    for message in consumer.fetch(1000, LOOK_S):  # RabbitMQ begins with the last chunk
-                        last = message.stream_offset
-        return 0 if last is None else last + 1
+        if self._is_empty():
+            return 0
+        following = 0
+        with self.channel.connection.channel(prefetch=1000) as channel:
+            with Stream(channel, self.name).consume("last") as consumer:
+                batch = consumer.fetch(1000, LOOK_S)
+                while batch:
+                    following = (batch[-1].stream_offset or 0) + 1
+                    consumer.ack(batch)
+                    # RabbitMQ begins with the last chunk: look how far it goes.
+                    batch = [] if channel.connection.is_embermq else consumer.fetch(1000, CHUNK_S)
+        return following
 
     def offset_at(self, offset: Offset) -> int | None:
         """The offset of the first message at a place or time; None: there is none yet."""
-        if not self._message_count():
+        if self._is_empty():
             return None
         with self.channel.connection.channel(prefetch=1) as channel:
             with Stream(channel, self.name).consume(offset) as consumer:
-                found = consumer.fetch(1, LOOK_S if offset in ("first", "last") else 1.0)
+                found = consumer.fetch(1, LOOK_S)
                 return found[0].stream_offset if found else None
 
-    def _message_count(self) -> int:
-        return self.channel.queue_declare(self.name, passive=True).message_count
+    def _is_empty(self) -> bool:
+        """For sure. RabbitMQ's message count of a stream lags behind."""
+        info = self.channel.queue_declare(self.name, passive=True)
+        return info.message_count == 0 and self.channel.connection.is_embermq
 
 
 class SuperStream:

@@ -298,13 +298,17 @@ class ChannelCore(Incoming):
 
     # -- coming and going
 
-    def open(self, waiting: Request | None) -> None:
+    def open(self) -> None:
         """Say on the connection that exists now everything that makes this channel what it is."""
+        waiting, self.waiting = self.waiting, []
+        opening = Request(ChannelOpen())
+        if waiting and isinstance(waiting[0].method, ChannelOpen):
+            opening = waiting.pop(0)  # somebody waits for the answer
         self.epoch += 1
         self.acked_through = 0
         self.ready = True
         self.forget_incoming()
-        self.send(waiting or Request(ChannelOpen()))
+        self.send(opening)
         if self.confirming:
             self.send(Request(ConfirmSelect()))
         if self.transactional:
@@ -315,8 +319,7 @@ class ChannelCore(Incoming):
         for inbox in self.consumers.values():
             self.send(Request(inbox.consume))
         self.publish_again()
-        waiting_requests, self.waiting = self.waiting, []
-        for request in waiting_requests:
+        for request in waiting:
             self.request(request)
 
     def publish_again(self) -> None:

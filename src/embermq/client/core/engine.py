@@ -41,6 +41,7 @@ BASIC_ACK = BasicAck.ID
 BASIC_ACK_BYTES = 13
 INBOX_BYTES_MAX = 32 * 1024 * 1024  # only consumers without acks or prefetch come near these two
 INBOX_MESSAGES_MAX = 200_000
+FRAME_TYPES = (1, 2, 3, 8)
 CHANNEL_MAX_WITHOUT_LIMIT = 65535
 
 
@@ -140,8 +141,8 @@ class Engine(Outlet):
             size = load_u32(buf, pos + 3)
             stop = pos + 7 + size
             if stop >= end:
-                if buf.startswith(b"AMQP", pos):
-                    raise FrameError(f"it speaks another version of AMQP: {bytes(buf[pos : pos + 8])!r}")
+                if frame_type not in FRAME_TYPES:  # before waiting for the rest of what is no frame
+                    raise FrameError(f"it says {bytes(buf[pos : pos + 32])!r}")
                 self.wanted_bytes = size + 8
                 break
             if buf[stop] != 0xCE:
@@ -238,7 +239,7 @@ class Engine(Outlet):
         self.restoration = None
         self.state = OPEN
         for channel in list(self.channels.values()):
-            channel.open(None)
+            channel.open()
         self.shell.opened()
 
     def happened(self, event: str, subject: object, detail: object) -> None:
@@ -253,10 +254,9 @@ class Engine(Outlet):
         number = self.free_number()
         channel = ChannelCore(self, number, confirming=confirming)
         self.channels[number] = channel
+        channel.waiting.append(request)
         if self.state == OPEN:
-            channel.open(request)
-        else:
-            channel.waiting.append(request)  # answered when the channels are opened again
+            channel.open()
         return channel
 
     def free_number(self) -> int:

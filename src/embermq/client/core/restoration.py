@@ -92,7 +92,7 @@ class Restoration:
             number = self.engine.free_number()
             self.channel = ChannelCore(self.engine, number, confirming=False)
             self.engine.channels[number] = self.channel
-            self.channel.open(None)
+            self.channel.open()
         group = Group(self, methods)
         for method in methods:
             method.no_wait = False  # type: ignore[attr-defined]  # all that is declared has it
