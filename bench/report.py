@@ -26,6 +26,8 @@ HEADINGS = {
     "idle": "Idle cost",
     "management": "The management API beside messages",
     "durable": "Durable queues, persistent messages",
+    "stream": "Streams",
+    "delayed": "Delayed messages",
 }
 NAMES = plots.NAMES
 

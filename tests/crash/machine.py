@@ -11,6 +11,7 @@ import asyncio
 import random
 import threading
 import time
+from collections.abc import Callable
 
 from pamqp import commands as spec
 from pamqp import frame as codec
@@ -112,6 +113,12 @@ class Wire:
 
     def close(self, after_s: float = 0.0) -> None:
         self.ended = True
+
+    def proceed(self) -> None:
+        """Nothing to be fed: the clients here wait for the answer to their login."""
+
+    def later(self, after_s: float, action: Callable[[], None]) -> None:
+        action()
 
     def heartbeat_negotiated(self, interval_s: int) -> None:
         assert interval_s == 0

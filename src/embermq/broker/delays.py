@@ -11,6 +11,7 @@ to that destination with a number below this count no more, and fall out of the 
 from __future__ import annotations
 
 import hashlib
+import logging
 from typing import TYPE_CHECKING
 
 from embermq.broker.delayed import Delayed, destination_of, usable_keys
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
     from embermq.broker.queue import Queue
     from embermq.broker.vhost import VirtualHost
 
+log = logging.getLogger("embermq.broker")
+
 BATCH_COUNT = 1000  # handed on in one go, so that a crowd that is due does not stop everything else
 LOOK_AHEAD_MS = 10_000
+DELAYED_PREFIX = "delayed-"  # of the names of the logs
 KIND = "delayed"  # of the notes in the catalog
 
 
@@ -34,7 +38,7 @@ class Delays:
         self.vhost = vhost
         self.turn = vhost.turn
         digest = hashlib.sha256(vhost.name.encode("utf-8", "surrogateescape")).hexdigest()
-        self.schedule = Schedule(vhost.turn, vhost.storage, f"delayed-{digest[:32]}")
+        self.schedule = Schedule(vhost.turn, vhost.storage, f"{DELAYED_PREFIX}{digest[:32]}")
         self.counts: dict[str, int] = {}  # by destination
         self.taken_back: dict[str, int] = {}  # by destination: numbers below this
         self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
@@ -78,11 +82,17 @@ class Delays:
         for delayed in self.schedule.take_due(now_ms, BATCH_COUNT):
             if self.counts_still(delayed.number, delayed.destination):
                 self.uncount(delayed.destination)
-                self.hand_on(delayed)
+                try:
+                    self.hand_on(delayed)
+                except Exception:  # what is wrong with one must not hold up the others
+                    log.exception("a fault of ours, handing on a delayed message to %s", delayed.destination)
+                    continue  # it stays on disk: the next start tries again
             self.forget_when_safe(delayed)
         next_due_ms = self.schedule.next_due_ms()
         if next_due_ms:
             self.look_at(max(next_due_ms, now_ms + 1))
+        elif self.taken_back:
+            self.turn.after_write(self.await_empty)
 
     def hand_on(self, delayed: Delayed) -> None:
         message = delayed.message
@@ -162,6 +172,19 @@ class Delays:
             if not self.counts:
                 self.schedule.clear()
         return count
+
+    def await_empty(self) -> None:
+        """Nothing is left that notes could be about, once the disk knows that, too."""
+        if self.vhost.storage is None:
+            self.forget_notes(self.schedule.next_number)
+        else:
+            below = self.schedule.next_number
+            self.vhost.storage.when_safe(lambda: self.forget_notes(below), with_acks=True)
+
+    def forget_notes(self, below: int) -> None:
+        for destination in [name for name, number in self.taken_back.items() if number <= below]:
+            del self.taken_back[destination]
+            self.vhost.catalog.delete(KIND, self.vhost.name, destination)
 
     # -- across restarts
 

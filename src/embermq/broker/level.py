@@ -185,7 +185,10 @@ class Level:
         )
         if keep or pages:
             flags = (PERSISTENT if keep else TRANSIENT) | min(returns, RETURNS_IN_FLAGS_MAX) << 1
-            (self.log or self.open_log()).append(sequence, since_ms, flags, record_parts(message))
+            log = self.log or self.open_log()
+            log.append(sequence, since_ms, flags, record_parts(message))
+            if returns > RETURNS_IN_FLAGS_MAX:
+                note(log, sequence, returns)
             self.mark()
         if pages:
             if self.paged_count == 0:

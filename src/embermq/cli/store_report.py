@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from embermq.broker.delays import DELAYED_PREFIX
 from embermq.broker.message_record import message_of
 from embermq.errors import AMQPError
 from embermq.store.check import QueueReport, check_directory, owner_id, queue_names
@@ -21,6 +22,7 @@ from embermq.store.record import PERSISTENT, Record
 
 COLUMNS = ("vhost", "queue", "segments", "messages", "bytes", "on disk", "damage")
 NO_NAME = "(no queue)"
+DELAYED_NAME = "(delayed messages)"
 
 
 @dataclass
@@ -63,7 +65,7 @@ def check(directory: str) -> bool:
         print(line)
     for note in notes_on(reports):
         print(note)
-    queues = sum(row.name != NO_NAME for row in rows)
+    queues = sum(row.name not in (NO_NAME, DELAYED_NAME) for row in rows)
     messages = sum(report.messages for report in reports)
     verdict = f"DAMAGED in {counted(len(damage), 'place')}" if damage else "sound"
     print(f"{counted(queues, 'queue')}, {counted(messages, 'message')}: {verdict}")
@@ -81,7 +83,8 @@ def rows_of(reports: Iterable[QueueReport], names: dict[str, tuple[str, str]]) -
     for report in reports:
         row = rows.get(owner_id(report.queue_id))
         if row is None:
-            strays.append(Row(report.queue_id, NO_NAME, [report]))
+            name = DELAYED_NAME if report.queue_id.startswith(DELAYED_PREFIX) else NO_NAME
+            strays.append(Row(report.queue_id, name, [report]))
         else:
             row.reports.append(report)
     return [*sorted(rows.values(), key=lambda row: (row.vhost, row.name)), *strays]
