@@ -5,9 +5,9 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.amqp.session_events import emit_consumer_deleted
 from embermq.broker.consumer import Consumer
+from embermq.broker.lease_reading import LeaseReading
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue, describe
-from embermq.broker.stream_headers import OFFSET_FIELD
 from embermq.errors import NotFound
 from embermq.wire.primitive import encode_shortstr
 
@@ -20,7 +20,7 @@ class ChannelConsumer(Consumer):
     def __init__(
         self,
         channel: Channel,
-        queue: Queue,
+        queue: Queue | LeaseReading,
         tag: str,
         no_ack: bool,
         exclusive: bool,
@@ -104,7 +104,7 @@ class ChannelConsumer(Consumer):
             content_at,
             stop,
             header_size,
-            OFFSET_FIELD,
+            self.field,
             offset,
             link.frame_max,
         )
@@ -133,9 +133,13 @@ class ChannelConsumer(Consumer):
             emit_consumer_deleted(self)
 
     def queue_deleted(self) -> None:
-        self.leave_channel()
         if "x-stream-end-offset" in self.arguments:
-            # For one who reads a range, basic.cancel means that this is whole; here it is not.
-            self.channel.connection.close_channel(self.channel, NotFound(f"no {describe(self.queue)}"))
+            self.cut_short(f"no {describe(self.queue)}")
         else:
+            self.leave_channel()
             self.channel.connection.notify_cancel(self.channel, self.tag)
+
+    def cut_short(self, reason: str) -> None:
+        # For one who reads a range, basic.cancel means that this is whole; here it is not.
+        self.leave_channel()
+        self.channel.connection.close_channel(self.channel, NotFound(reason))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.consumer import ChannelConsumer
+from embermq.amqp.on_lease import LEASE, lease_consumer
 from embermq.amqp.on_look import consume_look, is_look
 from embermq.amqp.on_queue import queue_name
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
@@ -42,6 +43,9 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     tag = method.consumer_tag or generated_name("amq.ctag-")
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    if LEASE in method.arguments:
+        begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
+        return
     single_active = queue.rules is not None and queue.rules.single_active
     if queue.has_exclusive_consumer or (method.exclusive and (queue.consumers or single_active)):
         raise AccessRefused(f"{describe(queue)} in exclusive use")
@@ -58,11 +62,15 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
         channel.link.number if method.no_local else 0,
         method.arguments,
     )
-    channel.consumers[tag] = consumer
     channel.last_queue = channel.last_queue or queue.name
+    begin_consuming(channel, consumer, method)
+
+
+def begin_consuming(channel: Channel, consumer: ChannelConsumer, method: methods.BasicConsume) -> None:
+    channel.consumers[consumer.tag] = consumer
     if not method.no_wait:
-        channel.send(methods.BasicConsumeOk(tag))
-    queue.add_consumer(consumer)
+        channel.send(methods.BasicConsumeOk(consumer.tag))
+    consumer.queue.add_consumer(consumer)
     emit_consumer_created(consumer)
 
 

@@ -16,6 +16,7 @@ from embermq.broker.delays import KIND as DELAYED
 from embermq.broker.event_exchange import add_event_exchange
 from embermq.broker.event_properties import name_only, vhost_created
 from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.leases import restore_all as restore_leases
 from embermq.broker.parameter import Parameters
 from embermq.broker.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.queue import Queue
@@ -188,6 +189,7 @@ class Broker(Accounts):
         for definition in catalog.definitions.all("stopped"):
             delivered = definition.body["delivered"]
         catalog.delete("stopped", "", "")
+        restore_leases(self.vhosts, catalog.definitions)
         known: list[str] = []
         for queue in self.queues():
             recall_exchanges(queue)
@@ -199,6 +201,8 @@ class Broker(Accounts):
             known += [] if queue.rules is None else queue.rules.log_ids()
         self.restore_delayed(catalog)
         known += [log_id for vhost in self.vhosts.values() for log_id in vhost.delays.schedule.log_ids()]
+        for vhost in self.vhosts.values():
+            vhost.leases.recovered()
         # Wait: should we die before the note is gone, the next start would believe it.
         catalog.definitions.all("stopped")
         self.storage.data.drop_orphans(known)

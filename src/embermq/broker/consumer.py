@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from embermq.broker.stream_headers import OFFSET_FIELD
 
 if TYPE_CHECKING:
     from embermq.broker.level import Entry
-    from embermq.broker.queue import Queue
 
 NOBODY = 0  # no connection has this number
 
@@ -17,6 +18,7 @@ class Consumer:
     __slots__ = (
         "arguments",
         "exclusive",
+        "field",
         "no_ack",
         "no_local_of",
         "priority",
@@ -29,7 +31,7 @@ class Consumer:
 
     def __init__(
         self,
-        queue: Queue,
+        queue: Any,  # or what stands for one, see lease_reading
         tag: str,
         no_ack: bool,
         exclusive: bool,
@@ -46,6 +48,7 @@ class Consumer:
         self.priority = priority if isinstance(priority, int) else 0
         self.unacked = 0  # deliveries that are out with this consumer
         self.unacked_bytes = 0
+        self.field = OFFSET_FIELD  # the header that tells a stored message's number
         self.weighs = False  # has credit in octets, so that the sizes of its messages matter
 
     def can_take(self, size: int) -> bool:
@@ -66,6 +69,10 @@ class Consumer:
         offset: int,
     ) -> int:
         """A message of a stream, as it stands in a block of the log; no entry: it is not to be acked."""
+        raise NotImplementedError
+
+    def cut_short(self, reason: str) -> None:
+        """What the consumer reads is gone before it has read it all."""
         raise NotImplementedError
 
     def range_delivered(self) -> None:

@@ -25,6 +25,7 @@ from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
 from embermq.store.log import Log
 from embermq.store.note import note
+from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
     from embermq.broker.consumer import Consumer
@@ -238,12 +239,10 @@ class Level:
 
     def front(self) -> Entry | None:
         """The entry that leaves next; it stays. Reads from the log when memory has run out."""
-        if self.ring.count == 0:
+        while self.ring.count == 0:
             if self.paged_count == 0:
                 return None
             self.refill()
-            if self.ring.count == 0:
-                return None
         entry: Entry = self.ring.front()
         return entry
 
@@ -261,6 +260,8 @@ class Level:
         """Read the next block of the log into the ring."""
         log = self.log
         assert log is not None
+        while self.held is not None and self.paged_from in self.held:
+            self.paged_from += 1
         records = log.read(self.paged_from, REFILL_BYTES)
         found_bytes = 0
         passed_over = 0
@@ -268,20 +269,13 @@ class Level:
             if self.held is not None and record.sequence in self.held:
                 passed_over += 1
                 continue
-            message = message_of(record.payload, record.flags)
+            entry = self.entry_of(record)
             if record.sequence < self.unweighed_below:
-                found_bytes += message.size - message.header_size
-            returns = self.returns.pop(record.sequence, record.flags >> 1)
-            if returns:
-                message = with_delivery_count(message, returns)
-            redelivered = returns > 0 or record.sequence < self.redelivered_below
-            entry = Entry(message, self, record.sequence, True, redelivered)
-            entry.returns = returns
-            entry.expires_ms = expiry_of(message, self.ttl_of(record.sequence), record.timestamp_ms)
+                found_bytes += entry.message.size - entry.message.header_size
             if entry.expires_ms:
                 self.queue.expects_expiry(entry.expires_ms)
             self.ring.push_back(entry)
-            self.ring_bytes += message.size
+            self.ring_bytes += entry.message.size
         if found_bytes:
             self.queue.correct(0, found_bytes)
         if records:
@@ -289,6 +283,17 @@ class Level:
             self.paged_count -= len(records) - passed_over
         else:
             self.lose_paged()
+
+    def entry_of(self, record: Any) -> Entry:
+        message = message_of(record.payload, record.flags)
+        returns = self.returns.pop(record.sequence, record.flags >> 1)
+        if returns:
+            message = with_delivery_count(message, returns)
+        redelivered = returns > 0 or record.sequence < self.redelivered_below
+        entry = Entry(message, self, record.sequence, True, redelivered)
+        entry.returns = returns
+        entry.expires_ms = expiry_of(message, self.ttl_of(record.sequence), record.timestamp_ms)
+        return entry
 
     def lose_paged(self) -> None:
         """The log has less than was put there: damage, which it has reported. Count it as gone."""
@@ -345,7 +350,9 @@ class Level:
     def recover(self, delivered_up_to: int | None) -> int:
         """Take over what the log holds; how many messages. None: nobody knows which were delivered."""
         log = self.open_log()
-        self.paged_count = log.count
+        if self.held is not None:  # by leases
+            self.held = {sequence for sequence in self.held if is_alive(log, sequence)} or None
+        self.paged_count = log.count - len(self.held or ())
         self.paged_from = log.first_sequence
         self.unweighed_below = log.next_sequence
         self.returns = log.recovery.notes
@@ -361,11 +368,13 @@ class Level:
             self.forget(entry)
         if self.paged_count:
             assert self.log is not None
-            self.log.purge_from(self.paged_from)
+            if self.held is None:
+                self.log.purge_from(self.paged_from)
+            else:
+                self.log.ack_many(set(range(self.paged_from, self.next_sequence)) - self.held)
             self.mark()
         self.ring.clear()
-        self.ring_bytes = 0
-        self.paged_count = 0
+        self.ring_bytes = self.paged_count = 0
         return count
 
     def drop(self) -> None:
@@ -384,9 +393,10 @@ class Level:
             assert self.log is not None
             records: Iterable[Any] = self.log.new_reader().read(sequence, REFILL_BYTES)
             for record in records:
-                yield message_of(record.payload, record.flags)
                 sequence = record.sequence + 1
-                left -= 1
+                if self.held is None or record.sequence not in self.held:
+                    yield message_of(record.payload, record.flags)
+                    left -= 1
             if not records:
                 return
 

@@ -313,10 +313,11 @@ class Queue:
         for entry in entries:
             entry.level.forget(entry)
 
-    def correct(self, count: int, size: int) -> None:
+    def correct(self, count: int, size: int, unacked_count: int = 0) -> None:
         """There is more (or less) here than was known, by another way than the two ends."""
         self.ready_count += count
         self.ready_bytes += size
+        self.unacked_count += unacked_count
 
     def paged_messages_lost(self, count: int) -> None:
         """The disk has fewer messages than it was given."""
@@ -363,8 +364,7 @@ class Queue:
     def purge(self) -> int:
         """Forget the ready messages; those out with consumers stay. How many went."""
         count = sum(level.clear() for level in self.levels)
-        self.ready_count = 0
-        self.ready_bytes = 0
+        self.ready_count = self.ready_bytes = 0
         return count
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:

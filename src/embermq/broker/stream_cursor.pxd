@@ -16,6 +16,7 @@ cdef class Cursor:
     cdef readonly Py_ssize_t delivered
     cdef public object group
     cdef public bint waits
+    cdef public long long shift
     cdef Level level
     cdef public object reader
     cdef object block

@@ -7,7 +7,7 @@ same place share one block (`stream.block`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
@@ -19,14 +19,27 @@ from embermq.store.segment import Segment
 from embermq.store.stream import Block, BlockReader, whole_record
 
 if TYPE_CHECKING:
-    from embermq.broker.stream import Stream
+    from embermq.broker.level import Level
     from embermq.broker.stream_group import Group
+    from embermq.store.log import Log
 
 READ_BYTES_MIN = 8 * 1024
 READ_BYTES_MAX = 256 * 1024
 KEPT_BYTES_MAX = 16 * 1024  # of a block between two turns
 # Stands for the message of a delivery: those of a stream are not given back, so nobody looks at it.
 NOTHING = Message(b"", b"", 0, False, 0, 0)
+
+
+class Source(Protocol):
+    """What is read: a stream, or another log with messages."""
+
+    @property
+    def low(self) -> Level: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    block: Block | None
 
 
 class Cursor:
@@ -44,17 +57,19 @@ class Cursor:
         "read_bytes",
         "reader",
         "segment",
+        "shift",
         "stream",
         "waits",
     )
 
-    def __init__(self, stream: Stream, consumer: Consumer, offset: int, end: int) -> None:
+    def __init__(self, stream: Source, consumer: Consumer, offset: int, end: int) -> None:
         self.stream = stream
         self.consumer = consumer
         self.offset = offset  # the next one
         self.end = end  # the first that is not wanted
         self.group: Group | None = None  # of those with the same name
         self.waits = False  # while another one of the group reads
+        self.shift = 0  # what deliveries call a message, less its offset
         self.delivered = 0  # messages, in the last turn
         self.level = stream.low
         self.reader = BlockReader(stream.log)
@@ -78,6 +93,7 @@ class Cursor:
         limit = min(safe_end, self.end)
         while self.offset < limit and used < budget and self.consumer.can_take(0):
             if self.segment is None and not self.read():
+                self.offset = limit  # damage has taken the rest
                 break
             segment = self.segment
             assert segment is not None
@@ -87,6 +103,7 @@ class Cursor:
                 self.leave_block()
                 continue
             if header.sequence >= limit:
+                self.offset = limit  # there is nothing in between
                 break
             self.at = stop
             used += stop - at
@@ -123,7 +140,7 @@ class Cursor:
                 entry.message = message_of(data[at:stop], PERSISTENT)
         if self.group is not None:
             self.group.out.append(offset)
-        self.consumer.deliver_stored(entry, data, at + 5, content_at, stop, header_size, offset)
+        self.consumer.deliver_stored(entry, data, at + 5, content_at, stop, header_size, offset + self.shift)
         return 0
 
     def read(self) -> bool:

@@ -19,6 +19,7 @@ from embermq.broker.delays import Delays
 from embermq.broker.event_properties import exchange_created, limits_set, named, queue_created
 from embermq.broker.events import Events
 from embermq.broker.exchange import DELAYED_TYPE, MATCHERS, Binding, Exchange
+from embermq.broker.leases import Leases
 from embermq.broker.parameter import Parameters
 from embermq.broker.policy import Policies
 from embermq.broker.queue import Queue, describe
@@ -82,6 +83,7 @@ class VirtualHost(Bindings):
         self.policies = Policies(self)
         self.parameters = Parameters(catalog, name)
         self.dead_letters = DeadLetters(self)
+        self.leases = Leases(self)
         self.delays = Delays(self)
         self.alternates: dict[str, dict[Exchange, None]] = {}  # by the name they name, existing or not
         self.exchanges: dict[str, Exchange] = {}
@@ -349,6 +351,7 @@ class VirtualHost(Bindings):
             self.remove_binding(binding)
             self.delete_if_unused(binding.source)
         self.queue_bindings.pop(queue, None)
+        self.leases.queue_deleted(queue)
         consumers, queue.consumers = queue.consumers, []
         for consumer in consumers:
             consumer.queue_deleted()

@@ -67,6 +67,12 @@ class BlockReader(Reader):
         self._skip_damage(self.segment)
 
 
+def is_alive(log: Log, sequence: int) -> bool:
+    """Is there a record with this sequence that is not acked?"""
+    segment = log.segment_from(sequence)
+    return segment is not None and bool(segment.live.has(sequence))
+
+
 def whole_record(data: bytes, at: int) -> bool:
     """Does the record that begins there end in the data as well?"""
     if at + RECORD_HEADER_SIZE > len(data):

@@ -1,0 +1,158 @@
+"""Leases: messages taken from a queue for somebody who decides on them later (docs/leases.md)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from embermq.broker.lease import OPEN, SETTLED, Lease
+from embermq.broker.queue import Queue
+from embermq.broker.stream import Stream
+from embermq.broker.vhost import generated_name, require_access
+from embermq.http import schemas
+from embermq.http.describing import describes
+from embermq.http.exchanges import vhost_of
+from embermq.http.queues import NOBODY, queue_named
+from embermq.http.request import Refusal, Request, Response, bad_request, integer, not_found, text
+from embermq.http.thing_name import clean
+from embermq.http.views import View
+
+MESSAGES_DEFAULT, MESSAGES_MAX = 10_000, 1_000_000
+BYTES_DEFAULT, BYTES_MAX = 64 * 1024 * 1024, 1024 * 1024 * 1024
+TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX = 600_000, 30 * 24 * 3600 * 1000
+TAKEN_AT_ONCE = 1000  # messages, before others have their turn
+NAME_BYTES_MAX = 255
+
+LEASE = schemas.every(
+    name=schemas.TEXT,
+    queue=schemas.TEXT,
+    vhost=schemas.TEXT,
+    state={"enum": ["open", "settled", "empty"]},
+    count=schemas.COUNT,
+    bytes=schemas.COUNT,
+    created_ms=schemas.COUNT,
+    expires_ms=schemas.COUNT_OR_NULL,
+)
+WANTED = schemas.fields(
+    name={"type": "string", "minLength": 1, "maxLength": 60},
+    max_messages={"type": "integer", "minimum": 1, "maximum": MESSAGES_MAX},
+    max_bytes={"type": "integer", "minimum": 1, "maximum": BYTES_MAX},
+    timeout_ms={"type": "integer", "minimum": 0, "maximum": TIMEOUT_MS_MAX},
+)
+RENEWAL = schemas.fields(timeout_ms={"type": "integer", "minimum": 0, "maximum": TIMEOUT_MS_MAX})
+
+
+def queue_of(request: Request) -> Queue:
+    vhost = vhost_of(request)
+    queue = queue_named(vhost, request.names["name"])
+    request.user.require("read", vhost.name, "queue", queue.name)
+    require_access(queue, NOBODY)
+    if isinstance(queue, Stream):
+        raise bad_request("messages do not leave a stream; read a range of it")
+    return queue
+
+
+def lease_of(request: Request) -> Lease:
+    """Open or settled."""
+    queue = queue_of(request)
+    lease = queue.vhost.leases.of.get(queue, {}).get(request.names["lease"])
+    if lease is None:
+        raise not_found()
+    return lease
+
+
+def number(request: Request, name: str, usual: int, minimum: int, maximum: int) -> int:
+    body = request.json()
+    return integer(body, name, minimum, maximum) if name in body else usual
+
+
+def lease_view(lease: Lease) -> View:
+    return {
+        "name": lease.name,
+        "queue": lease.queue.name,
+        "vhost": lease.queue.vhost.name,
+        "state": lease.state if lease.count else "empty",
+        "count": lease.count,
+        "bytes": lease.bytes,
+        "created_ms": lease.created_ms,
+        "expires_ms": lease.expires_ms or None,
+    }
+
+
+@describes(
+    "Lease messages of a queue; the same name again answers the lease that there is.",
+    body=WANTED,
+    answer=LEASE,
+    status=(200, 201),
+)
+async def create(request: Request) -> Response:
+    queue = queue_of(request)
+    leases = queue.vhost.leases
+    name = clean(text(request.json(), "name")) or generated_name("lease-")
+    if len(name.encode("utf-8", "surrogateescape")) > NAME_BYTES_MAX:
+        raise bad_request("the name is too long")
+    timeout_ms = number(request, "timeout_ms", TIMEOUT_MS_DEFAULT, 0, TIMEOUT_MS_MAX)
+    left = number(request, "max_messages", MESSAGES_DEFAULT, 1, MESSAGES_MAX)
+    bytes_max = number(request, "max_bytes", BYTES_DEFAULT, 1, BYTES_MAX)
+    existing = leases.of.get(queue, {}).get(name)
+    if existing is not None:
+        if existing.being_made:
+            raise Refusal(409, "conflict", f"lease '{name}' is being made")
+        return Response.of(lease_view(existing))
+    queue.vhost.turn.refresh()
+    lease = leases.begin(queue, name, timeout_ms)
+    try:
+        while left > 0 and lease.take(min(left, TAKEN_AT_ONCE), bytes_max) and not queue.deleted:
+            left -= TAKEN_AT_ONCE
+            await asyncio.sleep(0)
+        if queue.deleted:
+            raise not_found()
+    except BaseException:
+        if not queue.deleted:
+            leases.release(lease)
+        raise
+    leases.keep(lease)
+    return Response.of(lease_view(lease), 201 if lease.count else 200)
+
+
+@describes("Leases of a queue, open and settled.", answer=schemas.list_of(LEASE))
+def leases_on(request: Request) -> Response:
+    queue = queue_of(request)
+    return Response.of([lease_view(lease) for lease in queue.vhost.leases.of.get(queue, {}).values()])
+
+
+@describes("A lease.", answer=LEASE)
+def one_lease(request: Request) -> Response:
+    return Response.of(lease_view(lease_of(request)))
+
+
+@describes("Ack all messages of a lease, in one step; again, it changes nothing.", status=204)
+def settle(request: Request) -> Response:
+    lease = lease_of(request)
+    if lease.state != SETTLED:
+        require_open(lease)
+        lease.queue.vhost.leases.settle(lease)
+    return Response(204)
+
+
+@describes("Give all messages of a lease back to the queue, each to its place.", status=204)
+def release(request: Request) -> Response:
+    lease = lease_of(request)
+    require_open(lease)
+    lease.queue.vhost.leases.release(lease)
+    return Response(204)
+
+
+@describes("Another time-out for a lease, from now.", body=RENEWAL, answer=LEASE)
+def renew(request: Request) -> Response:
+    lease = lease_of(request)
+    require_open(lease)
+    lease.queue.vhost.turn.refresh()
+    timeout_ms = number(request, "timeout_ms", TIMEOUT_MS_DEFAULT, 0, TIMEOUT_MS_MAX)
+    lease.queue.vhost.leases.renew(lease, timeout_ms)
+    return Response.of(lease_view(lease))
+
+
+def require_open(lease: Lease) -> None:
+    if lease.state != OPEN or lease.being_made:
+        state = "being made" if lease.being_made else lease.state
+        raise Refusal(409, "conflict", f"lease '{lease.name}' is {state}")
