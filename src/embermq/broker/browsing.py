@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from embermq.broker.level import Entry, Level, expiry_of
-from embermq.broker.message import Message
+from embermq.broker.level import Entry, Level
+from embermq.broker.message import Message, expiry_of
 from embermq.broker.message_record import message_of
 from embermq.broker.queue import Queue
 from embermq.broker.stream import Stream

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.message import NO_TTL, Message
+from embermq.broker.message import NO_TTL, Message, expiry_of
 from embermq.broker.message_record import META, message_of, record_parts
 from embermq.broker.rewriting import with_delivery_count
 from embermq.broker.ring import Ring
@@ -399,12 +399,3 @@ class Level:
                     left -= 1
             if not records:
                 return
-
-
-def expiry_of(message: Message, queue_ttl_ms: int, since_ms: int) -> int:
-    """When a message that came to a queue at `since_ms` expires there; 0: never."""
-    if message.ttl_ms == NO_TTL:
-        return 0 if queue_ttl_ms == NO_TTL else since_ms + queue_ttl_ms
-    if queue_ttl_ms == NO_TTL:
-        return since_ms + message.ttl_ms
-    return since_ms + min(queue_ttl_ms, message.ttl_ms)

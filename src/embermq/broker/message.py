@@ -70,3 +70,12 @@ def expiration_ms(content: bytes, header_size: int) -> int:
         return NO_TTL
     expiration = Properties.decode(content, FLAGS_AT, header_size).expiration
     return int(expiration) if expiration else NO_TTL
+
+
+def expiry_of(message: Message, queue_ttl_ms: int, since_ms: int) -> int:
+    """When a message that came to a queue at `since_ms` expires there; 0: never."""
+    if message.ttl_ms == NO_TTL:
+        return 0 if queue_ttl_ms == NO_TTL else since_ms + queue_ttl_ms
+    if queue_ttl_ms == NO_TTL:
+        return since_ms + message.ttl_ms
+    return since_ms + min(queue_ttl_ms, message.ttl_ms)

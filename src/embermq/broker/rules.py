@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication import Deduplication, deduplication_for
 from embermq.broker.expiry import Expiry
-from embermq.broker.level import expiry_of
 from embermq.broker.limits import ACCEPTED, REFUSED, limits_from
+from embermq.broker.message import expiry_of
 from embermq.broker.priorities import HIGH_PRIORITY, Priorities
 from embermq.broker.retry import Retry, retry_from
 

@@ -68,10 +68,14 @@ class Stream(Queue):
         name: str,
         turn: Turn,
         *,
-        arguments: dict[str, object],
-        storage: Storage | None,
-        id: str,
+        durable: bool = True,
+        auto_delete: bool = False,
+        owner: object = None,
+        arguments: dict[str, object] | None = None,
+        storage: Storage | None = None,
+        id: str = "",
     ) -> None:
+        assert durable and not auto_delete and owner is None
         super().__init__(vhost, name, turn, durable=True, arguments=arguments, storage=storage, id=id)
         if storage is None:
             raise PreconditionFailed(f"{describe(self)} needs a disk: streams do not live in memory")

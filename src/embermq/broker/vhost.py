@@ -304,21 +304,18 @@ class VirtualHost(Bindings):
         declared = arguments
         if template:
             arguments = {**template, **arguments}
-        queue: Queue
-        if arguments.get("x-queue-type") == STREAM:
-            queue = Stream(self, name, self.turn, arguments=arguments, storage=self.storage, id=id)
-        else:
-            queue = Queue(
-                self,
-                name,
-                self.turn,
-                durable=durable,
-                auto_delete=auto_delete,
-                owner=owner,
-                arguments=arguments,
-                storage=self.storage,
-                id=id,
-            )
+        kind: type[Queue] = Stream if arguments.get("x-queue-type") == STREAM else Queue
+        queue = kind(
+            self,
+            name,
+            self.turn,
+            durable=durable,
+            auto_delete=auto_delete,
+            owner=owner,
+            arguments=arguments,
+            storage=self.storage,
+            id=id,
+        )
         if template:
             queue.arguments = declared  # and the template stays in effect
             self.templated[queue] = template
