@@ -88,7 +88,7 @@ def parse_url(url: str) -> Settings:
 
 def without_password(url: str) -> str:
     """The URL as it may be shown."""
-    scheme, mark, rest = url.partition("://")
+    scheme, mark, rest = url.partition("://") if "://" in url else ("", "", url)
     login, at, place = rest.rpartition("@")
     return f"{scheme}{mark}{login.partition(':')[0]}{at}{place}" if at else url
 
