@@ -350,8 +350,7 @@ class Level:
     def recover(self, delivered_up_to: int | None) -> int:
         """Take over what the log holds; how many messages. None: nobody knows which were delivered."""
         log = self.open_log()
-        if self.held is not None:  # by leases
-            self.held = {sequence for sequence in self.held if is_alive(log, sequence)} or None
+        self.held = {held for held in self.held or () if is_alive(log, held)} or None  # by leases
         self.paged_count = log.count - len(self.held or ())
         self.paged_from = log.first_sequence
         self.unweighed_below = log.next_sequence
