@@ -46,10 +46,10 @@ class Delivery:
 class Client:
     """One connection with one channel."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, capabilities: dict[str, bool] | None = None) -> None:
         try:
             raw = RawClient(port)
-            raw.handshake()
+            raw.handshake(properties={"capabilities": capabilities or {}})
             raw.channel(CHANNEL)
         except (OSError, Closed, Silence, Unexpected) as error:
             raise Lost(str(error)) from None

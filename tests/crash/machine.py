@@ -104,7 +104,9 @@ class Machine:
 class Wire:
     """What a connection asks of the room that owns its socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine, go_on: Callable[[], None]) -> None:
+        self.machine = machine
+        self.go_on = go_on
         self.received = bytearray()
         self.ended = False
 
@@ -115,10 +117,10 @@ class Wire:
         self.ended = True
 
     def proceed(self) -> None:
-        """Nothing to be fed: the clients here wait for the answer to their login."""
+        self.machine.loop.call_soon(self.go_on)
 
     def later(self, after_s: float, action: Callable[[], None]) -> None:
-        action()
+        self.machine.loop.call_later(after_s, action)
 
     def heartbeat_negotiated(self, interval_s: int) -> None:
         assert interval_s == 0
@@ -129,7 +131,7 @@ class MachineClient(Client):
 
     def __init__(self, machine: Machine, number: int) -> None:
         self.machine = machine
-        self.wire = Wire()
+        self.wire = Wire(machine, self.go_on)
         self.buffer = self.wire.received
         self.position = 0
         self.unread = bytearray()
@@ -150,6 +152,10 @@ class MachineClient(Client):
 
     def tell(self, method: object) -> None:
         self.send_bytes(codec.marshal(method, 0))
+
+    def go_on(self) -> None:
+        self.connection.stalled = False
+        self.send_bytes(b"")
 
     def send_bytes(self, data: bytes) -> None:
         self.unread += data

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from embermq import app as app_module
 from embermq.app import App, new_event_loop, run, serve
 from embermq.app.doors import limits_of
+from embermq.broker.publishing import compose, publish
 from embermq.config import Config
 from embermq.store.failure import CommitFailed
+from embermq.store.filesystem import File, FileSystem
 
 
 def config(directory: Path, **more: object) -> Config:
@@ -76,3 +79,39 @@ def test_an_address_of_six_is_written_in_brackets(tmp_path: Path) -> None:
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         assert re.search(r"ready: amqp://\[::1\]:\d+ http://\[::1\]:\d+$", runner.run(line()))
+
+
+def test_a_stop_waits_for_dead_letters_to_leave_their_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They leave when they are on disk in the new one; a clean stop does not bring them back to the old."""
+    sync = FileSystem.sync
+
+    def slow_sync(self: FileSystem, file: File) -> None:
+        time.sleep(0.2)  # longer than anything else in a stop
+        sync(self, file)
+
+    monkeypatch.setattr(FileSystem, "sync", slow_sync)
+    dead = {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters"}
+
+    async def publish_and_stop() -> None:
+        app = App(config(tmp_path))
+        vhost = app.broker.vhosts["/"]
+        for name, arguments in (("limited", dead), ("letters", {})):
+            vhost.declare_queue(
+                name, owner=None, durable=True, exclusive=False, auto_delete=False, arguments=arguments
+            )
+        guest = app.broker.users["guest"]
+        for body in (b"1", b"2", b"3"):
+            publish(vhost.exchanges[""], compose("", "limited", {"delivery_mode": 2}, body, guest))
+        await app.stop()
+
+    async def counts() -> list[int]:
+        app = App(config(tmp_path))
+        found = [app.broker.vhosts["/"].queues[name].ready_count for name in ("limited", "letters")]
+        await app.stop()
+        return found
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(publish_and_stop())
+        assert runner.run(counts()) == [1, 2]

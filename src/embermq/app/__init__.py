@@ -35,6 +35,7 @@ from embermq.store.data_directory import DataDirectory
 log = logging.getLogger("embermq")
 
 FAREWELL_S = 3.0
+SETTLE_S = 5.0  # how long a stop waits for the disk; a full one may never answer
 
 # Messages are no garbage to collect: they hold bytes and point at nothing that points back. Collections are
 # for what is rare, so they may be rare themselves.
@@ -168,7 +169,16 @@ class App:
             self.broker.note_stop()
         self.turn.run()
         if self.data is not None:
+            await self.settle()
             self.data.close()
+
+    async def settle(self) -> None:
+        """Let what waits for the disk come to its end: a dead letter leaves its old queue only after that."""
+        safe = self.loop.create_future()
+        assert self.broker.storage is not None
+        self.broker.storage.when_safe(lambda: safe.done() or safe.set_result(None))
+        await asyncio.wait([safe, self.failure], timeout=SETTLE_S, return_when=asyncio.FIRST_COMPLETED)
+        self.turn.run()
 
     async def abort(self) -> None:
         """End as a killed process would: nobody is told, nothing more is written."""
