@@ -174,9 +174,14 @@ class App:
 
     async def settle(self) -> None:
         """Let what waits for the disk come to its end: a dead letter leaves its old queue only after that."""
-        safe = self.loop.create_future()
+        safe: asyncio.Future[None] = self.loop.create_future()
+
+        def done() -> None:
+            if not safe.done():
+                safe.set_result(None)
+
         assert self.broker.storage is not None
-        self.broker.storage.when_safe(lambda: safe.done() or safe.set_result(None))
+        self.broker.storage.when_safe(done)
         await asyncio.wait([safe, self.failure], timeout=SETTLE_S, return_when=asyncio.FIRST_COMPLETED)
         self.turn.run()
 
