@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embermq.broker.id_journal import READ_BYTES, IdJournal, level_number
 from embermq.broker.id_table import IdTable
@@ -208,19 +208,21 @@ class Deduplication:
         if journal is None:
             return
         levels = {level_number(self.queue, level): level for level in self.queue.levels}
-        reached = {n: level.log.next_sequence - 1 for n, level in levels.items() if level.log is not None}
-        for number, sequence in journal.load(self.table, self.count_max, reached).items():
-            self.ask_messages(levels[number], sequence + 1, journal)
-        journal.write()
+        for number, sequence in journal.load(self.table, self.count_max, levels).items():
+            if number in levels:
+                self.ask_messages(levels[number], sequence + 1, journal)
+        journal.declare_all()
 
     def ask_messages(self, level: Level, sequence: int, journal: IdJournal) -> None:
-        """The journal lacks those from a sequence on: they carry their identities themselves."""
+        """The journal may lack those from a sequence on: they carry their identities themselves."""
         if level.log is None:
             return
         reader = level.log.new_reader()
         while records := reader.read(sequence, READ_BYTES):
             for record in records:
                 for first, second, hash, _ in self.identities_of(message_of(record.payload, record.flags)):
+                    if self.table.find(first, second) >= 0:
+                        continue
                     self.table.add(first, second, record.timestamp_ms)
                     journal.note(hash, record.timestamp_ms, level, record.sequence)
             sequence = records[-1].sequence + 1
@@ -251,12 +253,32 @@ def stop_serving(exchange: Exchange) -> None:
 
 
 def recall_exchanges(queue: Queue) -> None:
-    """Before recovery: a queue that has a journal may have it for exchanges."""
+    """Before recovery: what a queue remembers for exchanges, whether it is bound to them today or was once; a
+    power cut may have kept messages and no journal."""
     storage = queue.vhost.storage
-    if storage is not None and storage.has_log(queue.id + IDENTITIES_PART):
-        for exchange in queue.vhost.exchanges.values():
-            if exchange.deduplication is not None:
-                serve_exchange(queue, exchange)
+    wanting = [exchange for exchange in queue.vhost.exchanges.values() if exchange.deduplication is not None]
+    if not wanting or storage is None or not queue.keeps:
+        return
+    has_journal = storage.has_log(queue.id + IDENTITIES_PART)
+    for exchange in wanting:
+        if has_journal or leads_to(exchange, queue):
+            serve_exchange(queue, exchange)
+
+
+def leads_to(exchange: Exchange, queue: Queue) -> bool:
+    """Is there any way along bindings, whatever their keys?"""
+    exchanges = [exchange]
+    for passed in exchanges:  # grows while we walk
+        for binding in passed.bindings.values():
+            if binding.destination is queue:
+                return True
+            onward: Any = binding.destination
+            if binding.destination_kind == "exchange" and onward not in exchanges:
+                exchanges.append(onward)
+        alternate = passed.vhost.exchanges.get(passed.alternate) if passed.alternate else None
+        if alternate is not None and alternate not in exchanges:
+            exchanges.append(alternate)
+    return False
 
 
 def deduplication_for(queue: Queue, present: Deduplication | None) -> Deduplication | None:

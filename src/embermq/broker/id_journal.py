@@ -6,16 +6,19 @@ Each record is for one message and is written in the same group commit:
    16   8  sequence of the message in the log of its level, little-endian; 0: it is in none
    24   2  number of the level: 0 the lower or only one, 1-255 that of a priority, 65535 the higher one
 
-A power cut may keep either record without the other, but each log keeps all up to some record. So a start
-believes an identity if its message's log reaches that far, and takes back (acks) the others, whose sequences
-will be used again; messages behind the last one that the journal knows are asked for their identities
-themselves. For this the logs of the levels keep a file with their last sequence, even when everything in it
-is acked, until a later sequence is safe.
+A record with a hash of zeros says that everything of a level up to a sequence is safe. It is written when
+that is so, and only after it is safe itself do the logs of the levels let go of files: until then they keep
+even those in which all is acked.
+
+A power cut may keep any of these records without the others. So a start believes an identity if its message
+is declared safe, is there, or is acked; it takes back (acks) the others, whose sequences will be used again;
+and it asks the messages not declared safe for their identities themselves. Then it declares what is left.
 """
 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 PERSISTENT = 1
 HIGHER = 65535
 READ_BYTES = 1024 * 1024
+SAFE = bytes(16)  # in place of a hash
 EVERYTHING = (1 << 64) - 1
 
 _RECORD = struct.Struct("<16sQH")
@@ -44,6 +48,20 @@ def level_number(queue: Queue, level: Level) -> int:
     return int(suffix[2:]) if suffix.startswith(".p") else HIGHER
 
 
+def is_known(log: Log, acked_firsts: list[int], sequence: int) -> bool:
+    """Is the message with that sequence here, or acked? `acked_firsts`: where the acked ranges begin."""
+    if sequence == 0:
+        return True
+    segment = log.segment_from(sequence)
+    if segment is not None and segment.first <= sequence and segment.live.has(sequence):
+        return True
+    place = bisect_right(acked_firsts, sequence) - 1
+    if place < 0:
+        return False
+    first, count = log.recovery.acked[place]
+    return sequence < first + count
+
+
 class IdJournal:
     def __init__(self, queue: Queue, storage: Storage) -> None:
         self.queue = queue
@@ -52,7 +70,9 @@ class IdJournal:
         self.log_id = queue.id + IDENTITIES_PART
         self.log: Log | None = None
         self.dirty = False
-        self.awaits_sync = False
+        self.dropped = False
+        self.declaring = False
+        self.declared_in: object = None  # the file of the log in which that was done last
         self.level_numbers: dict[Level, int] = {}
         for level in queue.levels:
             level.keeps_place = True
@@ -74,23 +94,31 @@ class IdJournal:
         if not self.dirty:
             self.dirty = True
             self.turn.add_log(self)
-            if any(level.log is not None and level.log.finished for level in self.queue.levels):
-                self.turn.after_write(self.let_go)
+            if not self.declaring and (log.active is not self.declared_in or self.has_finished()):
+                self.declaring, self.declared_in = True, log.active
+                self.turn.after_write(self.declare_when_safe)
 
-    def let_go(self) -> None:
-        """Once what is written now is safe, the logs of the levels may forget what lies before."""
-        if self.awaits_sync:
-            return
-        self.awaits_sync = True
-        logs = [level.log for level in self.queue.levels if level.log is not None]
-        reached = [(log, log.next_sequence - 1) for log in logs]
+    def has_finished(self) -> bool:
+        """Would the logs of the levels like to let go of files?"""
+        return any(level.log is not None and level.log.finished for level in self.queue.levels)
 
-        def safe() -> None:
-            self.awaits_sync = False
-            for log, sequence in reached:
+    def declare_when_safe(self) -> None:
+        logs = [(level, level.log) for level in self.queue.levels if level.log is not None]
+        reached = [(level, log, log.next_sequence - 1) for level, log in logs if log.next_sequence]
+
+        def let_go() -> None:
+            self.declaring = False
+            for _, log, sequence in reached:
                 log.removable_below = max(log.removable_below, sequence)
 
-        self.storage.when_safe(safe)
+        def declare() -> None:
+            if self.queue.deleted or self.dropped:
+                return
+            for level, _, sequence in reached:
+                self.note(SAFE, self.turn.now_ms, level, sequence)
+            self.turn.after_write(lambda: self.storage.when_safe(let_go))
+
+        self.storage.when_safe(declare)
 
     def forget_before(self, time_ms: int) -> None:
         """Whole files of identities that are older go."""
@@ -100,6 +128,7 @@ class IdJournal:
 
     def drop(self) -> None:
         """Nothing is to be remembered any more."""
+        self.dropped = True
         for level in self.queue.levels:
             level.keeps_place = False
             if level.log is not None:
@@ -112,24 +141,38 @@ class IdJournal:
 
     # -- at start
 
-    def load(self, table: IdTable, count_max: int, reached: Mapping[int, int]) -> dict[int, int]:
-        """Into the table with the last `count_max` whose messages were stored: `reached` is the last sequence
-        of each level. The others are taken back. Answers how far each level is noted here."""
-        log, noted = self.opened(), dict.fromkeys(reached, 0)
+    def load(self, table: IdTable, count_max: int, levels: Mapping[int, Level]) -> dict[int, int]:
+        """Believe what can be believed, into the table; up to where each level is declared safe."""
+        log, safe = self.opened(), dict.fromkeys(levels, 0)
+        logs = {number: level.log for number, level in levels.items() if level.log is not None}
+        firsts = {number: [first for first, _ in log.recovery.acked] for number, log in logs.items()}
+        doubtful: list[tuple[int, int, int, int, int, int]] = []
         reader, at = log.new_reader(), log.first_sequence
         while records := reader.read(at, READ_BYTES):
             for record in records:
                 first, second, sequence, number = _RECORD_IN_HALVES.unpack(record.payload)
-                if sequence > reached.get(number, 0):
-                    log.ack(record.sequence)
-                    continue
-                if sequence > noted[number]:
-                    noted[number] = sequence
-                table.add(first, second, record.timestamp_ms)
+                if first == second == 0:
+                    safe[number] = max(safe.get(number, 0), sequence)
+                    for known in doubtful:
+                        if known[3] <= safe[number] and known[4] == number:
+                            table.add(*known[:3])
+                    doubtful = [known for known in doubtful if known[3] > safe[known[4]]]
+                elif sequence <= safe.get(number, 0) or (
+                    number in logs and is_known(logs[number], firsts[number], sequence)
+                ):
+                    table.add(first, second, record.timestamp_ms)
+                else:
+                    safe.setdefault(number, 0)
+                    doubtful.append((first, second, record.timestamp_ms, sequence, number, record.sequence))
             while table.count > count_max:
                 table.drop_oldest()
             at = records[-1].sequence + 1
-        return noted
+        log.ack_many(known[5] for known in doubtful)
+        return safe
 
-    def write(self) -> None:
+    def declare_all(self) -> None:
+        """What is here now is all there is."""
+        for level in self.queue.levels:
+            if level.log is not None and level.log.next_sequence:
+                self.note(SAFE, self.turn.now_ms, level, level.log.next_sequence - 1)
         self.opened().write()

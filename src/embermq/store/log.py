@@ -87,7 +87,6 @@ class Log:
         self.ack_segment: Segment | None = None  # the one acked last: the next ack is probably there, too
         self.unwritten: list[Segment] = []
         self.ack_dirty: list[Segment] = []
-        self.finished: list[Segment] = []
         self.dirty_files = NO_FILES
         self.dirty_directories = NO_NAMES
         self.dirty_acks = NO_FILES
@@ -98,11 +97,10 @@ class Log:
             segment.sealed = True
             self.count += segment.live.count
             self.bytes_on_disk += segment.size
-            if segment.live.count == 0:
-                self.finished.append(segment)
         if self.segments and self.segments[-1].size < segment_bytes:
             self.active = self.segments[-1]
             self.active.sealed = False
+        self.finished = [segment for segment in self.segments if segment.sealed and not segment.live.count]
 
     @classmethod
     def open(

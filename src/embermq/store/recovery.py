@@ -71,6 +71,9 @@ class Recovery:
     live_bytes: int = 0  # payload bytes of the live records
     forgotten: int = 0  # transient records
     torn_bytes: int = 0
+    acked: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # first and count, of a log that keeps its place
     damages: list[Damage] = field(default_factory=list)
     notes: dict[int, int] = field(default_factory=dict)  # sequence -> number, of live records (see note)
 
@@ -104,13 +107,15 @@ def scan_directory(disk: Disk, directory: str, names: list[str], keep_transient:
 def recover(disk: Disk, directory: str, keep_transient: bool, keep_place: bool = False) -> Recovery:
     """Bring the directory of a log into order. Afterwards every file that counts is sound.
 
-    With `keep_place` the last segment stays, even without a live record: it knows the last sequence.
+    With `keep_place` segments stay, even without a live record: they know the last sequence.
     """
     recovery = Recovery()
     filesystem = disk.filesystem
     names = filesystem.list(directory)
     # Scanning comes first and changes nothing, so that a newer version is refused with all files untouched.
     scans = scan_directory(disk, directory, names, keep_transient)
+    if keep_place:
+        recovery.acked = sorted(entry for scan in scans for entry in scan.acks.ranges)
     _remove_leftovers(disk, directory, names, scans)
     last = len(scans) - 1
     while last >= 0 and _is_unborn(scans[last]):
@@ -136,7 +141,7 @@ def recover(disk: Disk, directory: str, keep_transient: bool, keep_place: bool =
             if saved is not None:
                 recovery.segments.append(saved)
             continue
-        if segment.live.count == 0 and not (keep_place and at == last and segment.count):
+        if segment.live.count == 0 and not (keep_place and segment.count):
             # Acked to the end, or transient through and through.
             _delete(disk, directory, scan)
             continue
