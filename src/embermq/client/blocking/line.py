@@ -30,6 +30,7 @@ log = logging.getLogger("embermq.client")
 READ_BUFFER_BYTES = 512 * 1024
 FAREWELL_S = 2.0  # how long the last words may take
 WRITABLE_POLL_MS = 500
+LINGER_MS = 1  # what a user's thread leaves behind may gather so long: taking turns for each message is dear
 
 
 class Line:
@@ -150,7 +151,11 @@ class Line:
                     return error
                 if engine.out.size:
                     continue
-            for descriptor, event in poller.poll(max(next_tick_s - now_s, 0) * 1000):
+            events = poller.poll(max(next_tick_s - now_s, 0) * 1000)
+            if events and all(descriptor != transport.fileno() for descriptor, _ in events):
+                self._wake_reader.recv(4096)
+                events = poller.poll(LINGER_MS)
+            for descriptor, event in events:
                 if descriptor != transport.fileno():
                     self._wake_reader.recv(4096)
                 elif event & ~select.POLLOUT:

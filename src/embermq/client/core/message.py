@@ -16,8 +16,8 @@ STREAM_OFFSET_FIELD = b"\x0fx-stream-offsetl"  # name and type as brokers write 
 class Message:
     """A delivery, the answer to a `get`, or a message that was returned.
 
-    `ack`, `nack` and `reject` never wait: they write into the connection's buffer, which is sent at once when
-    nothing else is going on. Settling a message whose connection has broken meanwhile does nothing, because
+    `ack`, `nack` and `reject` never wait: they write into the connection's buffer, which is sent within a
+    millisecond. Settling a message whose connection has broken meanwhile does nothing, because
     the broker has taken it back and will deliver it again; settling a message twice does nothing either.
     """
 
