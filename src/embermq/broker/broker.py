@@ -81,6 +81,7 @@ class Broker(Accounts):
 
     def delete_vhost(self, vhost: VirtualHost) -> None:
         """With everything in it; its connections are the caller's business, who knows them."""
+        vhost.closing = True
         for queue in list(vhost.queues.values()):
             vhost.delete_queue(queue)
         for exchange in list(vhost.exchanges.values()):
@@ -219,6 +220,8 @@ class Broker(Accounts):
 
     def note_stop(self) -> None:
         """A clean stop: remember how far each log was delivered, so that the next start need not guess."""
+        for vhost in self.vhosts.values():
+            vhost.departing.finish()
         delivered: dict[str, int] = {}
         for queue in self.queues():
             if queue.durable:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from embermq.broker.held_letters import Held, HeldLetters
+from embermq.broker.limits import ACCEPTED
 from embermq.broker.message import NO_TTL, Message
 from embermq.broker.queue import KEEPS_ALL, KEEPS_NOTHING
 from embermq.broker.rewriting import names_of, rewritten, typed_headers
@@ -24,32 +26,33 @@ if TYPE_CHECKING:
     from embermq.broker.rules import QueueRules
     from embermq.broker.vhost import VirtualHost
 
-Letter = tuple["QueueRules", Message, "Entry | None", str]
-
 
 class DeadLetters:
     """The dead letters of a virtual host on their way."""
 
     def __init__(self, vhost: VirtualHost) -> None:
         self.vhost = vhost
-        self.pending: deque[Letter] = deque()
+        self.pending: deque[Held] = deque()
+        self.held = HeldLetters(self)
         self.moving = False
         self.moved: list[Entry] = []  # in their new queues, but not known to be safe there
 
     def send(self, rules: QueueRules, message: Message, entry: Entry | None, reason: str) -> None:
         """One letter may push out another, and so on: they queue up here instead of nesting."""
         self.vhost.past.count_dead(reason)
-        self.pending.append((rules, message, entry, reason))
+        self.pending.append(Held(rules, message, entry, reason))
         if self.moving:
             return
         self.moving = True
         try:
             while self.pending:
-                self.move(*self.pending.popleft())
+                self.move(self.pending.popleft())
         finally:
             self.moving = False
 
-    def move(self, rules: QueueRules, message: Message, entry: Entry | None, reason: str) -> None:
+    def move(self, held: Held) -> None:
+        """Into the queues that it is for; what has no place there, and must have one, waits."""
+        rules, message, entry, reason = held.rules, held.message, held.entry, held.reason
         source: Queue = rules.queue
         assert rules.dead_letter_exchange is not None
         letter = dead_letter(
@@ -60,27 +63,41 @@ class DeadLetters:
             rules.dead_letter_routing_key,
             self.vhost.turn.now_ms // 1000,
         )
-        kept = False
-        for queue in self.targets(letter, reason):
-            queue.append(letter)
+        kept = refused = False
+        targets = self.targets(letter, reason)
+        for queue in targets or ():
+            if queue in held.taken_by:
+                continue
+            if queue.append(letter) != ACCEPTED:
+                refused = True
+                continue
+            held.taken_by.add(queue)
             kept = kept or queue.keeps == KEEPS_ALL or (letter.persistent and queue.keeps != KEEPS_NOTHING)
         if entry is None:
+            return
+        if rules.holds_letters and (refused or targets is None):
+            self.held.add(held)
             return
         if kept and entry.stored:
             self.forget_when_safe(entry)
         else:
             entry.level.forget(entry)
 
-    def targets(self, letter: Message, reason: str) -> list[Queue]:
-        """Where a letter goes; not where it has been without anybody rejecting it on the way."""
+    def targets(self, letter: Message, reason: str) -> list[Queue] | None:
+        """Where a letter goes; not where it has been without anybody rejecting it on the way.
+
+        None when no queue is meant at all.
+        """
         exchange = self.vhost.exchanges.get(letter.exchange)
         if exchange is None:
-            return []
+            return None
         properties = letter.properties
         headers = properties.headers or {}
         queues: dict[Queue, None] = {}
         for routing_key in [letter.routing_key, *copy_keys(headers)]:
             queues.update(dict.fromkeys(exchange.resolve(routing_key, properties)[0]))
+        if not queues:
+            return None
         if reason == "rejected":
             return list(queues)
         deaths = headers.get("x-death")

@@ -161,7 +161,7 @@ class Queue:
             entry.redelivered = True
             entry.consumer = None
         self.unacked_count -= len(entries)
-        if self.deleted:
+        if self.deleted and self.rules is None:
             return
         if self.rules is not None:
             entries = self.rules.returned(entries)
@@ -307,7 +307,7 @@ class Queue:
         """Delivered messages are rejected for good."""
         self.unacked_count -= len(entries)
         self.acked_count += len(entries)
-        if self.rules is not None and not self.deleted:
+        if self.rules is not None:
             self.rules.dispose(entries, "rejected")
             return
         for entry in entries:

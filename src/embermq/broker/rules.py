@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication import Deduplication, deduplication_for
+from embermq.broker.departing import REASON as DELETED
 from embermq.broker.expiry import Expiry
+from embermq.broker.held_letters import holds_letters
 from embermq.broker.limits import ACCEPTED, REFUSED, limits_from
 from embermq.broker.message import expiry_of
 from embermq.broker.priorities import HIGH_PRIORITY, Priorities
@@ -105,6 +107,7 @@ class QueueRules:
         )
         self.dead_letter_exchange = exchange if isinstance(exchange, str) else None
         self.dead_letter_routing_key = routing_key if isinstance(routing_key, str) else None
+        self.holds_letters = holds_letters(arguments)
         self.single_active = arguments.get("x-single-active-consumer") is True
         self.delivery_limit = delivery_limit_of(self.queue)
         self.retry = retry_from(arguments)
@@ -166,6 +169,9 @@ class QueueRules:
 
     def returned(self, entries: list[Entry]) -> list[Entry]:
         """Messages come back from consumers; those that may be delivered again."""
+        if self.queue.deleted:
+            self.dispose(entries, DELETED)
+            return []
         if not self.counts_returns:
             return entries
         for entry in entries:

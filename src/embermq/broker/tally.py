@@ -20,6 +20,7 @@ class Tally:
         "channels_opened",
         "confirmed",
         "connections_opened",
+        "dead_deleted",
         "dead_delivery_limit",
         "dead_expired",
         "dead_maxlen",
@@ -62,6 +63,7 @@ class Tally:
         self.dead_rejected = 0
         self.dead_maxlen = 0
         self.dead_delivery_limit = 0
+        self.dead_deleted = 0
         self.queues_declared = 0
         self.queues_created = 0
         self.queues_deleted = 0

@@ -16,6 +16,7 @@ from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.deduplication import stop_serving
 from embermq.broker.defaults import Defaults
 from embermq.broker.delays import Delays
+from embermq.broker.departing import Departing
 from embermq.broker.event_properties import exchange_created, limits_set, named, queue_created
 from embermq.broker.events import Events
 from embermq.broker.exchange import DELAYED_TYPE, MATCHERS, Binding, Exchange
@@ -84,6 +85,8 @@ class VirtualHost(Bindings):
         self.parameters = Parameters(catalog, name)
         self.dead_letters = DeadLetters(self)
         self.leases = Leases(self)
+        self.departing = Departing(self)
+        self.closing = False  # it goes with everything in it
         self.delays = Delays(self)
         self.alternates: dict[str, dict[Exchange, None]] = {}  # by the name they name, existing or not
         self.exchanges: dict[str, Exchange] = {}
@@ -358,9 +361,7 @@ class VirtualHost(Bindings):
         self.past.add_queue(queue)
         self.delays.take_back_from_queue(queue.name)
         count = queue.ready_count
-        queue.drop()
-        if queue.rules is not None:
-            queue.rules.drop()
+        self.departing.add(queue)
         self.events.emit("queue.deleted", named, queue)
         return count
 

@@ -23,7 +23,7 @@ from embermq.http.totals import Totals, totals
 
 PREFIX, DETAILED_PREFIX = "rabbitmq_", "rabbitmq_detailed_"
 CLASSIC = "rabbit_classic_queue"
-REASONS = ("expired", "rejected", "maxlen", "delivery_limit")
+REASONS = ("expired", "rejected", "maxlen", "delivery_limit", "deleted")
 DETAILED = (
     words("family", f"one or more, with commas between: {', '.join(sorted(FAMILIES))}"),
     words("vhost", "only of this virtual host"),

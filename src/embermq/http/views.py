@@ -83,6 +83,7 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
         "consumer_utilisation": None,
         "messages_delayed": queue.vhost.delays.count_to_queue(queue.name),
         "messages_paged_out": sum(level.paged_count for level in queue.levels),
+        "messages_dlx": queue.vhost.dead_letters.held.count(queue),
         "message_bytes_ready": queue.ready_bytes,
         "message_bytes_ram": sum(level.ring_bytes for level in queue.levels),
         **queue_numbers(context.history, queue, queue_values(queue), ranges),
