@@ -11,6 +11,7 @@ so far away that it must be a mistake, is refused: a message that is delivered e
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -24,6 +25,7 @@ from embermq.wire.table import Timestamp
 DELAY = "x-delay"
 DELIVER_AT = "x-deliver-at"
 INT32_MIN = -(2**31)
+PATCHED = {"I": struct.Struct(">i"), "l": struct.Struct(">q")}
 # A number below this is in March 1973 or before, if it counts milliseconds: somebody means seconds.
 MILLISECONDS_MIN = 100_000_000_000
 
@@ -94,10 +96,11 @@ def with_delay_spent(message: Message) -> Message:
         delay = delay_ms(value)
         if delay is None or delay <= 0:
             return message
-        field = b"\x07x-delayI"
+        field = b"\x07x-delay" + letter.encode()
         at = message.content.find(field, 0, message.header_size)
-        if letter == "I" and message.content.find(field, at + 1, message.header_size) < 0:
-            return patched(message, at + len(field), (-delay).to_bytes(4, "big", signed=True))
+        # Where it stands only once, and there is room for the sign, four or eight bytes are all that changes.
+        if letter in PATCHED and message.content.find(field, at + 1, message.header_size) < 0:
+            return patched(message, at + len(field), PATCHED[letter].pack(-delay))
         return with_header(message, (DELAY, "I" if delay <= -INT32_MIN else "l", -delay))
     return message
 

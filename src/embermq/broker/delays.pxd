@@ -1,0 +1,1 @@
+# Compiled as it is: every delayed message passes through here.
