@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
+from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError
 
 UTC = datetime.UTC
@@ -134,7 +135,7 @@ def headers_column(messages: Sequence[Received], queue: str) -> Values:
 
 
 def headers_json_column(messages: Sequence[Received], queue: str) -> Values:
-    return [json.dumps(own_headers(message), default=as_json, sort_keys=True) for message in messages]
+    return [json.dumps(typed(own_headers(message)), default=as_json, sort_keys=True) for message in messages]
 
 
 def as_text(value: Any) -> str | None:
@@ -149,6 +150,17 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, datetime.datetime | Decimal):
         return str(value)
     return json.dumps(value, default=as_json, sort_keys=True)
+
+
+def typed(value: Any) -> Any:
+    """Timestamps are numbers to Python: named before JSON writes them as such."""
+    if isinstance(value, Timestamp):
+        return {"$timestamp": int(value)}
+    if isinstance(value, dict):
+        return {name: typed(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [typed(item) for item in value]
+    return value
 
 
 def as_json(value: Any) -> Any:

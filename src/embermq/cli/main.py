@@ -16,6 +16,7 @@ from embermq.cli.messages import add_consume, add_publish
 from embermq.cli.overview import add_connection, add_definitions, add_status
 from embermq.cli.people import add_permission, add_policy, add_user
 from embermq.cli.perf import add_perf
+from embermq.cli.pipelines import add_pipeline, add_sql
 from embermq.cli.queues import add_queue
 from embermq.cli.store import add_store
 from embermq.cli.top import add_top
@@ -50,6 +51,8 @@ def parser() -> argparse.ArgumentParser:
         add_policy,
         add_connection,
         add_definitions,
+        add_pipeline,
+        add_sql,
         add_config,
         add_store,
         add_completion,

@@ -1,0 +1,252 @@
+"""`embermq pipeline` and `embermq sql`: data pipelines on Spark, and questions to queues and streams."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from embermq.cli.api import NOT_FOUND, USAGE_ERROR, Api, CommandFailed
+from embermq.cli.commands import VHOST, Commands, add_command, argument
+from embermq.cli.messages import AMQP_URL, amqp_url
+from embermq.cli.output import Column, Output
+
+STATES: list[Column] = [
+    ("name", "name"),
+    ("state", "state"),
+    ("pid", "pid"),
+    ("batches", "batches"),
+    ("rows", "rows"),
+    ("rows/s", "rows_per_second"),
+    ("lag", "lag"),
+    ("reason", "reason"),
+]
+MASTER = argument(
+    "--master", metavar="URL", help="where Spark runs (local[*]); for example spark://host:7077"
+)
+READY = ("archive", "replay", "dead-letters", "traffic", "compact")
+
+
+def add_sql(commands: Commands) -> None:
+    add_command(
+        commands,
+        "sql",
+        run_sql,
+        "ask queues, streams and archives with SQL: select ... from queue('orders')",
+        argument("query", metavar="SQL", help="tables are queue('Q'), stream('S') and archive('PATH')"),
+        VHOST,
+        AMQP_URL,
+        MASTER,
+    )
+
+
+def add_pipeline(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "pipeline",
+        help="data pipelines on Spark: run, list, status, stop",
+        description="Data pipelines on Spark (pip install embermq[spark]).",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add_command(
+        actions,
+        "run",
+        run_pipeline,
+        f"run a pipeline: a TOML or Python file, or one of {', '.join(READY)}",
+        argument("pipeline", metavar="FILE|NAME"),
+        argument("--once", action="store_true", help="end when everything that is there has been done"),
+        argument("--queue", metavar="Q", help="the queue or stream that is read"),
+        argument("--exchange", metavar="X", help="archive: what is read; replay: where messages go"),
+        argument("--path", metavar="DIR", help="where the archive, table or page is"),
+        argument("--checkpoint", metavar="DIR", help="where the query keeps its place (PATH/_checkpoint)"),
+        argument("--where", metavar="SQL", default="true", help="replay: which messages"),
+        argument("--rate", metavar="N", type=int, default=0, help="replay: messages per second (no limit)"),
+        argument("--window", metavar="T", default="1 minute", help="traffic: length of a window (1 minute)"),
+        VHOST,
+        AMQP_URL,
+        MASTER,
+    )
+    for name, run, about in (
+        ("list", list_pipelines, "the pipelines that have run on this machine"),
+        ("status", show_pipeline, "how a pipeline is; exit code 1 when it failed or died"),
+        ("stop", stop_pipeline, "let a pipeline end after its batch"),
+    ):
+        action = actions.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+        if name != "list":
+            action.add_argument("name", metavar="NAME")
+        action.add_argument("--json", action="store_true", help="print JSON, for scripts")
+        action.set_defaults(run=run)
+
+
+def require_spark() -> None:
+    if importlib.util.find_spec("pyspark") is None or importlib.util.find_spec("pyarrow") is None:
+        raise CommandFailed("this needs Spark: pip install 'embermq[spark]' (and Java 17)", USAGE_ERROR)
+
+
+def run_sql(api: Api, output: Output, options: argparse.Namespace) -> None:
+    require_spark()
+    from pyspark.errors import PySparkException
+
+    from pyspark_embermq.errors import AMQPSourceError
+    from pyspark_embermq.pipelines.running import sentence_of
+    from pyspark_embermq.pipelines.session import spark_session
+    from pyspark_embermq.pipelines.tables import query
+
+    url = amqp_url(api, options)
+    try:
+        spark = spark_session("embermq sql", options.master)
+        rows = [row.asDict(recursive=True) for row in query(spark, options.query, url).collect()]
+    except AMQPSourceError as error:
+        raise CommandFailed(str(error), USAGE_ERROR) from None
+    except PySparkException as error:
+        raise CommandFailed(sentence_of(error)) from None
+    columns: list[Column] = [(name, name) for name in (rows[0] if rows else ())]
+    if output.as_json:
+        output.json([{name: plain(value) for name, value in row.items()} for row in rows])
+    else:
+        output.table(rows, columns, "no rows")
+
+
+def plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | bool | dict | list | None) else str(value)
+
+
+def run_pipeline(api: Api, output: Output, options: argparse.Namespace) -> None:
+    require_spark()
+    from pyspark.errors import PySparkException
+
+    from pyspark_embermq.errors import AMQPSourceError
+    from pyspark_embermq.pipelines.running import sentence_of
+    from pyspark_embermq.pipelines.session import spark_session
+
+    if options.pipeline not in READY and not Path(options.pipeline).exists():
+        raise CommandFailed(
+            f"there is no file {options.pipeline}; ready-made are {', '.join(READY)}", NOT_FOUND
+        )
+    try:
+        spark = spark_session(f"embermq {Path(options.pipeline).stem}", options.master)
+        if options.pipeline in READY:
+            run_ready(spark, api, output, options)
+        else:
+            run_file(spark, api, output, options)
+    except AMQPSourceError as error:
+        raise CommandFailed(str(error)) from None
+    except PySparkException as error:
+        raise CommandFailed(sentence_of(error)) from None
+
+
+def run_file(spark: Any, api: Api, output: Output, options: argparse.Namespace) -> None:
+    from dataclasses import replace
+
+    from pyspark_embermq.pipelines import running, spec
+
+    path = Path(options.pipeline)
+    if path.suffix == ".py":
+        module = loaded(path)
+        state = running.run(spark, path.stem, module.start, options.once, say)
+    else:
+        pipeline = spec.load(path)
+        for end in ("source", "sink"):
+            found = getattr(pipeline, end)
+            if found.format == "amqp" and "url" not in found.options:
+                with_url = replace(found, options={**found.options, "url": amqp_url(api, options)})
+                pipeline = replace(pipeline, **{end: with_url})
+        state = running.run(
+            spark, pipeline.name, lambda spark, once: running.start(spark, pipeline, once), options.once, say
+        )
+    output.said(f"{state.name} has ended: {state.rows:,} rows in {state.batches:,} batches", rows=state.rows)
+
+
+def loaded(path: Path) -> Any:
+    """A pipeline in Python: a module with `start(spark, once)` that answers a streaming query."""
+    found = importlib.util.spec_from_file_location("embermq_pipeline", path)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    if not callable(getattr(module, "start", None)):
+        raise CommandFailed(f"{path}: there is no function start(spark, once)", USAGE_ERROR)
+    return module
+
+
+def run_ready(spark: Any, api: Api, output: Output, options: argparse.Namespace) -> None:
+    from pyspark_embermq.pipelines import archive, reports, running
+
+    url = amqp_url(api, options)
+    if options.pipeline == "dead-letters":
+        frame = reports.dead_letters(spark, url, needed(options, "queue"))
+        rows = [row.asDict() for row in frame.collect()]
+        if options.path:
+            Path(options.path).write_text(reports.page(f"Dead letters in {options.queue}", rows, "letters"))
+        output.table(rows, [(name, name) for name in (rows[0] if rows else ())], "there are no dead letters")
+        return
+    path = needed(options, "path")
+    if options.pipeline == "replay":
+        count = archive.replay(spark, url, path, needed(options, "exchange"), options.where, options.rate)
+        output.said(f"{count:,} message(s) published again", published=count)
+        return
+    if options.pipeline == "compact":
+        done = archive.compact(spark, Path(path))
+        output.said(f"{done:,} hour(s) compacted", hours=done)
+        return
+    checkpoint = options.checkpoint or str(Path(path) / "_checkpoint")
+    if options.pipeline == "archive":
+        what = archive.Archive(url, path, checkpoint, options.queue or "", options.exchange or "")
+        state = running.run(spark, "archive", lambda s, once: archive.start(s, what, once), options.once, say)
+    else:
+        queue = needed(options, "queue")
+        state = running.run(
+            spark,
+            "traffic",
+            lambda s, once: reports.start_traffic(s, url, queue, path, checkpoint, options.window, once),
+            options.once,
+            say,
+        )
+    output.said(f"{state.name} has ended: {state.rows:,} rows in {state.batches:,} batches", rows=state.rows)
+
+
+def needed(options: argparse.Namespace, name: str) -> str:
+    value = getattr(options, name)
+    if not value:
+        raise CommandFailed(f"{options.pipeline} needs --{name}", USAGE_ERROR)
+    return str(value)
+
+
+def say(line: str) -> None:
+    """Progress goes where it does not mix with results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def list_pipelines(options: argparse.Namespace) -> int:
+    require_spark()
+    from pyspark_embermq.pipelines.state import all_states, as_rows
+
+    Output(options.json).table(as_rows(all_states()), STATES, "no pipeline has run on this machine")
+    return 0
+
+
+def show_pipeline(options: argparse.Namespace) -> int:
+    require_spark()
+    from pyspark_embermq.errors import AMQPSourceError
+    from pyspark_embermq.pipelines.state import DIED, FAILED, as_rows, state_of
+
+    try:
+        state = state_of(options.name)
+    except AMQPSourceError as error:
+        raise CommandFailed(str(error), NOT_FOUND) from None
+    Output(options.json).one(as_rows([state])[0], STATES)
+    return 1 if state.state in (FAILED, DIED) else os.EX_OK
+
+
+def stop_pipeline(options: argparse.Namespace) -> int:
+    require_spark()
+    from pyspark_embermq.errors import AMQPSourceError
+    from pyspark_embermq.pipelines.state import as_rows, stop
+
+    try:
+        state = stop(options.name)
+    except AMQPSourceError as error:
+        raise CommandFailed(str(error)) from None
+    Output(options.json).said(f"{state.name} {state.state}", **as_rows([state])[0])
+    return 0

@@ -1,0 +1,1 @@
+"""Pipelines: a source, a transformation and a sink under a name, run and watched by `embermq pipeline`."""

@@ -1,0 +1,133 @@
+"""`dead-letters` and `traffic`: what fails and what flows, as tables and as a page."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pyspark_embermq.pipelines.running import triggered
+
+DEATHS = (
+    "array<struct<count:bigint,reason:string,queue:string,exchange:string,`routing-keys`:array<string>,"
+    "time:struct<`$timestamp`:bigint>>>"
+)
+STYLE = """body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:left;padding:.4rem .8rem;border-bottom:1px solid #ddd}
+td.n{text-align:right;font-variant-numeric:tabular-nums}.bar{background:#e2571e;height:1rem;border-radius:2px}
+@media(prefers-color-scheme:dark){body{background:#16161a;color:#ddd}th,td{border-color:#333}}"""
+
+
+def dead_letters(spark: SparkSession, url: str, queue: str) -> DataFrame:
+    """What failed, where, why, how often and since when: a row for each cause, most frequent first."""
+    letters = spark.read.format("amqp").option("url", url).option("queue", queue).load()
+    deaths = sql.from_json(sql.get_json_object("headers_json", "$['x-death']"), DEATHS)
+    first = letters.withColumn("death", deaths[0]).withColumn("died_at", sql.col("death.time.`$timestamp`"))
+    return (
+        first.groupBy(
+            sql.col("death.queue").alias("queue"),
+            sql.col("death.reason").alias("reason"),
+            sql.col("death.exchange").alias("exchange"),
+            sql.col("death.`routing-keys`")[0].alias("routing_key"),
+        )
+        .agg(
+            sql.count("*").alias("letters"),
+            sql.sum("death.count").alias("deaths"),
+            sql.timestamp_seconds(sql.min("died_at")).alias("since"),
+            sql.timestamp_seconds(sql.max("died_at")).alias("last"),
+        )
+        .orderBy(sql.desc("letters"))
+    )
+
+
+def traffic(frame: DataFrame, window: str = "1 minute", late: str = "1 minute") -> DataFrame:
+    """Counts, sizes and latencies per exchange, routing key and application, in windows of time."""
+    moment = sql.coalesce("timestamp", "ingest_timestamp").alias("at")
+    rows = frame.select(
+        moment,
+        "exchange",
+        "routing_key",
+        "app_id",
+        sql.length("body").alias("size"),
+        (sql.col("ingest_timestamp").cast("double") - sql.col("timestamp").cast("double")).alias("latency"),
+    )
+    return (
+        rows.withWatermark("at", late)
+        .groupBy(sql.window("at", window), "exchange", "routing_key", "app_id")
+        .agg(
+            sql.count("*").alias("messages"),
+            sql.sum("size").alias("bytes"),
+            sql.avg("latency").alias("latency_seconds"),
+        )
+        .select(
+            "window.start",
+            "window.end",
+            "exchange",
+            "routing_key",
+            "app_id",
+            "messages",
+            "bytes",
+            "latency_seconds",
+        )
+    )
+
+
+def with_anomalies(windows: DataFrame, factor: float = 3.0) -> DataFrame:
+    """Marks windows whose count is far from what is usual for their key: more than so many deviations."""
+    of_key = Window.partitionBy("exchange", "routing_key", "app_id")
+    usual = sql.avg("messages").over(of_key)
+    deviation = sql.coalesce(sql.stddev("messages").over(of_key), sql.lit(0.0))
+    far = sql.abs(sql.col("messages") - usual) > factor * sql.greatest(deviation, sql.lit(1.0))
+    return windows.withColumn("anomaly", far)
+
+
+def start_traffic(
+    spark: SparkSession, url: str, queue: str, path: str, checkpoint: str, window: str, once: bool
+) -> StreamingQuery:
+    """Follow a stream and keep its windows as Parquet."""
+    frame = spark.readStream.format("amqp").option("url", url).option("queue", queue).load()
+    writer = (
+        traffic(frame, window)
+        .writeStream.queryName("traffic")
+        .outputMode("append")
+        .format("parquet")
+        .option("path", path)
+        .option("checkpointLocation", checkpoint)
+    )
+    return triggered(writer, "10 seconds", once).start()
+
+
+def page(title: str, rows: list[dict[str, Any]], measure: str) -> str:
+    """A table with bars, as one HTML file that needs nothing else."""
+    largest = max((float(row[measure] or 0) for row in rows), default=0.0) or 1.0
+    names = list(rows[0]) if rows else []
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    lines = []
+    for row in rows:
+        cells = "".join(cell(row[name]) for name in names)
+        width = 100 * float(row[measure] or 0) / largest
+        lines.append(
+            f'<tr>{cells}<td style="width:20%"><div class="bar" style="width:{width:.1f}%"></div></td></tr>'
+        )
+    body = f"<table><thead><tr>{head}<th></th></tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    if not rows:
+        body = "<p>There is nothing to report.</p>"
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f"<style>{STYLE}</style><h1>{html.escape(title)}</h1>{body}</html>\n"
+    )
+
+
+def cell(value: object) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f'<td class="n">{value:,}</td>'
+    return f"<td>{html.escape('' if value is None else str(value))}</td>"
+
+
+def write_page(path: Path, title: str, frame: DataFrame, measure: str) -> None:
+    path.write_text(page(title, [row.asDict() for row in frame.collect()], measure))

@@ -1,0 +1,138 @@
+"""Running a pipeline: the query from its specification, its progress as lines, its end as an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.pipelines.spec import Pipeline
+from pyspark_embermq.pipelines.state import ENDED, FAILED, State
+
+LOOK_S = 1
+Show = Callable[[str], None]
+# Starts the query of a pipeline: with the session, and whether to end when there is nothing more.
+Start = Callable[[SparkSession, bool], StreamingQuery]
+
+
+def source_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    reader = spark.readStream.format(pipeline.source.format).options(**pipeline.source.options)
+    if pipeline.source.schema:
+        reader = reader.schema(pipeline.source.schema)
+    frame = reader.load()
+    if pipeline.watermark is not None:
+        frame = frame.withWatermark(*pipeline.watermark)
+    return frame
+
+
+def start(spark: SparkSession, pipeline: Pipeline, once: bool) -> StreamingQuery:
+    source_of(spark, pipeline).createOrReplaceTempView("source")
+    writer = (
+        spark.sql(pipeline.sql)
+        .writeStream.queryName(pipeline.name)
+        .outputMode(pipeline.output_mode)
+        .format(pipeline.sink.format)
+        .options(**pipeline.sink.options)
+        .option("checkpointLocation", pipeline.checkpoint)
+    )
+    return triggered(writer, pipeline.trigger, once).start()
+
+
+def triggered(writer: DataStreamWriter, trigger: str, once: bool) -> DataStreamWriter:
+    return writer.trigger(availableNow=True) if once else writer.trigger(processingTime=trigger)
+
+
+def run(spark: SparkSession, name: str, begin: Start, once: bool, show: Show = print) -> State:
+    """Run until there is nothing more (`once`), until SIGTERM or Ctrl-C, or until it fails."""
+    state = State(name, os.getpid())
+    state.save()
+    try:
+        query = begin(spark, once)
+    except PySparkException as error:
+        raise failed(state, error) from None
+    stopping = False
+
+    def stop(number: int, frame: object) -> None:
+        nonlocal stopping
+        stopping = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        seen = -1
+        while query.isActive and not stopping:
+            query.awaitTermination(LOOK_S)
+            seen = report(query, state, seen, show)
+        if query.isActive:
+            show("stopping after this batch")
+            query.stop()
+        report(query, state, seen, show)
+        problem = query.exception()
+        if problem is not None:
+            raise failed(state, problem)
+    except PySparkException as error:
+        raise failed(state, error) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    state.state = ENDED
+    state.save()
+    return state
+
+
+def report(query: StreamingQuery, state: State, seen: int, show: Show) -> int:
+    """A line for each batch that had rows; the number of the last one that was seen."""
+    for progress in query.recentProgress:
+        if progress["batchId"] <= seen:
+            continue
+        seen = progress["batchId"]
+        state.batches += 1
+        state.rows += progress["numInputRows"]
+        state.rows_per_second = progress.get("processedRowsPerSecond") or 0.0
+        state.lag = lag_in(progress)
+        if progress["numInputRows"]:
+            lag = "" if state.lag is None else f", lag {state.lag:,}"
+            show(
+                f"{time.strftime('%H:%M:%S')} batch {seen}: {progress['numInputRows']:,} rows, "
+                f"{state.rows_per_second:,.0f} rows/s{lag}"
+            )
+    state.save()
+    return seen
+
+
+def lag_in(progress: Any) -> int | None:
+    """Messages between what was read and what is there, where the source has offsets."""
+    lag = 0
+    known = False
+    for source in progress["sources"]:
+        end, latest = source.get("endOffset"), source.get("latestOffset")
+        if not isinstance(end, dict) or not isinstance(latest, dict):
+            continue
+        for queue, offset in latest.items():
+            if isinstance(offset, int) and isinstance(end.get(queue), int):
+                known = True
+                lag += max(offset - end[queue], 0)
+    return lag if known else None
+
+
+def failed(state: State, error: Exception) -> AMQPSourceError:
+    state.state, state.reason = FAILED, sentence_of(error)
+    state.save()
+    return AMQPSourceError(state.reason)
+
+
+def sentence_of(error: Exception) -> str:
+    """The one line of a Spark exception that is ours, or else its first."""
+    lines = str(error).splitlines()
+    for line in lines:
+        for kind in ("AMQPSourceError: ", "DataLossError: "):
+            if kind in line:
+                return line.split(kind, 1)[1]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,211 @@
+"""Pipelines: from a file, and the ready-made ones, on a real Spark and a real broker."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from embermq.client import Channel, Outgoing, Properties
+from embermq.testing import EmbeddedBroker
+from embermq.wire.table import Timestamp
+from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.pipelines import archive, reports, running, spec, state
+from pyspark_embermq.pipelines.tables import query
+from tests.spark.conftest import declare_stream
+from tests.spark.test_reading_streams import numbers
+
+
+@pytest.fixture(autouse=True)
+def state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+PIPELINE = """
+name = "large"
+checkpoint = "{checkpoint}"
+
+[source]
+url = "{url}"
+queue = "orders"
+body = "json"
+schema = "id int, total double"
+
+[transform]
+sql = "select cast(id as string) as body from source where total > 10"
+
+[sink]
+url = "{url}"
+routingKey = "large"
+"""
+
+
+def test_a_pipeline_from_a_file(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str, tmp_path: Path
+) -> None:
+    orders = [json.dumps({"id": number, "total": number * 5}).encode() for number in range(6)]
+    declare_stream(channel, "orders", orders)
+    channel.queue_declare("large")
+    file = tmp_path / "large.toml"
+    file.write_text(PIPELINE.format(url=url, checkpoint=tmp_path / "checkpoint"))
+    pipeline = spec.load(file)
+    lines: list[str] = []
+    ended = running.run(
+        spark, pipeline.name, lambda s, once: running.start(s, pipeline, once), once=True, show=lines.append
+    )
+    assert sorted(message.body for message in broker.messages("large", vhost)) == [b"3", b"4", b"5"]
+    assert (ended.state, ended.rows, ended.lag) == ("ended", 6, 0)
+    assert any("6 rows" in line for line in lines)
+    assert [found.name for found in state.all_states()] == ["large"]
+    with pytest.raises(AMQPSourceError, match="does not run: it ended"):
+        state.stop("large")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "there is no \\[source\\]"),
+        ("[source]\n", "there is no \\[sink\\]"),
+        ("[source]\n[sink]\n", "checkpoint is missing"),
+        ("[source]\n[sink]\ncheckpoint = 1\n[more]", "unknown key 'more'"),
+        ("name = '/'\n[source]\n[sink]\n", "name is '/'"),
+        ("trigger = 'often'\n[source]\n[sink]\n", "trigger is 'often'; expected for example '10 seconds'"),
+        ("output_mode = 'x'\n[source]\n[sink]\n", "output_mode is 'x'"),
+        ("watermark = 1\ncheckpoint='x'\n[source]\n[sink]\n", "watermark: expected"),
+        ("checkpoint='x'\n[source]\nqueue = ['a']\n[sink]\n", "source.queue is \\['a'\\]; expected text"),
+        ("checkpoint='x'\n[source]\n[sink]\n[transform]\nsq = 'x'", "unknown key transform.sq"),
+        ("nonsense", "not TOML"),
+    ],
+)
+def test_a_wrong_file_is_told_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(text)
+    with pytest.raises(AMQPSourceError, match=sentence):
+        spec.load(file)
+
+
+def test_a_pipeline_that_fails_says_why(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "large.toml"
+    file.write_text(PIPELINE.format(url=url, checkpoint=tmp_path / "checkpoint"))
+    pipeline = spec.load(file)
+    with pytest.raises(AMQPSourceError, match="no queue 'orders'"):
+        running.run(spark, "large", lambda s, once: running.start(s, pipeline, once), once=True)
+    assert state.state_of("large").state == "failed"
+    with pytest.raises(AMQPSourceError, match="no pipeline 'other' has run"):
+        state.state_of("other")
+
+
+def test_archive_compact_and_replay(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str, tmp_path: Path
+) -> None:
+    channel.exchange_declare("shop", "topic", durable=True)
+    what = archive.Archive(url, str(tmp_path / "kept"), str(tmp_path / "checkpoint"), exchange="shop")
+    assert archive.source_queue(what) == "archive.shop"
+    then = Properties(timestamp=Timestamp(1_700_000_000), headers={"n": 1})
+    for batch in range(3):
+        channel.publish_batch(
+            [Outgoing(b"%d" % (batch * 10 + n), f"order.{n}", "shop", then) for n in range(4)]
+        )
+        running.run(spark, "archive", lambda s, once: archive.start(s, what, once), once=True)
+    hour = tmp_path / "kept" / "date=2023-11-14" / "exchange=shop" / "hour=22"
+    assert len(list(hour.glob("batch-*.parquet"))) >= 3
+    kept = spark.read.parquet(str(tmp_path / "kept"))
+    assert sorted(int(bytes(row.body)) for row in kept.collect()) == sorted(
+        batch * 10 + n for batch in range(3) for n in range(4)
+    )
+    # A batch that is run again replaces itself.
+    (again,) = list(hour.glob("batch-00000001-*.parquet"))[:1]
+    copy = tmp_path / "again"
+    shutil.copytree(hour, copy / "date=2023-11-14" / "exchange=shop" / "hour=22")
+    rows = spark.read.parquet(str(copy)).where(f"input_file_name() like '%{again.name}'").cache()
+    rows.count()
+    archive.add_batch(rows, 1, tmp_path / "kept")
+    assert spark.read.parquet(str(tmp_path / "kept")).count() == 12
+    # Many files become one, nothing is lost or doubled, and a crash in the middle heals.
+    assert archive.compact(spark, tmp_path / "kept", quiet_s=0) == 1
+    assert [file.name[:7] for file in hour.iterdir() if file.suffix == ".parquet"] == ["compact"]
+    assert spark.read.parquet(str(tmp_path / "kept")).count() == 12
+    shutil.copy(copy / hour.relative_to(tmp_path / "kept") / again.name, hour / again.name)
+    assert archive.compact(spark, tmp_path / "kept", quiet_s=0) == 0
+    assert spark.read.parquet(str(tmp_path / "kept")).count() == 12
+    # And back.
+    channel.queue_declare("back")
+    channel.exchange_declare("again", "fanout")
+    channel.queue_bind("back", "again")
+    count = archive.replay(spark, url, str(tmp_path / "kept"), "again", "routing_key = 'order.1'")
+    assert count == 3
+    found = broker.messages("back", vhost)
+    assert [message.body for message in found] == [b"1", b"11", b"21"]
+    assert found[0].routing_key == "order.1" and found[0].headers == {"n": "1"}
+    with pytest.raises(AMQPSourceError, match="there is no archive"):
+        archive.replay(spark, url, str(tmp_path / "none"), "again")
+    with pytest.raises(AMQPSourceError, match="a queue or an exchange"):
+        archive.source_queue(archive.Archive(url, "x", "y"))
+
+
+def test_dead_letters(spark: SparkSession, channel: Channel, url: str, tmp_path: Path) -> None:
+    channel.queue_declare("dead")
+    channel.queue_declare(
+        "work", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    )
+    channel.publish_batch([b"a", b"b", b"c"], "work")
+    for _ in range(3):
+        message = channel.get("work")
+        assert message is not None
+        message.reject(requeue=False)
+    channel.connection.flush()
+    channel.queue_declare("work", passive=True)
+    (row,) = reports.dead_letters(spark, url, "dead").collect()
+    assert (row.queue, row.reason, row.routing_key, row.letters, row.deaths) == (
+        "work",
+        "rejected",
+        "work",
+        3,
+        3,
+    )
+    assert row.since is not None and row.since <= row.last
+    file = tmp_path / "page.html"
+    reports.write_page(file, "Dead <letters>", reports.dead_letters(spark, url, "dead"), "letters")
+    text = file.read_text()
+    assert "rejected" in text and "Dead &lt;letters&gt;" in text
+    assert "nothing to report" in reports.page("x", [], "letters")
+
+
+def test_traffic_and_its_anomalies(spark: SparkSession, channel: Channel, url: str, tmp_path: Path) -> None:
+    channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    for minute in range(20):
+        at = Properties(timestamp=Timestamp(1_700_000_040 + 60 * minute), app_id="shop")
+        channel.publish_batch([Outgoing(b"12345", properties=at)] * (100 if minute == 10 else 2), "s")
+    frame = spark.read.format("amqp").option("url", url).option("queue", "s").load()
+    rows = reports.with_anomalies(reports.traffic(frame)).orderBy("start").collect()
+    assert [row.messages for row in rows] == [100 if minute == 10 else 2 for minute in range(20)]
+    assert rows[0].bytes == 10 and rows[0].app_id == "shop" and rows[0].latency_seconds > 0
+    assert [row.anomaly for row in rows] == [minute == 10 for minute in range(20)]
+    running.run(
+        spark,
+        "traffic",
+        lambda s, once: reports.start_traffic(
+            s, url, "s", str(tmp_path / "out"), str(tmp_path / "checkpoint"), "1 minute", once
+        ),
+        once=True,
+    )
+    kept = spark.read.parquet(str(tmp_path / "out"))
+    assert kept.count() >= 18  # the last ones wait for late messages
+
+
+def test_sql_over_queues_streams_and_archives(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    channel.queue_declare("q")
+    channel.publish_batch(numbers(0, 4), "q")
+    declare_stream(channel, "s", numbers(2, 6))
+    spark.sql("SELECT 7 AS x").write.parquet(str(tmp_path / "kept"))
+    text = f"""select q.body, (select max(x) from archive('{tmp_path / "kept"}')) as x
+               from queue('q') q join stream('s') s on q.body = s.body order by 1"""
+    assert [tuple(row) for row in query(spark, text, url).collect()] == [("2", 7), ("3", 7)]
+    assert channel.queue_declare("q", passive=True).message_count == 4
+    with pytest.raises(AMQPSourceError, match="name what to read"):
+        query(spark, "select 1", url)
