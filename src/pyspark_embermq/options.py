@@ -113,7 +113,7 @@ KINDS: dict[str, tuple[str, type]] = {
 # Further names: for the URL's parts, and the one that `load("name")` and `CREATE TABLE ... LOCATION` give.
 USER, PASSWORD, PATH = "user", "password", "path"
 # Spark adds options of its own to those of the user.
-SPARKS_OWN = ("__", "spark.", "checkpointlocation")
+SPARKS_OWN = ("__", "spark.", "checkpointlocation", "queryname")
 
 
 def options_from(given: Mapping[str, str]) -> Options:
