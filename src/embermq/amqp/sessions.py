@@ -49,6 +49,12 @@ class Sessions:
             return None
         return self.channel_info(consumer.channel), consumer.prefetch_count
 
+    def consumers_of(self, info: ChannelInfo) -> list[Consumer]:
+        for connection in self.opened():
+            if connection.number == info.connection.number and info.number in connection.channels:
+                return list(connection.channels[info.number].consumers.values())
+        return []
+
     def connection_count(self) -> int:
         return sum(1 for _ in self.opened())
 

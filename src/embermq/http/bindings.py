@@ -22,23 +22,31 @@ from embermq.http.views import View, binding_view, properties_key
 KINDS = {"q": "queue", "e": "exchange"}
 
 
-def views_in(vhost: VirtualHost) -> list[View]:
-    views = [default_binding(queue) for queue in vhost.queues.values()]
+def bindings_of(vhost: VirtualHost) -> list[Queue | Binding]:
+    """All of them; a queue stands for its binding to the default exchange."""
+    found: list[Queue | Binding] = list(vhost.queues.values())
     for exchange in vhost.exchanges.values():
-        views.extend(binding_view(binding) for binding in exchange.bindings.values())
-    return views
+        found.extend(exchange.bindings.values())
+    return found
+
+
+def view_of(bound: Queue | Binding) -> View:
+    return default_binding(bound) if isinstance(bound, Queue) else binding_view(bound)
+
+
+def key_of(bound: Queue | Binding) -> str:
+    return bound.name if isinstance(bound, Queue) else bound.routing_key
 
 
 @describes("Bindings.", query=LIST, answer=schemas.listed(schemas.BINDING))
 async def all_bindings(request: Request) -> Response:
-    views = [view for vhost in visible_vhosts(request) for view in views_in(vhost)]
-    return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
+    found = [bound for vhost in visible_vhosts(request) for bound in bindings_of(vhost)]
+    return await listing(request, found, view_of, key_of)
 
 
 @describes("Bindings in a virtual host.", query=LIST, answer=schemas.listed(schemas.BINDING))
 async def bindings_in(request: Request) -> Response:
-    views = views_in(vhost_of(request, to_see=True))
-    return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
+    return await listing(request, bindings_of(vhost_of(request, to_see=True)), view_of, key_of)
 
 
 def ends(request: Request) -> tuple[VirtualHost, Exchange, Queue | Exchange]:

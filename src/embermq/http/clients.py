@@ -116,18 +116,15 @@ def one_channel(request: Request) -> Response:
     ranges = ranges_asked(request)
     for info in own_channels(request):
         if info.name == request.names["name"]:
-            details = [
-                consumer_view(request.context, consumer)
-                for consumer in consumers(visible_vhosts(request))
-                if (found := request.context.sessions.channel_of(consumer)) and found[0].name == info.name
-            ]
+            consumers = request.context.sessions.consumers_of(info)
+            details = [consumer_view(request.context, consumer) for consumer in consumers]
             return single(
                 request, channel_view(request.context, info, ranges) | {"consumer_details": details}
             )
     raise not_found()
 
 
-def consumers(vhosts: Iterable[VirtualHost]) -> Iterator[Consumer]:
+def all_in(vhosts: Iterable[VirtualHost]) -> Iterator[Consumer]:
     for vhost in vhosts:
         for queue in vhost.queues.values():
             yield from queue.consumers
@@ -135,7 +132,7 @@ def consumers(vhosts: Iterable[VirtualHost]) -> Iterator[Consumer]:
 
 @describes("Consumers.", query=LIST, answer=schemas.listed(schemas.CONSUMER))
 async def all_consumers(request: Request) -> Response:
-    found = consumers(visible_vhosts(request))
+    found = all_in(visible_vhosts(request))
     return await listing(
         request, found, lambda consumer: consumer_view(request.context, consumer), lambda c: c.tag
     )
@@ -143,7 +140,7 @@ async def all_consumers(request: Request) -> Response:
 
 @describes("Consumers in a virtual host.", query=LIST, answer=schemas.listed(schemas.CONSUMER))
 async def consumers_in(request: Request) -> Response:
-    found = consumers([vhost_of(request, to_see=True)])
+    found = all_in([vhost_of(request, to_see=True)])
     return await listing(
         request, found, lambda consumer: consumer_view(request.context, consumer), lambda c: c.tag
     )

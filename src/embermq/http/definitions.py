@@ -22,7 +22,7 @@ from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
 from embermq.http import schemas, topic_permissions
 from embermq.http.context import RABBITMQ_VERSION
-from embermq.http.describing import describes
+from embermq.http.describing import Parameter, describes
 from embermq.http.exchanges import in_order, vhost_of
 from embermq.http.limits import import_vhost_limits, vhost_limits_parameter
 from embermq.http.login import aside
@@ -56,13 +56,23 @@ from embermq.http.views import (
 
 log = logging.getLogger("embermq.http")
 
+RABBITMQ = "rabbitmq"
+FOR = (
+    Parameter(
+        "for",
+        "`rabbitmq` leaves out users whose password RabbitMQ could not check: it would lock them out there",
+        {"type": "string", "enum": [RABBITMQ]},
+    ),
+)
 BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 
 
-@describes("Everything but the messages, as one document.", answer=schemas.DEFINITIONS)
+@describes("Everything but the messages, as one document.", query=FOR, answer=schemas.DEFINITIONS)
 async def export_all(request: Request) -> Response:
     broker = request.context.broker
     users = sorted(broker.users.values(), key=attrgetter("name"))
+    if request.query.get("for") == RABBITMQ:
+        users = [user for user in users if is_for_rabbitmq(user)]
     vhosts = sorted(broker.vhosts.values(), key=attrgetter("name"))
     document: View = {
         "rabbit_version": RABBITMQ_VERSION,
@@ -92,6 +102,11 @@ async def export_vhost(request: Request) -> Response:
         "policies": [without_vhost(view) for view in policy_views(vhost)],
     }
     return await finished(document, [vhost], with_vhost=False)
+
+
+def is_for_rabbitmq(user: User) -> bool:
+    """Only the hashes that came from there are understood there; see docs/http-api.md."""
+    return str(user_view(user)["hashing_algorithm"]).startswith("rabbit_")
 
 
 def without_vhost(view: View) -> View:

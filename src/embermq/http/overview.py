@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 from collections.abc import Hashable
 
 from embermq.broker.vhost import VirtualHost
@@ -33,6 +34,13 @@ EXCHANGE_TYPES += [
         ("x-random", "Randomly picks a binding (queue) to route via (to)."),
     )
 ]
+
+
+# Fields of a node, and what other rooms measure of it.
+NODE_LIMITS = {
+    "mem_limit": "resident_memory_limit_bytes",
+    "disk_free_limit": "disk_space_available_limit_bytes",
+}
 
 
 def visible_vhosts(request: Request) -> list[VirtualHost]:
@@ -109,7 +117,13 @@ def node_view(context: Context) -> View:
         "mem_alarm": any("memory" in name for name in broker.alarms.raised),
         "disk_free_alarm": any("disk" in name for name in broker.alarms.raised),
         "fd_used": open_files(),
+        "fd_total": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         "sockets_used": context.sessions.connection_count(),
+        "sockets_total": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "proc_used": context.sessions.channel_count(),
+        "proc_total": 2**20,
+        "run_queue": 0,
+        "being_drained": False,
         "partitions": [],
         "rates_mode": "basic",
         "exchange_types": EXCHANGE_TYPES,
@@ -122,6 +136,9 @@ def node_view(context: Context) -> View:
         "config_files": [],
         "cluster_links": [],
     }
+    for field, measure in NODE_LIMITS.items():
+        if measure in context.measures:
+            view[field] = int(context.measures[measure]())
     if broker.storage is not None:
         path = broker.storage.data.layout.directory
         view["db_dir"] = path

@@ -8,7 +8,6 @@ from embermq.broker.queue import Queue
 from embermq.http import schemas
 from embermq.http.context import resident_bytes
 from embermq.http.describing import describes
-from embermq.http.exchanges import in_order
 from embermq.http.overview import visible_vhosts
 from embermq.http.request import Request, Response
 from embermq.http.totals import totals
@@ -56,7 +55,7 @@ async def start_page(request: Request) -> Response:
         "Connections": context.sessions.connection_count(),
         "Channels": context.sessions.channel_count(),
     }
-    queues = [queue for vhost in vhosts for queue in in_order(vhost.queues)]
+    queues = [queue for vhost in vhosts for queue in context.queues_of(vhost)]
     numbers = "".join(f"<div><dt>{name}</dt><dd>{count:,}</dd></div>" for name, count in cards.items())
     where = ", ".join(f"{listener.protocol} on port {listener.port}" for listener in context.listeners)
     memory = resident_bytes() / 2**20

@@ -34,6 +34,7 @@ from embermq.http.rates import (
 from embermq.http.totals import Totals
 
 View = dict[str, Any]
+RABBITMQ_HASHING = "rabbit_password_hashing_sha256"
 
 
 def plain(value: Any) -> Any:
@@ -200,10 +201,13 @@ def vhost_view(context: Context, vhost: VirtualHost, sums: Totals, ranges: Range
 
 
 def user_view(user: User) -> View:
+    secret = user.secret
+    hashed = base64.b64encode(secret.salt + secret.password_hash).decode("ascii")
     return {
         "name": user.name,
-        "password_hash": base64.b64encode(user.secret.salt + user.secret.password_hash).decode("ascii"),
-        "hashing_algorithm": user.secret.algorithm,
+        # Without a password, as RabbitMQ writes it.
+        "password_hash": hashed if secret.password_hash else "",
+        "hashing_algorithm": secret.algorithm if secret.password_hash else RABBITMQ_HASHING,
         "tags": sorted(user.tags),
         "limits": user.limits,
     }
