@@ -23,6 +23,7 @@ from embermq.amqp.refusal import refuse_handshake
 from embermq.amqp.session_events import connection_closed
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START
+from embermq.amqp.telling import about
 from embermq.amqp.tenancy import leave
 from embermq.broker.access import User
 from embermq.broker.broker import Broker
@@ -151,7 +152,7 @@ class Connection(Link):
             except AMQPError as error:
                 self.refuse(error)
             except Exception as error:
-                log.exception("%s: a fault of ours, closing", self.name)
+                log.exception("%s: a fault of ours, closing", self.name, extra=about(self))
                 self.refuse(InternalFault(f"{type(error).__name__}"))
             self.broker.events.actor = INTERNAL_USER
             pos = self.next_frame
@@ -226,7 +227,7 @@ class Connection(Link):
             self.state = START
             self.send(0, start_method(self, *ACCEPTED_HEADERS[start]))
             return 8
-        log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start)
+        log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start, extra=about(self))
         self.out.write(PROTOCOL_HEADER)
         self.touch()
         self.end()
@@ -317,13 +318,14 @@ class Connection(Link):
         elif error.scope == "channel" and channel is not None and not channel.closing:
             self.close_channel(channel, error, blame)
         elif self.state == OPEN:
-            log.warning("%s: %s", self.name, error)
+            log.warning("%s: %s", self.name, error, extra=about(self))
             self.close(error, blame)
         else:
             self.end()
 
     def close_channel(self, channel: Channel, error: AMQPError, blame: int = 0) -> None:
-        log.info("%s, channel %d: %s", self.name, channel.number, error)
+        extra = about(self, channel.number)
+        log.info("%s, channel %d: %s", self.name, channel.number, error, extra=extra)
         channel.shut()
         channel.send(channel_close_method(error, blame))
 

@@ -14,6 +14,7 @@ from embermq.amqp.sasl import Challenge, Credentials, LoginFailed, Surroundings,
 from embermq.amqp.scram import keys_of_nobody
 from embermq.amqp.session_events import login as login_properties
 from embermq.amqp.state import CHECKING, SECURE, TUNE
+from embermq.amqp.telling import about
 from embermq.broker.access import User
 from embermq.broker.authentication import Login
 from embermq.broker.passwords import ScramKeys
@@ -83,7 +84,8 @@ def finish(connection: Connection, name: str, login: Login) -> None:
         return  # gone while we looked
     events = connection.broker.events
     if login.user is None:
-        log.warning("%s: login refused for user %r: %s", connection.name, name, login.problem)
+        text = "%s: login refused for user %r: %s"
+        log.warning(text, connection.name, name, login.problem, extra=about(connection))
         problem = f"user '{name}' - {login.problem}"
         events.emit("user.authentication.failure", login_properties, connection, name, problem)
         connection.refuse(login_refused(connection))

@@ -11,6 +11,7 @@ from embermq import __version__
 from embermq.amqp import login
 from embermq.amqp.session_events import connection_created
 from embermq.amqp.state import OPEN, OPENING
+from embermq.amqp.telling import about
 from embermq.amqp.tenancy import enter
 from embermq.errors import NotAllowed
 from embermq.wire import methods
@@ -104,7 +105,7 @@ def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -
     connection.announced = True
     with connection.broker.events.acting(user.name):
         connection.broker.events.emit("connection.created", connection_created, connection)
-    log.info("%s: user %r in vhost %r", connection.name, user.name, vhost.name)
+    log.info("%s: user %r in vhost %r", connection.name, user.name, vhost.name, extra=about(connection))
 
 
 def on_connection_close(connection: Connection, method: methods.ConnectionClose) -> None:
@@ -119,7 +120,8 @@ def on_connection_update_secret(connection: Connection, method: methods.Connecti
     if tokens is not None and user.expires_at != math.inf:
         new, problem = tokens.read(method.new_secret)
         if new is None or new.name != user.name:
-            log.warning("%s: new secret refused for user %r: %s", connection.name, user.name, problem)
+            text = "%s: new secret refused: %s"
+            log.warning(text, connection.name, problem, extra=about(connection))
             raise NotAllowed("New secret was refused by one of the backends")
         assert connection.vhost is not None
         if not new.may_enter(connection.vhost.name):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from embermq.amqp.closing import close_method
 from embermq.amqp.state import OPENING
+from embermq.amqp.telling import about
 from embermq.errors import AccessRefused, AMQPError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ log = logging.getLogger("embermq.connection")
 
 
 def refuse_handshake(connection: Connection, error: AMQPError, blame: int) -> None:
-    log.warning("%s: %s", connection.name, error)
+    log.warning("%s: %s", connection.name, error, extra=about(connection))
     tell = connection.state == OPENING
     if isinstance(error, AccessRefused):
         tell = bool(connection.capabilities.get("authentication_failure_close"))

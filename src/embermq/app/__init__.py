@@ -18,7 +18,7 @@ from embermq.app import logs
 from embermq.app.doors import Aside, apply_settings, limits_of
 from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.queue_defaults import defaults_of
-from embermq.app.systemd import inherited_sockets, notify, reloading
+from embermq.app.systemd import inherited_sockets, notify, reload_states
 from embermq.app.wiring import declare
 from embermq.broker.accounts import DEFAULT_VHOST
 from embermq.broker.broker import Broker
@@ -240,7 +240,7 @@ async def reload_settings(app: App, reread: Callable[[], Config]) -> None:
     """A mistake in the settings changes nothing."""
     from embermq.app.reloading import reload
 
-    notify(os.environ, *reloading())
+    notify(os.environ, *reload_states())
     try:
         await reload(app, reread())
     except ConfigError as error:

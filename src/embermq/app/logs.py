@@ -55,9 +55,11 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
-        known = [f"{name}={getattr(record, name)}" for name in FIELDS if hasattr(record, name)]
-        line = super().formatMessage(record)
-        return f"{line}  [{', '.join(known)}]" if known else line
+        # A name with a line break in it must not look like a line of ours.
+        line = super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        known = {name: str(getattr(record, name)) for name in FIELDS if hasattr(record, name)}
+        more = ", ".join(f"{name}={value!r}" for name, value in known.items() if value not in line)
+        return f"{line}  [{more}]" if more else line
 
 
 def formatter(config: Config, stream: TextIO) -> logging.Formatter:

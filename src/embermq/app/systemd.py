@@ -47,5 +47,5 @@ def notify(environment: Mapping[str, str], *states: str) -> None:
             pass  # whoever asked for word is gone
 
 
-def reloading() -> tuple[str, str]:
+def reload_states() -> tuple[str, str]:
     return "RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from embermq.amqp.connection import Connection
 from embermq.amqp.state import CHECKING, CLOSED, OPEN
+from embermq.amqp.telling import about
 from embermq.errors import ConnectionForced
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class AMQPProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closing = True
         if self.connection.state == OPEN:
-            self.server.log.warning("%s: client unexpectedly closed TCP connection", self.connection.name)
+            text = "%s: client unexpectedly closed TCP connection"
+            self.server.log.warning(text, self.connection.name, extra=about(self.connection))
         self.connection.lost()
         self.server.farewell(self, exc)
 
@@ -203,9 +205,9 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         if not self.heartbeat_s or self.connection.state == CLOSED:
             return
         if now - self.heard_at > 2 * self.heartbeat_s:
-            self.server.log.warning(
-                "%s: missed heartbeats from client, timeout: %ss", self.connection.name, self.heartbeat_s
-            )
+            text = "%s: missed heartbeats from client, timeout: %ss"
+            extra = about(self.connection)
+            self.server.log.warning(text, self.connection.name, self.heartbeat_s, extra=extra)
             self.transport.abort()
         elif now - self.spoke_at >= self.heartbeat_s / 2:
             self.connection.put_heartbeat()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import OPEN
+from embermq.amqp.telling import about
 from embermq.net.pacing import Pacer
 from embermq.net.protocol import AMQPProtocol
 from embermq.net.proxy import Peer
@@ -70,7 +71,8 @@ class Server:
         if not self.protocols:
             self.empty.set()
         if why is not None:
-            self.log.info("%s: connection lost: %s", protocol.connection.name, why)
+            connection = protocol.connection
+            self.log.info("%s: connection lost: %s", connection.name, why, extra=about(connection))
 
     def block(self, protocol: AMQPProtocol) -> bool:
         """While an alarm is raised: read no more from one that publishes, and say why."""
@@ -103,7 +105,8 @@ class Server:
             if protocol.connection.expires_at <= date:
                 protocol.force_close("the credentials have expired")
             if protocol.connection.state < OPEN and now - protocol.connection.connected_at > self.handshake_s:
-                self.log.warning("%s: handshake timeout", protocol.connection.name)
+                connection = protocol.connection
+                self.log.warning("%s: handshake timeout", connection.name, extra=about(connection))
                 protocol.transport.abort()
         self.ticker = self.loop.call_later(TICK_S, self.tick)
 

@@ -1,0 +1,309 @@
+"""A broker as its administrator meets it: declarations in the file, reloads, logs, an audit, systemd."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+
+from tests.access.tenant import ask, connect, make_user, publish, put
+from tests.extensions.client import eventually
+from tools.brokers import EmberBroker
+
+SECRET = "swordfish"
+SETTINGS = """
+heartbeat = 17
+
+[log]
+audit_file = "AUDIT"
+
+[[vhosts]]
+name = "shop"
+max_queues = 100
+
+[[users]]
+name = "boss"
+password = "swordfish"
+tags = ["administrator"]
+max_channels = 50
+
+[[users]]
+name = "orders"
+password_file = "PASSWORD"
+
+[[permissions]]
+user = "boss"
+
+[[permissions]]
+user = "boss"
+vhost = "shop"
+
+[[permissions]]
+user = "orders"
+vhost = "shop"
+configure = ""
+write = "^(events|amq\\\\.default)$"
+read = "^orders"
+
+[[topic_permissions]]
+user = "orders"
+vhost = "shop"
+exchange = "events"
+write = "^orders\\\\."
+
+[[exchanges]]
+vhost = "shop"
+name = "events"
+type = "topic"
+
+[templates.jobs]
+x-max-length = 10
+x-overflow = "reject-publish"
+
+[[queues]]
+vhost = "shop"
+name = "orders.new"
+template = "jobs"
+arguments = { x-max-length = 1000 }
+
+[[bindings]]
+vhost = "shop"
+source = "events"
+destination = "orders.new"
+routing_key = "orders.#"
+"""
+
+
+class Configured:
+    def __init__(self, directory: Path) -> None:
+        (directory / "password").write_text("first line\nsecond line\n")
+        self.file = directory / "embermq.toml"
+        self.audit_file = directory / "audit.log"
+        self.text = SETTINGS.replace("AUDIT", str(self.audit_file))
+        self.text = self.text.replace("PASSWORD", str(directory / "password"))
+        self.file.write_text(self.text)
+        self.broker = EmberBroker(directory / "data", config=str(self.file))
+
+    def log(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.broker.log_path.read_text().splitlines()]
+
+    def audit(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.audit_file.read_text().splitlines()]
+
+    def reload(self, text: str, said: str) -> dict[str, Any]:
+        """Change the file, tell the broker, wait for its word."""
+        count = len(self.log())
+        self.file.write_text(text)
+        self.broker.process.send_signal(signal.SIGHUP)
+        told: dict[str, Any] = eventually(
+            lambda: next((line for line in self.log()[count:] if said in line["message"]), None)
+        )
+        return told
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Configured]:
+    made = Configured(tmp_path_factory.mktemp("configured"))
+    with made.broker:
+        yield made
+
+
+def as_boss(broker: EmberBroker, *path: str, **more: Any) -> Any:
+    return ask(broker, *path, login=f"boss:{SECRET}", **more)
+
+
+def test_what_the_file_declares_is_there_and_durable(configured: Configured) -> None:
+    broker = configured.broker
+    for _ in range(2):
+        with connect(broker, "orders", "shop", password="first line") as connection:
+            channel = connection.channel()
+            publish(channel, "events", "orders.eu", delivery_mode=2)
+            assert (
+                eventually(lambda channel=channel: channel.basic_get("orders.new", auto_ack=True)[2]) == b"x"
+            )
+            with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="topic 'x'"):
+                publish(connection.channel(), "events", "x")
+        queue = as_boss(broker, "GET", "queues", "shop", "orders.new").json
+        assert queue["durable"] and queue["arguments"] == {
+            "x-max-length": 1000,
+            "x-overflow": "reject-publish",
+        }
+        assert as_boss(broker, "GET", "vhost-limits", "shop").json[0]["value"] == {"max-queues": 100}
+        assert as_boss(broker, "GET", "users", "boss").json["limits"] == {"max-channels": 50}
+        broker.kill()
+        broker.start()
+
+
+def test_there_is_no_guest_where_the_file_names_users(configured: Configured) -> None:
+    assert [user["name"] for user in as_boss(configured.broker, "GET", "users").json] == ["boss", "orders"]
+    assert ask(configured.broker, "GET", "whoami").status == 401
+
+
+def test_what_was_changed_since_is_not_changed_back(configured: Configured) -> None:
+    broker = configured.broker
+    body = {"password": "changed", "tags": ""}
+    assert as_boss(broker, "PUT", "users", "orders", body=body).status == 204
+    broker.kill()
+    broker.start()
+    connect(broker, "orders", "shop", password="changed").close()
+
+
+def test_a_reload_applies_what_it_can_and_says_what_it_cannot(configured: Configured) -> None:
+    text = configured.text.replace("heartbeat = 17", "heartbeat = 23\nframe_max = 4096")
+    configured.reload(text + '[[queues]]\nname = "late"\n', "changed: heartbeat")
+    (warning,) = [line for line in configured.log() if "a restart is needed" in line["message"]]
+    assert warning["message"] == "a restart is needed for: frame_max" and warning["level"] == "warning"
+    assert as_boss(configured.broker, "GET", "queues", "/", "late").status == 200
+    parameters = pika.ConnectionParameters(
+        "127.0.0.1", configured.broker.port, credentials=pika.PlainCredentials("boss", SECRET), heartbeat=None
+    )
+    with pika.BlockingConnection(parameters):
+        found = as_boss(configured.broker, "GET", "connections").json
+        assert [(each["timeout"], each["frame_max"]) for each in found] == [(23, 131072)]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("\nheartbeet = 5", "unknown setting 'heartbeet'; did you mean 'heartbeat'?"),
+        ('\n[[permissions]]\nuser = "nobody"', "there is no user 'nobody'"),
+        ('\n[[queues]]\nname = "x"\nvhost = "nowhere"', "there is no virtual host 'nowhere'"),
+        ('\n[[queues]]\nname = "x"\narguments = { x-max-length = "many" }', "invalid arg 'x-max-length'"),
+        ('\n[[bindings]]\nsource = "nothing"\ndestination = "late"', "no exchange 'nothing'"),
+        ('\n[[users]]\nname = "new"\npassword_file = "/nowhere"', "the password of user 'new'"),
+        ('\n[[permissions]]\nuser = "orders"\nwrite = "(a+)+$"', "is no good pattern"),
+    ],
+)
+def test_a_reload_with_a_mistake_says_which(configured: Configured, more: str, said: str) -> None:
+    text = configured.text
+    text = text.replace("heartbeat = 17", "heartbeet = 17") if "heartbeet" in more else text + more
+    told = configured.reload(text, "the settings were not read anew")
+    assert said in told["message"] and told["level"] == "error"
+
+
+def test_records_know_connection_channel_user_and_vhost(configured: Configured) -> None:
+    with connect(configured.broker, "boss", password=SECRET) as connection:
+        connection.channel()
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            connection.channel().queue_declare("no such", passive=True)
+        (name,) = [each["name"] for each in as_boss(configured.broker, "GET", "connections").json]
+    records = [line for line in configured.log() if line.get("connection") == name]
+    (refused,) = [line for line in records if "no queue 'no such'" in line["message"]]
+    assert (refused["channel"], refused["user"], refused["vhost"]) == (2, "boss", "/")
+    assert refused["logger"] == "embermq.connection" and refused["time"].endswith("Z")
+
+
+def test_the_audit_tells_of_logins_refusals_and_changes(configured: Configured) -> None:
+    broker = configured.broker
+    with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+        connect(broker, "orders", password="guess")
+    body = {"password": SECRET, "tags": "management"}
+    assert as_boss(broker, "PUT", "users", "dora", body=body).status == 201
+    assert as_boss(broker, "DELETE", "users", "dora").status == 204
+    told = [(line["event"], line["actor"], line.get("about_name")) for line in configured.audit()]
+    assert ("user.created", "boss", "dora") in told and ("user.deleted", "boss", "dora") in told
+    assert "user.authentication.failure" in [event for event, _, _ in told]
+    (failure,) = [line for line in configured.audit() if line["event"] == "user.authentication.failure"][-1:]
+    assert failure["about_name"] == "orders" and failure["about_peer_host"] == "127.0.0.1"
+
+
+def test_secrets_are_nowhere(configured: Configured) -> None:
+    """Not in logs, not in answers, not on the command line, not in what the commands print."""
+    broker = configured.broker
+    connect(broker, "boss", password=SECRET).close()
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        connect(broker, "boss", password=SECRET + "2")
+    assert ask(broker, "GET", "overview", login=f"boss:{SECRET}2").status == 401
+    texts = [broker.log_path.read_text(), configured.audit_file.read_text()]
+    for path in (["overview"], ["users"], ["definitions"], ["connections"], ["nodes"]):
+        texts.append(json.dumps(as_boss(broker, "GET", *path).json))
+    texts.append(Path(f"/proc/{broker.process.pid}/cmdline").read_text())
+    environment = {**os.environ, "EMBERMQ_CONFIG": str(configured.file)}
+    configured.file.write_text(configured.text)
+    shown = subprocess.run(
+        [sys.executable, "-m", "embermq", "config", "show"],
+        env=environment, capture_output=True, text=True, check=True, timeout=30,
+    )  # fmt: skip
+    assert 'password = "********"' in shown.stdout
+    texts += [shown.stdout, shown.stderr]
+    assert [text for text in texts if SECRET in text or "first line" in text] == []
+
+
+def test_on_a_terminal_logs_are_lines_for_people() -> None:
+    with EmberBroker(env={"EMBERMQ_LOG_FORMAT": "text"}) as broker:
+        with connect(broker, "guest") as connection:
+            with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+                connection.channel().queue_declare("two\nlines", passive=True)
+        text = eventually(lambda: "twolines" in (log := broker.log_path.read_text()) and log)
+        assert " INFO 127.0.0.1:" in text and "'twolines' in vhost '/'  [user='guest']" in text
+
+
+# -- systemd
+
+
+def test_word_is_sent_to_systemd_and_its_sockets_are_used(tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening,
+        socket.create_server(("127.0.0.1", 0)) as amqp,
+        socket.create_server(("127.0.0.1", 0)) as http,
+    ):
+        listening.bind(address)
+        listening.settimeout(30)
+        # As systemd does it: descriptors from 3 on, and our own process number in the environment.
+        program = (
+            "import os, sys\n"
+            f"os.dup2({amqp.fileno()}, 13); os.dup2({http.fileno()}, 14)\n"
+            "os.dup2(13, 3); os.dup2(14, 4)\n"
+            "os.set_inheritable(3, True); os.set_inheritable(4, True)\n"
+            "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '2'}\n"
+            "os.environ['LISTEN_FDNAMES'] = 'amqp:http'\n"
+            "command = [sys.executable, '-m', 'embermq', 'serve', '--data-dir', sys.argv[1]]\n"
+            "os.execv(sys.executable, command)\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path / "data")],
+            pass_fds=(amqp.fileno(), http.fileno()),
+            env={**os.environ, "NOTIFY_SOCKET": address},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            ready = listening.recv(4096).decode()
+            port = amqp.getsockname()[1]
+            assert ready.startswith("READY=1\nSTATUS=EmberMQ ") and f"amqp://127.0.0.1:{port}" in ready
+            connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port))
+            connection.channel().queue_declare("q", durable=True)
+            process.send_signal(signal.SIGHUP)
+            assert listening.recv(4096).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+            assert listening.recv(4096) == b"READY=1"
+            process.terminate()
+            assert listening.recv(4096) == b"STOPPING=1"
+            with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as farewell:
+                while True:
+                    connection.process_data_events(1)
+            assert farewell.value.reply_code == 320
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def test_a_limit_of_connections_for_all(tmp_path: Path) -> None:
+    with EmberBroker(env={"EMBERMQ_LIMITS_CONNECTIONS": "1"}) as broker:
+        make_user(broker, "anna")
+        with connect(broker, "guest"):
+            with pytest.raises(
+                pika.exceptions.ProbableAccessDeniedError, match=r"node connection limit \(1\)"
+            ):
+                connect(broker, "anna")
+        put(broker, "vhosts", "other")
