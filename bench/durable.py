@@ -58,11 +58,14 @@ def run_waiting(target: Target, options: Options, *, publishers: int) -> Outcome
     return outcome
 
 
-def fill(target: Target, queues: list[str], messages: int) -> Outcome:
-    """Publish that many persistent messages of 100 bytes, in turn, all confirmed; the queues stay."""
+def fill(target: Target, queues: list[str], messages: int, *, sender: int = 0) -> Outcome:
+    """Publish that many persistent messages of 100 bytes, in turn, all confirmed; the queues stay.
+
+    The numbers in messages begin anew with each sender, and are checked by who consumes them.
+    """
     with Session(target.host, target.port) as session:
         session.declare_queues(queues, durable=True)
-    with Rig(target) as rig:
+    with Rig(target, senders=sender + 1, first_sender=sender) as rig:
         routes = [("", name) for name in queues]
         rig.publisher(routes, body_bytes=100, fan=0, persistent=True, window=1000, limit=messages)
         return rig.measure()
@@ -73,15 +76,17 @@ def run_backlog(target: Target, options: Options, *, messages: int) -> Outcome:
     messages = options.scaled(messages)
     live = run_flow(target, options, body_bytes=100)
     fresh, fresh_disk = target.rss_bytes(), disk_bytes(target)
-    filling = fill(target, ["bench-backlog"], messages)
+    fifth = messages // 5
+    counts = (fifth, messages - 2 * fifth, fifth)
+    parts = [fill(target, ["bench-backlog"], count, sender=sender) for sender, count in enumerate(counts)]
+    first, middle, last = [part.metrics for part in parts]
     time.sleep(1)
     full, full_disk = target.rss_bytes(), disk_bytes(target)
-    with Rig(target) as rig:
+    with Rig(target, senders=len(parts)) as rig:
         rig.consumer({0: "bench-backlog"}, ack_every=50, prefetch=1000)
         draining = rig.measure(waiting=messages)
         emptied_disk = disk_bytes_after_while(target, fresh_disk)
         rig.admin.delete_queues(["bench-backlog"])
-    first, last = rates_at_the_ends(filling.series)
     drain_rate = draining.metrics["messages_per_second"]
     return Outcome(
         {
@@ -90,31 +95,19 @@ def run_backlog(target: Target, options: Options, *, messages: int) -> Outcome:
             "rss_mb_full": full / 1e6,
             "rss_mb_drained": target.rss_bytes() / 1e6,
             "rss_bytes_per_message": (full - fresh) / messages,
-            "fill_per_second": filling.metrics["messages_per_second"],
-            "fill_us_per_message": filling.metrics["broker_us_per_message"],
-            "fill_first_per_second": first,
-            "fill_last_per_second": last,
-            "fill_last_to_first": last / first,
+            "fill_per_second": messages / sum(part.metrics["seconds"] for part in parts),
+            "fill_us_per_message": middle["broker_us_per_message"],
+            "fill_last_to_first": last["messages_per_second"] / first["messages_per_second"],
+            "fill_cpu_last_to_first": last["broker_us_per_message"] / first["broker_us_per_message"],
             "drain_per_second": drain_rate,
             "drain_us_per_message": draining.metrics["broker_us_per_message"],
             "live_per_second": live.metrics["messages_per_second"],
             "drain_to_live": drain_rate / live.metrics["messages_per_second"],
             "disk_mb_full": (full_disk - fresh_disk) / 1e6,
             "disk_mb_left": (emptied_disk - fresh_disk) / 1e6,
-            "other_cores_busy": filling.metrics["other_cores_busy"],
-        },
-        filling.series,
+            "other_cores_busy": middle["other_cores_busy"],
+        }
     )
-
-
-def rates_at_the_ends(series: dict[str, list[float]]) -> tuple[float, float]:
-    """Confirmed messages per second in the first and in the last fifth of the messages."""
-    confirmed, second = series["confirmed"], series["second"]
-    share = confirmed[-1] / 5
-    after = next(at for at, count in enumerate(confirmed) if count >= share)
-    before = next(at for at, count in enumerate(confirmed) if count >= confirmed[-1] - share)
-    last = (confirmed[-1] - confirmed[before]) / (second[-1] - second[before])
-    return (confirmed[after] - confirmed[0]) / (second[after] - second[0]), last
 
 
 def disk_bytes(target: Target) -> int:
@@ -181,6 +174,7 @@ def backlog(name: str, messages: int, *, ours_only: bool = False) -> Scenario:
             "rss_bytes_per_message",
             "fill_per_second",
             "fill_last_to_first",
+            "fill_cpu_last_to_first",
             "drain_per_second",
             "drain_to_live",
             "disk_mb_full",

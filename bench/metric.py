@@ -56,6 +56,7 @@ METRICS = {
     "rss_bytes_per_message": Metric("memory per waiting message, bytes", "{:,.1f}"),
     "fill_per_second": Metric("confirmed publishes/s while filling", higher_is_better=True),
     "fill_last_to_first": Metric("publish rate of the last fifth / of the first", "{:.2f}"),
+    "fill_cpu_last_to_first": Metric("CPU per publish of the last fifth / of the first", "{:.2f}"),
     "drain_to_live": Metric("draining rate / live rate", "{:.2f}"),
     "disk_mb_full": Metric("disk with the backlog, MB", "{:,.1f}"),
     "disk_mb_left": Metric("disk left when it is drained, MB", "{:,.2f}"),

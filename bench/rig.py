@@ -33,6 +33,7 @@ class Rig:
         *,
         slots: int = 1,
         senders: int = 1,
+        first_sender: int = 0,
         stride: int = 1,
         latencies: int = 0,
         outstanding_max: int = 0,
@@ -43,7 +44,7 @@ class Rig:
         self._sessions: list[Session] = []
         self._queues: list[str] = []
         self._exchanges: list[str] = []
-        self._senders = 0
+        self._senders = first_sender
 
     def declare(self, queues: Iterable[str], *, durable: bool = False) -> None:
         names = list(queues)
