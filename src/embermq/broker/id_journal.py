@@ -109,7 +109,8 @@ class IdJournal:
         def let_go() -> None:
             self.declaring = False
             for _, log, sequence in reached:
-                log.removable_below = max(log.removable_below, sequence)
+                if not self.dropped:
+                    log.removable_below = max(log.removable_below, sequence)
 
         def declare() -> None:
             if self.queue.deleted or self.dropped:
