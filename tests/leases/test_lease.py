@@ -177,7 +177,7 @@ def test_leases_survive(stored: EmberBroker, way: str, end: str) -> None:
         queue = declare(client, 30)
         for number in (0, 1):
             assert client.get(queue).body == b"%d" % number  # type: ignore[union-attr]
-        made = lease(stored, queue, max_messages=10, timeout_ms=2000 if end == "time" else 60_000)
+        made = lease(stored, queue, max_messages=10, timeout_ms=60_000)
         lease(stored, queue, name="second", max_messages=5)
         publish(client, queue, 30, 3)
     if way == "kill":
@@ -198,6 +198,7 @@ def test_leases_survive(stored: EmberBroker, way: str, end: str) -> None:
             act(stored, queue, "release")
             expected = [*range(2, 12), *range(17, 35)]
         else:
+            act(stored, queue, "renew", body={"timeout_ms": 100})
             eventually(lambda: len(ask(stored, "GET", f"/leases/%2F/{queue}")) == 1)
             expected = [*range(2, 12), *range(17, 35)]
         act(stored, queue, "settle", name="second")
@@ -206,6 +207,17 @@ def test_leases_survive(stored: EmberBroker, way: str, end: str) -> None:
     stored.restart()
     assert counts(stored, queue) == (0, 0)
     assert "open" not in [one["state"] for one in ask(stored, "GET", f"/leases/%2F/{queue}")]
+
+
+def test_the_time_of_a_lease_goes_on_while_the_broker_is_down(stored: EmberBroker) -> None:
+    with Client(stored.port) as client:
+        queue = declare(client, 5)
+        lease(stored, queue, timeout_ms=500)
+    stored.kill()
+    time.sleep(0.5)
+    stored.start()
+    eventually(lambda: counts(stored, queue) == (5, 0))
+    assert ask(stored, "GET", f"/leases/%2F/{queue}") == []
 
 
 @pytest.mark.parametrize("ahead", [0, 3])

@@ -25,6 +25,8 @@ INDEX_FIELD = b"\x0dx-lease-indexl"  # as it stands in a table, up to the value
 class LevelLog:
     """What a cursor needs of a stream, for a level of a queue."""
 
+    filters = None
+
     def __init__(self, level: Level, log: Log) -> None:
         self.low = level
         self.log = log

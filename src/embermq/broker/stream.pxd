@@ -20,6 +20,8 @@ cdef class Stream(Queue):
     cdef bint unwritten
     cdef bint syncing
     cdef public dict groups
+    cdef readonly object filters
+    cdef object noted_segment
     cdef dict group_cursors
     cdef object limits
     cdef object limits_of

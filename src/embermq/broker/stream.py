@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
-from embermq.broker.message import Message
+from embermq.broker.message import FLAGS_AT, Message
 from embermq.broker.message_record import message_of
 from embermq.broker.queue import KEEPS_ALL, Queue, describe
 from embermq.broker.stream_arguments import (
@@ -28,8 +28,9 @@ from embermq.broker.stream_arguments import (
     retention_from,
 )
 from embermq.broker.stream_cursor import Cursor
+from embermq.broker.stream_filter import Filters, choice_from, value_of
 from embermq.broker.stream_group import Group
-from embermq.broker.stream_headers import prepared
+from embermq.broker.stream_headers import HEADERS_FLAG, prepared
 from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
 from embermq.store.record import PERSISTENT
@@ -38,6 +39,7 @@ from embermq.store.stream import Block, retain, sequence_at_time
 if TYPE_CHECKING:
     from embermq.broker.storage import Storage
     from embermq.broker.vhost import VirtualHost
+    from embermq.store.segment import Segment
 
 CURSOR_BUDGET = 512 * 1024  # bytes that one consumer gets in one turn
 STREAM_BUDGET = 2 * 1024 * 1024  # and all of a stream together
@@ -50,6 +52,7 @@ class Stream(Queue):
     __slots__ = (
         "block",
         "cursors",
+        "filters",
         "first_cursor",
         "group_cursors",
         "groups",
@@ -57,6 +60,7 @@ class Stream(Queue):
         "limits_of",
         "log",
         "looks_at_ms",
+        "noted_segment",
         "safe_end",
         "syncing",
         "unwritten",
@@ -84,6 +88,8 @@ class Stream(Queue):
         self.limits: Retention = retention_from(self.effective)
         self.limits_of = self.effective  # what `limits` was made of
         self.log = self.low.log = storage.open_log(id, self.limits.segment_bytes)
+        self.filters = Filters(self.log)
+        self.noted_segment: Segment | None = None  # has a message without headers
         self.low.next_sequence = self.log.next_sequence
         self.ready_count = self.log.count
         self.ready_bytes = self.log.bytes_on_disk
@@ -103,7 +109,15 @@ class Stream(Queue):
         level = self.low
         offset = level.next_sequence
         level.next_sequence = offset + 1
-        level.store(offset, prepared(message), STORED)
+        if message.content[FLAGS_AT] & HEADERS_FLAG:
+            message = prepared(message)
+            level.store(offset, message, STORED)
+            self.filters.add(value_of(message))
+        else:
+            level.store(offset, message, STORED)
+            if self.log.active is not self.noted_segment:
+                self.filters.add(None)  # once is enough
+                self.noted_segment = self.log.active
         self.ready_count += 1
         self.published_count += 1
         if not self.unwritten:
@@ -141,7 +155,8 @@ class Stream(Queue):
         log, limits = self.log, self.limits
         # Should the newest segment be lost with the power, the one before must be there to count on from.
         if limits.limited and len(log.segments) > 1 and self.safe_end > log.segments[-1].first:
-            retain(log, self.turn.now_ms, limits.bytes_max, limits.age_ms_max)
+            if retain(log, self.turn.now_ms, limits.bytes_max, limits.age_ms_max):
+                self.filters.forget_removed()
             if limits.age_ms_max is not None:
                 self.look_at(log.segments[0].time_max + limits.age_ms_max + 1)
         self.ready_count = log.count
@@ -251,6 +266,7 @@ class Stream(Queue):
         what = describe(self)
         end = end_from(what, arguments.get("x-stream-end-offset"))
         check_group(what, arguments)
+        choice_from(what, arguments)
         place = place_from(what, arguments.get("x-stream-offset", "next"), self.turn.now_ms)
         return place, OFFSET_MAX if end is None else end
 
@@ -258,6 +274,7 @@ class Stream(Queue):
         arguments = consumer.arguments
         place, end = self.plan(arguments)
         cursor = Cursor(self, consumer, self.offset_at(place), end)
+        cursor.choice = choice_from(describe(self), arguments)
         self.consumers.append(consumer)
         self.cursors.append(cursor)
         name = arguments.get("x-stream-consumer", "")

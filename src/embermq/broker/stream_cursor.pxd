@@ -17,6 +17,7 @@ cdef class Cursor:
     cdef public object group
     cdef public bint waits
     cdef public long long shift
+    cdef public object choice
     cdef Level level
     cdef public object reader
     cdef object block

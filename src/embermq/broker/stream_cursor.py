@@ -20,11 +20,13 @@ from embermq.store.stream import Block, BlockReader, whole_record
 
 if TYPE_CHECKING:
     from embermq.broker.level import Level
+    from embermq.broker.stream_filter import Choice, Filters
     from embermq.broker.stream_group import Group
     from embermq.store.log import Log
 
 READ_BYTES_MIN = 8 * 1024
 READ_BYTES_MAX = 256 * 1024
+CHOICE_BYTES = 1024  # what looking at a message costs a consumer of its turn, beside its size
 KEPT_BYTES_MAX = 16 * 1024  # of a block between two turns
 # Stands for the message of a delivery: those of a stream are not given back, so nobody looks at it.
 NOTHING = Message(b"", b"", 0, False, 0, 0)
@@ -41,11 +43,17 @@ class Source(Protocol):
 
     block: Block | None
 
+    @property
+    def filters(self) -> Filters | None:
+        """Of its segments, where a cursor has a choice."""
+        ...
+
 
 class Cursor:
     __slots__ = (
         "at",
         "block",
+        "choice",
         "consumer",
         "data",
         "delivered",
@@ -69,6 +77,7 @@ class Cursor:
         self.end = end  # the first that is not wanted
         self.group: Group | None = None  # of those with the same name
         self.waits = False  # while another one of the group reads
+        self.choice: Choice | None = None  # if it does not want everything
         self.shift = 0  # what deliveries call a message, less its offset
         self.delivered = 0  # messages, in the last turn
         self.level = stream.low
@@ -92,6 +101,10 @@ class Cursor:
         header = self.header
         limit = min(safe_end, self.end)
         while self.offset < limit and used < budget and self.consumer.can_take(0):
+            if self.segment is None and self.choice is not None:
+                self.pass_segments_over(limit)
+                if self.offset >= limit:
+                    break
             if self.segment is None and not self.read():
                 self.offset = limit  # damage has taken the rest
                 break
@@ -109,8 +122,9 @@ class Cursor:
             used += stop - at
             if header.sequence >= self.offset:
                 self.offset = header.sequence + 1
-                self.delivered += 1
                 self.hand_over(header.sequence, at + RECORD_HEADER_SIZE, stop)
+                if self.choice is not None:
+                    used += CHOICE_BYTES
         if self.segment is not None:
             self.rest(used)
         return used
@@ -124,6 +138,9 @@ class Cursor:
         header_size = header_size << 8 | data[at]
         key_at = at + 6 + data[at + 5]
         content_at = key_at + 1 + data[key_at]
+        if self.choice is not None and not self.choice.wants(data[content_at : content_at + header_size]):
+            return 0
+        self.delivered += 1
         entry: Entry | None = None
         if not self.consumer.no_ack:
             entry = Entry.__new__(Entry)
@@ -142,6 +159,18 @@ class Cursor:
             self.group.out.append(offset)
         self.consumer.deliver_stored(entry, data, at + 5, content_at, stop, header_size, offset + self.shift)
         return 0
+
+    def pass_segments_over(self, limit: int) -> None:
+        """Go on behind the segments that have nothing for us."""
+        log, filters, choice = self.reader.log, self.stream.filters, self.choice
+        assert filters is not None and choice is not None
+        while True:
+            segment = log.segment_from(self.offset)
+            if segment is None or segment is log.active or segment.last >= limit:
+                return
+            if not filters.passes_over(segment, choice):
+                return
+            self.offset = segment.last + 1
 
     def read(self) -> bool:
         """Fetch the block that the next record is in; False when there is none."""
