@@ -85,9 +85,11 @@ test-interpreted: test-needs  ## the tests against the same sources, interpreted
 
 .PHONY: soak
 CYCLES ?= 300
-soak: test-needs  ## kill brokers for a long time (CYCLES=300) and look what is left
+CONNECTIONS ?= 5000
+soak: test-needs  ## kill brokers for a long time (CYCLES=300), then a crowd of clients (CONNECTIONS=5000)
 	@$(MAKE) install EMBERMQ_COMPILE=require
 	tools/run-tests.sh compiled $(PY) tests/crash --cycles $(CYCLES) -x -q $(T)
+	tools/run-tests.sh compiled $(PY) tests/access/test_crowd.py --connections $(CONNECTIONS) -x -q -s $(T)
 	tools/run-tests.sh interpreted $(PY) tests/crash/test_mutants.py --cycles $(CYCLES) -q
 
 .PHONY: lint

@@ -18,6 +18,7 @@ TARGETS: dict[str, Callable[..., Broker]] = {"embermq": EmberBroker, "rabbitmq":
 def pytest_addoption(parser: pytest.Parser) -> None:
     # Here and not in tests/crash: pytest reads options from the outermost conftest only.
     parser.addoption("--cycles", type=int, default=24, help="tests/crash: how many times to kill a broker")
+    parser.addoption("--connections", type=int, default=500, help="tests/access: how many clients at once")
     parser.addoption("--crash-seed", type=int, help="tests/crash: repeat the history with this seed only")
 
 

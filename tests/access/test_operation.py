@@ -135,7 +135,7 @@ def test_what_the_file_declares_is_there_and_durable(configured: Configured) -> 
         queue = as_boss(broker, "GET", "queues", "shop", "orders.new").json
         assert queue["durable"] and queue["arguments"] == {
             "x-max-length": 1000,
-            "x-overflow": "reject-publish",
+            "x-template": "jobs",
         }
         assert as_boss(broker, "GET", "vhost-limits", "shop").json[0]["value"] == {"max-queues": 100}
         assert as_boss(broker, "GET", "users", "boss").json["limits"] == {"max-channels": 50}

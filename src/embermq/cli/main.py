@@ -12,6 +12,7 @@ from embermq import __version__
 from embermq.cli.api import USAGE_ERROR, CommandFailed
 from embermq.cli.completion import add_completion
 from embermq.cli.configuration import add_config, load_config
+from embermq.cli.doctor import add_doctor
 from embermq.cli.messages import add_consume, add_publish
 from embermq.cli.overview import add_connection, add_definitions, add_status
 from embermq.cli.people import add_permission, add_policy, add_user
@@ -54,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
         add_pipeline,
         add_sql,
         add_config,
+        add_doctor,
         add_store,
         add_completion,
     ):

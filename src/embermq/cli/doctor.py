@@ -1,0 +1,197 @@
+"""`embermq doctor`: what is wrong with a set-up, before it goes wrong.
+
+Looks at the settings, the machine and the data directory; at a broker that runs there only as a client would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import http.client
+import importlib.metadata
+import os
+import platform
+import resource
+import shutil
+import socket
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from embermq import __version__
+from embermq.build import build_info
+from embermq.cli.configuration import USAGE_ERROR, config_file, load_config
+from embermq.config import Config, ConfigError
+from embermq.config.text import settings_lines
+
+FILES_MIN = 10_000  # descriptors: one per connection, and some per queue on disk
+DISK_FREE_BYTES_MIN = 1024**3
+SYNCS = 20
+SYNC_MS_MAX = 20.0
+RELEASED = 1_735_689_600  # 2025: a clock before that is wrong
+GOOD, WARNING, WRONG = "good", "warning", "wrong"
+MARKS = {GOOD: "✓", WARNING: "!", WRONG: "✗"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    state: str
+    what: str
+    told: str
+
+
+Check = Callable[[Config], Iterator[Finding]]
+
+
+def add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    doctor = commands.add_parser("doctor", help="look for what is wrong with a set-up")
+    doctor.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
+    doctor.add_argument("--data-dir", metavar="DIR", help="where the broker keeps its data")
+    doctor.set_defaults(run=run_doctor)
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    try:
+        config = load_config(options)
+    except ConfigError as error:
+        print(f"embermq: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    findings = list(secrets(config, config_file(options)))
+    for check in CHECKS:
+        findings += check(config)
+    for finding in findings:
+        print(f"{MARKS[finding.state]} {finding.what}: {finding.told}")
+    return 1 if any(finding.state == WRONG for finding in findings) else 0
+
+
+def versions(config: Config) -> Iterator[Finding]:
+    build = build_info()
+    yield Finding(GOOD, "version", f"EmberMQ {__version__} on Python {platform.python_version()}")
+    if build.interpreted:
+        yield Finding(
+            WARNING, "build", "interpreted, several times slower than compiled; see docs/development.md"
+        )
+    try:
+        yield Finding(GOOD, "loop", f"uvloop {importlib.metadata.version('uvloop')}")
+    except importlib.metadata.PackageNotFoundError:
+        yield Finding(WARNING, "loop", "asyncio's own; uvloop is several times faster")
+
+
+def secrets(config: Config, file: Path | None) -> Iterator[Finding]:
+    if file is None:
+        return
+    holds = bool(config.tls.key_password) or any(user.password for user in config.users)
+    if holds and stat.S_IMODE(file.stat().st_mode) & 0o077:
+        yield Finding(WRONG, "settings", f"{file} holds passwords and others may read it: chmod 600 {file}")
+    else:
+        count = sum(1 for line in settings_lines(config) if not line.startswith("#"))
+        yield Finding(GOOD, "settings", f"{file}, {count} at the top differ from the defaults")
+
+
+def limits(config: Config) -> Iterator[Finding]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    state = GOOD if soft >= FILES_MIN else WARNING
+    told = f"{soft} (at most {hard})"
+    yield Finding(state, "open files", told if state == GOOD else f"{told}; {FILES_MIN} are good to have")
+
+
+def disk(config: Config) -> Iterator[Finding]:
+    directory = nearest(config.data_dir)
+    if not os.access(directory, os.W_OK):
+        yield Finding(WRONG, "data", f"{directory} cannot be written to")
+        return
+    free = shutil.disk_usage(directory).free
+    state = GOOD if free >= DISK_FREE_BYTES_MIN else WARNING
+    yield Finding(state, "disk", f"{free // 1024**2:,} MiB are free at {directory}")
+    if config.data_dir.exists() and stat.S_IMODE(config.data_dir.stat().st_mode) & 0o007:
+        yield Finding(WARNING, "data", f"others may read {config.data_dir}: chmod o= {config.data_dir}")
+    yield sync_speed(directory)
+
+
+def nearest(directory: Path) -> Path:
+    """The directory, or that of its parents which exists."""
+    directory = directory.absolute()
+    while not directory.exists():
+        directory = directory.parent
+    return directory
+
+
+def sync_speed(directory: Path) -> Finding:
+    """What a confirm of one message costs at the least."""
+    file = directory / f".embermq-doctor-{os.getpid()}"
+    times = []
+    try:
+        with file.open("wb", buffering=0) as stream:
+            for _ in range(SYNCS):
+                began = time.perf_counter()
+                stream.write(bytes(4096))
+                os.fdatasync(stream.fileno())
+                times.append(time.perf_counter() - began)
+    finally:
+        file.unlink(missing_ok=True)
+    median_ms = sorted(times)[SYNCS // 2] * 1000
+    state = GOOD if median_ms <= SYNC_MS_MAX else WARNING
+    return Finding(state, "sync", f"{median_ms:.1f} ms until 4 KiB are on disk")
+
+
+def ports(config: Config) -> Iterator[Finding]:
+    wanted = {} if config.tls.only else {"AMQP": config.amqp_port, "HTTP": config.http_port}
+    if config.tls.certificate:
+        wanted |= {"AMQP over TLS": config.tls.amqp_port, "HTTPS": config.tls.http_port}
+    for name, port in wanted.items():
+        if port and is_taken(config.bind, port):
+            yield Finding(
+                WARNING, "port", f"{port} for {name} is taken, by a broker that runs or somebody else"
+            )
+        else:
+            yield Finding(GOOD, "port", f"{port or 'any'} for {name} is free")
+    if config.bind not in ("127.0.0.1", "::1", "localhost") and not config.tls.certificate:
+        yield Finding(WARNING, "TLS", f"none, and {config.bind} may be reached from elsewhere")
+
+
+def is_taken(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return True
+    return False
+
+
+def default_password(config: Config) -> Iterator[Finding]:
+    """Does guest/guest open the door of a broker that runs here?"""
+    if config.tls.only or not config.http_port or not is_taken(config.bind, config.http_port):
+        return
+    host = "127.0.0.1" if config.bind in ("0.0.0.0", "::", "") else config.bind
+    connection = http.client.HTTPConnection(host, config.http_port, timeout=5)
+    try:
+        login = base64.b64encode(b"guest:guest").decode()
+        connection.request("GET", "/api/whoami", headers={"authorization": f"Basic {login}"})
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return
+    finally:
+        connection.close()
+    if status == http.client.OK:
+        yield Finding(WARNING, "password", "guest has the password guest (from this machine only)")
+    else:
+        yield Finding(GOOD, "password", "guest does not get in with the password guest")
+
+
+def clock(config: Config) -> Iterator[Finding]:
+    now = time.time()
+    if now < RELEASED:
+        yield Finding(WRONG, "clock", f"{time.ctime(now)} is long ago")
+        return
+    newest = max((file.stat().st_mtime for file in config.data_dir.glob("*")), default=0.0)
+    if newest > now + 60:
+        yield Finding(WRONG, "clock", "the data directory has files from the future: the clock went back")
+    else:
+        yield Finding(GOOD, "clock", time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(now)))
+
+
+CHECKS: tuple[Check, ...] = (versions, limits, disk, ports, default_password, clock)

@@ -1,0 +1,92 @@
+"""`embermq doctor` on set-ups that are well and that are not."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from embermq.cli.main import main
+from tools.brokers import EmberBroker
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration file that names a data directory, and nothing else from outside."""
+    for name in list(os.environ):
+        if name.startswith("EMBERMQ_"):
+            monkeypatch.delenv(name)
+    file = tmp_path / "embermq.toml"
+    file.write_text(f'data_dir = "{tmp_path}/data"\namqp_port = 0\nhttp_port = 0\n')
+    file.chmod(0o600)
+    return file
+
+
+def doctor(settings: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = main(["doctor", "--config", str(settings)])
+    return code, capsys.readouterr().out
+
+
+def test_a_sound_set_up(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = doctor(settings, capsys)
+    assert code == 0 and "✗" not in said
+    for what in (
+        "version: EmberMQ ",
+        "open files: ",
+        "disk: ",
+        "sync: ",
+        "clock: ",
+        "port: any for AMQP is free",
+    ):
+        assert what in said
+    assert list(settings.parent.glob(".embermq-doctor*")) == []
+
+
+def test_passwords_that_others_may_read(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.write_text(settings.read_text() + '[[users]]\nname = "a"\npassword = "swordfish"\n')
+    assert doctor(settings, capsys)[0] == 0
+    settings.chmod(0o644)
+    code, said = doctor(settings, capsys)
+    assert code == 1 and "✗ settings: " in said and "chmod 600" in said and "swordfish" not in said
+
+
+def test_ports_and_addresses(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        settings.write_text(settings.read_text().replace("amqp_port = 0", f"amqp_port = {port}"))
+        assert f"! port: {port} for AMQP is taken" in doctor(settings, capsys)[1]
+    settings.write_text(settings.read_text() + 'bind = "0.0.0.0"\n')
+    assert "! TLS: none, and 0.0.0.0 may be reached" in doctor(settings, capsys)[1]
+
+
+def test_a_clock_that_went_back(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = settings.parent / "data"
+    data.mkdir(mode=0o755)
+    data.chmod(0o755)
+    (data / "file").touch()
+    os.utime(data / "file", (time.time() + 9999,) * 2)
+    code, said = doctor(settings, capsys)
+    assert code == 1 and "✗ clock: " in said and "! data: others may read" in said
+
+
+def test_the_default_password(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with EmberBroker() as broker:
+        settings.write_text(settings.read_text().replace("http_port = 0", f"http_port = {broker.http_port}"))
+        assert "! password: guest has the password guest" in doctor(settings, capsys)[1]
+
+
+def test_settings_that_cannot_be(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.write_text("no_such = 1")
+    assert doctor(settings, capsys)[0] == 2
+
+
+def test_the_units_for_systemd_name_what_there_is() -> None:
+    service = (REPOSITORY / "contrib" / "embermq.service").read_text()
+    assert "Type=notify" in service and "embermq serve" in service and "kill -HUP $MAINPID" in service
+    sockets = (REPOSITORY / "contrib" / "embermq.socket").read_text()
+    assert "FileDescriptorName=amqp" in sockets and "ListenStream=5672" in sockets
