@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -53,9 +55,8 @@ class Connection:
         self._first: Waiter | None = Waiter()
         self._line = Line(settings, self._changed)
         self._engine = Engine(settings, self)
-        self._line.engine = self._engine
         first = self._first
-        self._line.thread.start()
+        self._line.start(self._engine)
         first.wait(None)
         first.result()
 
@@ -146,9 +147,13 @@ class Connection:
         return self.wait(waiter, request.method.NAME, timeout_s)
 
     def wait(self, waiter: Waiter, what: str, timeout_s: float | None = None) -> Any:
-        self._line.flush()
         limit_s = self.settings.call_timeout_s if timeout_s is None else timeout_s
-        if not waiter.wait(limit_s):
+        deadline_s = math.inf if limit_s is None else time.monotonic() + limit_s
+        self._line.read_until(waiter.done, deadline_s)
+        if not waiter.done():
+            left_s = None if limit_s is None else deadline_s - time.monotonic()
+            self._line.reader.sleep(lambda: waiter.wait(left_s))
+        if not waiter.done():
             raise Timeout(
                 f"{what} was not answered within {limit_s:g} s (connected: {self.is_open}, "
                 f"blocked by the broker: {self.blocked_reason or 'no'})"
@@ -158,6 +163,14 @@ class Connection:
     def flush(self) -> None:
         """Send what waits in the buffer now."""
         self._line.flush()
+
+    def read_until(self, done: Callable[[], bool], deadline_s: float) -> None:
+        """Send what waits, and read until `done` or until it seems better to sleep."""
+        self._line.read_until(done, deadline_s)
+
+    def sleep(self, wait: Callable[[], object]) -> None:
+        """Wait for what another thread reads."""
+        self._line.reader.sleep(wait)
 
     # -- the engine's shell
 
@@ -170,6 +183,7 @@ class Connection:
 
     def ended(self, error: ClientError) -> None:
         self._line.ended = error
+        self._line.reader.hand_over()  # whoever read it, the connection's thread acts upon it
 
     def happened(self, event: str, subject: object, detail: object) -> None:
         if event == "blocked" and self.on_blocked is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -103,11 +104,15 @@ class Consumer(Inbox):
     def _wait(self, timeout_s: float | None) -> list[Message]:
         """What has arrived; nothing after the time, or when the consumer has ended by our own will."""
         engine = self._core.engine
-        if not self.messages:
-            self.channel.connection.flush()  # acks that wait in the buffer are what the broker waits for
+        connection = self.channel.connection
+        deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        if not self._something_to_say():
+            # Flushes first: acks that wait in the buffer are what the broker waits for.
+            connection.read_until(self._something_to_say, deadline_s)
         with self._arrived:
-            if not self.is_finished() and timeout_s != 0:
-                self._arrived.wait_for(self._something_to_say, timeout_s)
+            if not self._something_to_say() and not self.is_finished() and timeout_s != 0:
+                left_s = None if timeout_s is None else max(deadline_s - time.monotonic(), 0)
+                connection.sleep(lambda: self._arrived.wait_for(self._something_to_say, left_s))
             if self.is_finished():
                 return []
             if self.messages:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from embermq.client.address import Endpoint, Settings
 from embermq.client.attempts import Attempts, is_passing
+from embermq.client.blocking.reader import Reader
 from embermq.client.blocking.transport import Transport, open_transport
 from embermq.client.core.engine import Engine
 from embermq.client.core.pulse import Pulse
@@ -27,9 +28,9 @@ from embermq.client.errors import (
 
 log = logging.getLogger("embermq.client")
 
-READ_BUFFER_BYTES = 512 * 1024
 FAREWELL_S = 2.0  # how long the last words may take
 WRITABLE_POLL_MS = 500
+LED_POLL_S = 0.005  # how often to look whether a user's thread has stopped reading
 LINGER_MS = 1  # what a user's thread leaves behind may gather so long: taking turns for each message is dear
 
 
@@ -39,7 +40,8 @@ class Line:
     def __init__(self, settings: Settings, on_change: Callable[[str, object], None]) -> None:
         self.settings = settings
         self.on_change = on_change
-        self.engine: Engine  # set by the connection, which is the engine's shell
+        self.engine: Engine
+        self.reader = Reader(self.wake)
         self.transport: Transport | None = None
         self.endpoint: Endpoint | None = None
         self.ended: ClientError | None = None  # the engine wants this transport shut
@@ -48,11 +50,15 @@ class Line:
         self.reached_open = False  # this time
         self._send_lock = threading.Lock()
         self._unsent = memoryview(b"")
-        self._read_buffer = bytearray(READ_BUFFER_BYTES)
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
         self.thread = threading.Thread(target=self._run, name="embermq-client", daemon=True)
+
+    def start(self, engine: Engine) -> None:
+        """The connection, which is the engine's shell, is ready."""
+        self.engine = self.reader.engine = engine
+        self.thread.start()
 
     def wake(self) -> None:
         """Have the thread look: there is output, or the end."""
@@ -97,6 +103,7 @@ class Line:
                 f"no connection to {endpoint}: {failure}; is a broker running there, and is the port right?"
             )
         self._unsent = memoryview(b"")
+        self.reader.begin()
         self.ended = None
         self.endpoint = endpoint
         try:
@@ -109,7 +116,7 @@ class Line:
                 self.transport = None
             transport.shut()
             with self._send_lock:  # a user's thread may be about to write
-                transport.close()
+                self.reader.close(transport)
         with self.engine.lock:
             self.engine.lost(error, final=False)
         if self.reached_open and is_passing(error) and not self.stopping.is_set():
@@ -131,7 +138,6 @@ class Line:
         pulse = Pulse(engine, time.monotonic())
         poller = select.poll()
         poller.register(self._wake_reader, select.POLLIN)
-        kept = 0  # bytes of a frame whose end has not come
         next_tick_s = 0.0
         while True:
             blocked = self._send_some(transport)
@@ -139,7 +145,8 @@ class Line:
                 self._say_goodbye(transport)
                 return self.ended
             wanted = select.POLLOUT if blocked else 0
-            if engine.congested is None:
+            led = self.reader.is_led
+            if engine.congested is None and not led:
                 wanted |= select.POLLIN
             poller.register(transport, wanted)
             now_s = time.monotonic()
@@ -151,43 +158,28 @@ class Line:
                     return error
                 if engine.out.size:
                     continue
-            events = poller.poll(max(next_tick_s - now_s, 0) * 1000)
+            events = poller.poll(max(min(next_tick_s - now_s, LED_POLL_S if led else 60.0), 0) * 1000)
             if events and all(descriptor != transport.fileno() for descriptor, _ in events):
                 self._wake_reader.recv(4096)
-                events = poller.poll(LINGER_MS)
+                if not self.reader.is_led and not led:
+                    events = poller.poll(LINGER_MS)
+                else:
+                    events = []
             for descriptor, event in events:
                 if descriptor != transport.fileno():
                     self._wake_reader.recv(4096)
                 elif event & ~select.POLLOUT:
                     try:
-                        kept = self._read(transport, kept)
+                        self.reader.read(transport)
                     except OSError as failure:
                         return ConnectionLost(f"the connection to {self.endpoint} broke: {failure}")
 
-    def _read(self, transport: Transport, kept: int) -> int:
-        """Read once, or while the transport holds something back; how many bytes of a frame are left over."""
-        engine = self.engine
-        while True:
-            view = memoryview(self._read_buffer)[kept:]
-            try:
-                size = transport.receive_into(view)
-            except BlockingIOError:
-                return kept
-            finally:
-                view.release()
-            if size == 0:
-                raise ConnectionResetError("closed by the other side")
-            end = kept + size
-            with engine.lock:
-                used = engine.feed(self._read_buffer, end)
-                wanted = engine.wanted_bytes
-            kept = end - used
-            if used and kept:
-                self._read_buffer[:kept] = self._read_buffer[used:end]
-            if wanted > len(self._read_buffer):
-                self._read_buffer += bytes(wanted - len(self._read_buffer))
-            if self.ended is not None or not transport.holds_back:
-                return kept
+    def read_until(self, done: Callable[[], bool], deadline_s: float) -> None:
+        """For users' threads about to wait: send everything, then read until `done`, while it is worth it."""
+        self.flush()
+        transport = self.transport
+        if transport is not None and not done():
+            self.reader.lead(transport, done, deadline_s)
 
     # -- writing
 
@@ -235,5 +227,7 @@ class Line:
 
     def _say_goodbye(self, transport: Transport) -> None:
         deadline_s = time.monotonic() + FAREWELL_S
-        while not self._send_now(transport) and time.monotonic() < deadline_s:
-            select.select([], [transport], [], FAREWELL_S)
+        poller = select.poll()
+        poller.register(transport, select.POLLOUT)
+        while self._send_some(transport) and time.monotonic() < deadline_s:
+            poller.poll(FAREWELL_S * 1000)
