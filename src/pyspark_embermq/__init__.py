@@ -8,7 +8,8 @@ Spark finds the source by itself where this package is installed (it looks for m
 """
 
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.leases import settle
 from pyspark_embermq.shipping import ship
 from pyspark_embermq.source import AMQPDataSource as DefaultSource
 
-__all__ = ["AMQPSourceError", "DataLossError", "DefaultSource", "ship"]
+__all__ = ["AMQPSourceError", "DataLossError", "DefaultSource", "settle", "ship"]

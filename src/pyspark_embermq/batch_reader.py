@@ -11,11 +11,15 @@ from pyspark.sql.types import StructType
 
 from embermq.client import ConsumerCancelled, Message
 from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.lease_reader import LeasePartition, read_part
+from pyspark_embermq.leases import Leases, parts_of
 from pyspark_embermq.offsets import parts, places_from
 from pyspark_embermq.options import Options
 from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 from pyspark_embermq.stream_reader import RangePartition, read_range, resolved
+
+LEASE_MESSAGES_MAX = 1_000_000
 
 
 @dataclass
@@ -36,9 +40,10 @@ class BatchReader(DataSourceReader):
         try:
             queues = link.queues()
             streams = [queue for queue in queues if link.is_stream(queue)]
-            found: list[InputPartition] = [
-                QueuePartition(queue, link.waiting_count(queue)) for queue in queues if queue not in streams
-            ]
+            found: list[InputPartition] = []
+            for queue in queues:
+                if queue not in streams:
+                    found += self.parts_of_queue(link, queue)
             starting = places_from("startingOffsets", self.options.starting_offsets, streams)
             ending = places_from("endingOffsets", self.options.ending_offsets, streams)
             start = {queue: resolved(link, queue, starting[queue]) for queue in streams}
@@ -48,11 +53,24 @@ class BatchReader(DataSourceReader):
         found += [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
         return found
 
+    def parts_of_queue(self, link: BrokerLink, queue: str) -> list[InputPartition]:
+        waiting = link.waiting_count(queue)
+        options = self.options
+        if options.mode != "lease":
+            return [QueuePartition(queue, waiting)]
+        count = Leases(options, queue).take(options.lease_name, LEASE_MESSAGES_MAX)
+        return [
+            LeasePartition(part)
+            for part in parts_of(queue, options.lease_name, count, options.min_partitions)
+        ]
+
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if isinstance(partition, RangePartition):
             return read_range(self.options, self.schema, partition.part)
         if isinstance(partition, QueuePartition):
             return read_queue(self.options, self.schema, partition)
+        if isinstance(partition, LeasePartition):
+            return read_part(self.options, self.schema, partition.part)
         return iter(())  # what Spark makes of no partitions at all
 
 

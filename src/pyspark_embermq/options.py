@@ -39,6 +39,8 @@ class Options:
     batch_rows: int = 10_000
     idle_timeout_ms: int = 10_000
     lease_timeout_ms: int = 600_000
+    lease_name: str = ""
+    http_url: str = ""
     # bodies
     format: str = "binary"
     metadata_prefix: str = "_"
@@ -81,6 +83,8 @@ class Options:
             raise AMQPSourceError(
                 "option 'onDecodeError' is 'dead-letter': say where to with option 'deadLetterExchange'"
             )
+        if self.mode == "lease" and not self.lease_name:
+            raise AMQPSourceError("option 'mode' is 'lease': give it a name with option 'leaseName'")
         if self.format == "avro" and not self.avro_schema:
             raise AMQPSourceError(
                 "option 'format' is 'avro': give the writer's schema in option 'avroSchema'"

@@ -11,6 +11,7 @@ from pyspark_embermq.batch_reader import BatchReader
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.columns import SCHEMA, TEXT_SCHEMA
 from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.lease_reader import LeaseReader
 from pyspark_embermq.options import Options, options_from
 from pyspark_embermq.queue_reader import QueueReader
 from pyspark_embermq.rows import check_schema
@@ -52,7 +53,16 @@ class AMQPDataSource(DataSource):
                 raise AMQPSourceError(
                     f"'{streams[0]}' is a stream and others are not: read them in two queries"
                 )
-            return QueueReader(schema, self.parsed, queues)
+            if self.parsed.delivery == "at-least-once":
+                return QueueReader(schema, self.parsed, queues)
+            if not link.is_embermq:
+                raise AMQPSourceError(
+                    f"exactly once from a queue needs leases, which the broker at {self.parsed.place} "
+                    "does not have: EmberMQ has"
+                )
+            if len(queues) > 1:
+                raise AMQPSourceError("exactly once is for one queue at a time: use a query for each")
+            return LeaseReader(schema, self.parsed, queues[0])
         finally:
             link.close()
 

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.types import StructType
 
-from embermq.client import Channel
+from embermq.client import Channel, Properties
 from embermq.testing import EmbeddedBroker
+from pyspark_embermq import DataLossError, settle
+from pyspark_embermq.lease_reader import LeaseReader
+from pyspark_embermq.options import Options
 from tests.spark.test_reading_streams import Query, numbers, read
 
 
@@ -78,3 +83,67 @@ def test_bad_bodies_go_to_the_dead_letter_exchange(
     assert [row.id for row in frame.collect()] == [1]
     (letter,) = broker.messages("bad", vhost)
     assert letter.body == b"nonsense" and "not JSON" in letter.headers["x-decode-error"]
+
+
+def exactly_once(broker: EmbeddedBroker) -> dict[str, str]:
+    return {"delivery": "exactly-once", "httpUrl": broker.http_url}
+
+
+def test_a_query_with_leases_is_exactly_once(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str, tmp_path: Path
+) -> None:
+    channel.queue_declare("q", durable=True)
+    persistent = Properties(delivery_mode=2)
+    channel.publish_batch(numbers(0, 100), "q", properties=persistent)
+    options = {**exactly_once(broker), "maxRecordsPerTrigger": "40", "minPartitions": "2"}
+    query = Query(spark, url, tmp_path, queue="q", **options)
+    query.run()
+    assert query.found() == numbers(0, 100)
+    assert [progress["numInputRows"] for progress in query.progress] == [40, 40, 20]
+    broker.wait_until_empty("q", vhost)
+    channel.publish_batch(numbers(100, 110), "q", properties=persistent)
+    query.run()
+    assert query.found() == numbers(0, 110)
+    broker.wait_until_empty("q", vhost)
+
+
+def test_a_batch_that_is_run_again_reads_its_lease(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, url: str, tmp_path: Path
+) -> None:
+    """As after a crash between the result and the commit: the checkpoint is set back by one commit."""
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 10), "q", properties=Properties(delivery_mode=2))
+    query = Query(spark, url, tmp_path, queue="q", **exactly_once(broker))
+    reader = LeaseReader(StructType.fromDDL("body binary"), Options(url=url, http_url=broker.http_url), "q")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(6))
+    assert reader.latestOffset(start, ReadMaxRows(6)) == end  # asked again, the same
+    for _ in range(2):
+        (partition,) = reader.partitions(start, end)
+        rows = [bytes(body.as_py()) for batch in reader.read(partition) for body in batch.column("body")]
+        assert rows == numbers(0, 6)
+    reader.commit(end)
+    reader.commit(end)
+    query.run()
+    assert query.found() == numbers(6, 10)
+
+
+def test_a_lease_in_a_batch_read_is_settled_by_its_name(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 10), "q", properties=Properties(delivery_mode=2))
+    options = {"mode": "lease", "leaseName": "run-7", "httpUrl": broker.http_url, "minPartitions": "3"}
+    for _ in range(2):
+        assert read(spark, url, queue="q", **options).count() == 10
+    settle("q", "run-7", url=url, http_url=broker.http_url)
+    broker.wait_until_empty("q", vhost)
+    with pytest.raises(DataLossError, match="was over before its batch was committed"):
+        settle("q", "no-such", url=url, http_url=broker.http_url)
+
+
+def test_what_leases_need_is_told(spark: SparkSession, channel: Channel, url: str, tmp_path: Path) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish(b"1", "q")
+    with pytest.raises(PySparkException, match="option 'httpUrl' says where it is"):
+        Query(spark, url, tmp_path, queue="q", delivery="exactly-once", httpUrl="http://localhost:1").run()

@@ -1,0 +1,143 @@
+"""Leases of EmberMQ (docs/leases.md): made and settled over HTTP, read over AMQP."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from embermq.client import ConsumerCancelled, Message
+from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.options import Options
+
+TIMEOUT_S = 30.0
+MANAGEMENT_PORT = 15672
+
+
+@dataclass(frozen=True)
+class LeasePart:
+    """Messages [start, end) of a lease: what one task reads."""
+
+    queue: str
+    lease: str
+    start: int
+    end: int
+
+
+class Leases:
+    """The leases of one queue."""
+
+    def __init__(self, options: Options, queue: str) -> None:
+        self.options = options
+        self.queue = queue
+
+    def take(self, name: str, messages_max: int) -> int:
+        """Take a lease, or find the one of that name; how many messages it has, 0 when the queue is empty."""
+        body = {
+            "name": name,
+            "max_messages": messages_max,
+            "timeout_ms": self.options.lease_timeout_ms,
+        }
+        if self.options.max_bytes_per_trigger:
+            body["max_bytes"] = self.options.max_bytes_per_trigger
+        return int(self.post("", body)["count"])
+
+    def settle(self, name: str) -> None:
+        """Its messages are done with; asking twice is fine."""
+        try:
+            self.post(f"/{quote(name, safe='')}/settle", {})
+        except NotThere:
+            raise DataLossError(
+                f"lease '{name}' of queue '{self.queue}' was over before its batch was committed: its "
+                "messages are back in the queue and will be read again. Option 'leaseTimeoutMs' says how long "
+                "it lasts"
+            ) from None
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        options = self.options
+        parts = urlsplit(options.url)
+        base = options.http_url or f"http://{parts.hostname}:{MANAGEMENT_PORT}"
+        vhost, queue = quote(options.vhost, safe=""), quote(self.queue, safe="")
+        login = f"{unquote(parts.username or 'guest')}:{unquote(parts.password or 'guest')}"
+        request = urllib.request.Request(
+            f"{base.rstrip('/')}/api/leases/{vhost}/{queue}{path}",
+            json.dumps(body).encode(),
+            {
+                "authorization": "Basic " + base64.b64encode(login.encode()).decode(),
+                "content-type": "application/json",
+            },
+            method="POST",
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+                text = response.read()
+        except urllib.error.HTTPError as error:
+            raise refusal(error, self.queue) from None
+        except OSError as error:
+            raise AMQPSourceError(
+                f"the broker's management cannot be reached: {error}. Exactly once from a queue needs it; "
+                "option 'httpUrl' says where it is"
+            ) from None
+        return json.loads(text) if text else None
+
+
+class NotThere(AMQPSourceError):
+    """404: no such queue or lease."""
+
+
+def refusal(error: urllib.error.HTTPError, queue: str) -> AMQPSourceError:
+    try:
+        reason = json.loads(error.read()).get("reason", "")
+    except ValueError:
+        reason = ""
+    if error.code == 404:
+        return NotThere(f"no queue '{queue}', or no such lease")
+    if error.code == 401:
+        return AMQPSourceError(
+            "the broker's management does not let us in: the user needs the tag 'management' for leases"
+        )
+    return AMQPSourceError(f"a lease of queue '{queue}' was refused: {reason or error.code}")
+
+
+def parts_of(queue: str, lease: str, count: int, parts: int) -> list[LeasePart]:
+    """A lease cut into about equal parts; the same every time."""
+    pieces = max(min(parts, count), 1)
+    return [
+        LeasePart(queue, lease, count * index // pieces, count * (index + 1) // pieces)
+        for index in range(pieces)
+        if count
+    ]
+
+
+def read(link: BrokerLink, part: LeasePart) -> Iterator[list[Message]]:
+    """The messages of a part, in order. What is missing is an error, never a shorter batch."""
+    arguments: dict[str, object] = {
+        "x-lease": part.lease,
+        "x-lease-from": part.start,
+        "x-lease-to": part.end,
+    }
+    left = part.end - part.start
+    with link.channel(prefetch=None, confirms=False) as channel:
+        consumer = channel.consume(part.queue, no_ack=True, arguments=arguments)
+        while True:
+            try:
+                batch = consumer.fetch(link.options.batch_rows, link.options.idle_timeout_ms / 1000)
+            except ConsumerCancelled:
+                break
+            if not batch:
+                break
+            left -= len(batch)
+            yield batch
+    if left:
+        raise AMQPSourceError(f"lease '{part.lease}' of queue '{part.queue}' ended {left} message(s) early")
+
+
+def settle(queue: str, lease: str, **options: Any) -> None:
+    """Settle a lease that was read with mode "lease": settle("orders", "run-7", url=..., http_url=...)."""
+    Leases(Options(**options), queue).settle(lease)
