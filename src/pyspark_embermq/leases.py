@@ -55,8 +55,8 @@ class Leases:
         except NotThere:
             raise DataLossError(
                 f"lease '{name}' of queue '{self.queue}' was over before its batch was committed: its "
-                "messages are back in the queue and will be read again. Option 'leaseTimeoutMs' says how long "
-                "it lasts"
+                "messages are back in the queue and will be read again. Option 'leaseTimeoutMs' says how "
+                "long it lasts"
             ) from None
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
