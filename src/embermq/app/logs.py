@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import logging.handlers
 import sys
 import time
 from typing import TextIO
@@ -70,8 +69,11 @@ def formatter(config: Config, stream: TextIO) -> logging.Formatter:
 
 
 def handler(file: str, stream: TextIO) -> logging.Handler:
-    # A watched file is opened anew when logrotate has moved it away.
-    return logging.handlers.WatchedFileHandler(file) if file else logging.StreamHandler(stream)
+    if not file:
+        return logging.StreamHandler(stream)
+    from logging.handlers import WatchedFileHandler  # opens it anew when logrotate has moved it away
+
+    return WatchedFileHandler(file)
 
 
 def set_up(config: Config, stream: TextIO | None = None) -> None:

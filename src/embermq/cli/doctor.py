@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import http.client
 import importlib.metadata
 import os
 import platform
@@ -164,6 +163,8 @@ def is_taken(host: str, port: int) -> bool:
 
 def default_password(config: Config) -> Iterator[Finding]:
     """Does guest/guest open the door of a broker that runs here?"""
+    import http.client  # half of the standard library comes with it
+
     if config.tls.only or not config.http_port or not is_taken(config.bind, config.http_port):
         return
     host = "127.0.0.1" if config.bind in ("0.0.0.0", "::", "") else config.bind
