@@ -156,18 +156,18 @@ def forgets_dead_letters_at_once(forget_when_safe: Any) -> Any:
     return lambda self, entry: entry.level.forget(entry)
 
 
-def drops_a_dead_letter(move: Any) -> Any:
+def drops_a_dead_letter(send: Any) -> Any:
     def mutant(self: DeadLetters, queue_rules: Any, message: Any, entry: Any, reason: str) -> None:
         if seldom(0.05) and entry is not None:
             entry.level.forget(entry)
         else:
-            move(self, queue_rules, message, entry, reason)
+            send(self, queue_rules, message, entry, reason)
 
     return mutant
 
 
-def keeps_what_became_a_dead_letter(move: Any) -> Any:
-    return lambda self, queue_rules, message, entry, reason: move(self, queue_rules, message, None, reason)
+def keeps_what_became_a_dead_letter(send: Any) -> Any:
+    return lambda self, queue_rules, message, entry, reason: send(self, queue_rules, message, None, reason)
 
 
 def drops_what_comes_back_too_often(returned: Any) -> Any:
@@ -208,13 +208,13 @@ PLAIN: dict[str, Place] = {
     "recovers the lowest level only": (Queue, "recover", recovers_the_lowest_level_only),
     "does not mark redelivered": (Level, "recover", does_not_mark_redelivered),
     "keeps transient messages": (Level, "store", keeps_transient_messages),
-    "drops a dead letter": (DeadLetters, "move", drops_a_dead_letter),
+    "drops a dead letter": (DeadLetters, "send", drops_a_dead_letter),
     "drops what comes back too often": (rules.QueueRules, "returned", drops_what_comes_back_too_often),
 }
 PAGED = ("keeps transient messages",)  # which needs a queue that is longer than memory allows
 # What only a clean stop shows: after a crash a letter may be in both queues.
 KILLED: dict[str, Place] = {
-    "keeps what became a dead letter": (DeadLetters, "move", keeps_what_became_a_dead_letter),
+    "keeps what became a dead letter": (DeadLetters, "send", keeps_what_became_a_dead_letter),
 }
 ALL = ELECTRIC | PLAIN | KILLED
 
