@@ -45,14 +45,16 @@ class Expiry:
         self.used_ms = self.turn.now_ms
         self.look()
 
-    def look_at(self, due_ms: int) -> None:
+    def look_at(self, due_ms: int) -> int:
         """Be back at that time at the latest."""
-        timetable = self.turn.timetable
-        if timetable is not None and (self.asked_ms == 0 or due_ms < self.asked_ms):
-            self.asked_ms = due_ms
-            timetable.ask(due_ms, self)
+        if self.asked_ms == 0 or due_ms < self.asked_ms:
+            timetable = self.turn.timetable
+            if timetable is not None:
+                self.asked_ms = due_ms
+                timetable.ask(due_ms, self)
+        return 0
 
-    def look(self) -> None:
+    def look(self) -> int:
         """Be back when something here is due."""
         for level in self.queue.levels:
             expires_ms = level.head_expiry_ms()
@@ -60,6 +62,7 @@ class Expiry:
                 self.look_at(expires_ms)
         if self.unused_ms_max is not None and not self.queue.consumers:
             self.look_at(self.used_ms + self.unused_ms_max)
+        return 0
 
     def on_due(self, now_ms: int) -> None:
         queue = self.queue

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from embermq.broker.message import Message
     from embermq.broker.queue import Queue
     from embermq.broker.rules import QueueRules
 
@@ -17,41 +16,41 @@ ACCEPTED = 0
 REFUSED = 1  # what Queue.append answers when the queue is full and says so
 DROP_HEAD = "drop-head"
 REJECT_PUBLISH_DLX = "reject-publish-dlx"
+UNLIMITED = 2**62
 DROP_COUNT_MAX = 10_000  # in one go: a policy may have made a large backlog too long
 
 
 class Limits:
     def __init__(self, count_max: int | None, bytes_max: int | None, overflow: str) -> None:
-        self.count_max = count_max
-        self.bytes_max = bytes_max
+        self.count_max = UNLIMITED if count_max is None else count_max
+        self.bytes_max = UNLIMITED if bytes_max is None else bytes_max
+        self.counts_bytes = bytes_max is not None
         self.drops_head = overflow == DROP_HEAD
         self.dead_letters_refused = overflow == REJECT_PUBLISH_DLX
 
-    def exceeded(self, queue: Queue, more_count: int, more_bytes: int) -> bool:
-        """Would so much more be too much?"""
-        if self.count_max is not None and queue.ready_count + more_count > self.count_max:
-            return True
-        return self.bytes_max is not None and queue.ready_bytes + more_bytes > self.bytes_max
+    def exceeded(self, count: int, size: int) -> bool:
+        """Are so many messages, or so many bytes, too much?"""
+        return count > self.count_max or size > self.bytes_max
 
-    def refuses(self, rules: QueueRules, message: Message) -> bool:
-        """Is there no room for a message, in a queue that says so?"""
-        if self.drops_head:
+    def refuses(self, queue: Queue, body_bytes: int) -> bool:
+        """Is there no room for a message of this size, in a queue that says so?"""
+        if self.drops_head or not self.exceeded(queue.ready_count + 1, queue.ready_bytes + body_bytes):
             return False
-        queue = rules.queue
-        body_bytes = message.size - message.header_size
-        if self.exceeded(queue, 1, body_bytes) and queue.consumers:
+        if queue.consumers:
             queue.drain()
-        return self.exceeded(queue, 1, body_bytes)
+        return self.exceeded(queue.ready_count + 1, queue.ready_bytes + body_bytes)
 
     def make_room(self, rules: QueueRules) -> None:
         """Drop from the head until the queue is within its limits again."""
+        if self.drops_head and self.exceeded(rules.queue.ready_count, rules.queue.ready_bytes):
+            self.drop_head(rules)
+
+    def drop_head(self, rules: QueueRules) -> None:
         queue = rules.queue
-        if not self.drops_head or not self.exceeded(queue, 0, 0):
-            return
         if queue.consumers:
             queue.drain()
         for _ in range(DROP_COUNT_MAX):
-            if not self.exceeded(queue, 0, 0):
+            if not self.exceeded(queue.ready_count, queue.ready_bytes):
                 return
             entry = queue.take_head()
             if entry is None:

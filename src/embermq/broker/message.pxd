@@ -16,3 +16,5 @@ cdef class Message:
 @cython.locals(message=Message)
 cpdef Message make_message(bytes names, bytes content, Py_ssize_t header_size, bint persistent, int priority,
                            long long publisher)
+
+cpdef long long expiry_of(Message message, long long queue_ttl_ms, long long since_ms) except -1

@@ -74,8 +74,9 @@ def expiration_ms(content: bytes, header_size: int) -> int:
 
 def expiry_of(message: Message, queue_ttl_ms: int, since_ms: int) -> int:
     """When a message that came to a queue at `since_ms` expires there; 0: never."""
-    if message.ttl_ms == NO_TTL:
-        return 0 if queue_ttl_ms == NO_TTL else since_ms + queue_ttl_ms
-    if queue_ttl_ms == NO_TTL:
+    # Compared with zero, a number of C, and not with NO_TTL.
+    if message.ttl_ms < 0:
+        return 0 if queue_ttl_ms < 0 else since_ms + queue_ttl_ms
+    if queue_ttl_ms < 0:
         return since_ms + message.ttl_ms
     return since_ms + min(queue_ttl_ms, message.ttl_ms)

@@ -17,7 +17,8 @@ from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.priorities import HIGH_PRIORITY
-from embermq.broker.rules import QueueRules, has_rules
+from embermq.broker.rule_arguments import has_rules
+from embermq.broker.rules import QueueRules
 from embermq.broker.selection import (
     DELIVERY_OVERHEAD_BYTES,
     DRAIN_BYTES_MAX,
@@ -105,8 +106,7 @@ class Queue:
         self.selective = False
         self.dirty = False
         self.deleted = False
-        self.ready_count = 0
-        self.ready_bytes = 0
+        self.ready_count = self.ready_bytes = 0
         self.unacked_count = 0
         self.published_count = 0
         self.delivered_count = 0  # in whatever way; those without acknowledgement and by hand are also

@@ -16,28 +16,13 @@ from embermq.broker.limits import ACCEPTED, REFUSED, limits_from
 from embermq.broker.message import expiry_of
 from embermq.broker.priorities import HIGH_PRIORITY, Priorities
 from embermq.broker.retry import Retry, retry_from
+from embermq.broker.rule_arguments import has_rules
 
 if TYPE_CHECKING:
     from embermq.broker.consumer import Consumer
     from embermq.broker.level import Entry, Level
     from embermq.broker.message import Message
     from embermq.broker.queue import Queue
-
-ARGUMENTS = frozenset(
-    {
-        "x-message-ttl",
-        "x-expires",
-        "x-max-length",
-        "x-max-length-bytes",
-        "x-dead-letter-exchange",
-        "x-max-priority",
-        "x-single-active-consumer",
-        "x-delivery-limit",
-        "x-retry-delay",
-        "x-deduplication",
-    }
-)
-
 
 HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
 
@@ -55,12 +40,6 @@ def delivery_limit_of(queue: Queue) -> int | None:
     letters = queue.durable and "x-dead-letter-exchange" in arguments
     default = queue.vhost.defaults.delivery_limit
     return default if default > 0 and (letters or arguments.get("x-queue-type") == "quorum") else None
-
-
-def has_rules(arguments: dict[str, object]) -> bool:
-    if arguments.get("x-queue-type") == "stream":
-        return False
-    return not ARGUMENTS.isdisjoint(arguments) or arguments.get("x-queue-type") == "quorum"
 
 
 def effective_changed(queue: Queue, effective: dict[str, object]) -> None:
@@ -132,13 +111,18 @@ class QueueRules:
     # -- messages in
 
     def append(self, message: Message) -> int:
+        """What `Queue.append` does, for a queue with rules."""
         if self.deduplication is not None:
             return self.deduplication.append(self, message)
         return self.take(message)
 
     def take(self, message: Message) -> int:
         queue, limits = self.queue, self.limits
-        if limits is not None and limits.refuses(self, message):
+        if (
+            limits is not None
+            and not limits.drops_head
+            and limits.refuses(queue, message.size - message.header_size)
+        ):
             if limits.dead_letters_refused:
                 self.dead_letter(message, None, "maxlen")
             return REFUSED
@@ -155,12 +139,12 @@ class QueueRules:
         self.accept(message, expires_ms)
         if expires_ms:
             self.look_at(expires_ms)
-        if limits is not None:
-            limits.make_room(self)
+        if limits is not None and limits.drops_head and limits.exceeded(queue.ready_count, queue.ready_bytes):
+            limits.drop_head(self)
         return ACCEPTED
 
-    def accept(self, message: Message, expires_ms: int) -> None:
-        self.queue.accept_at(self.level_for(message), message, expires_ms)
+    def accept(self, message: Message, expires_ms: int) -> int:
+        return self.queue.accept_at(self.level_for(message), message, expires_ms)
 
     def level_for(self, message: Message) -> Level:
         if self.priorities is not None:
@@ -233,7 +217,7 @@ class QueueRules:
     def weigh(self) -> None:
         """Where bytes count, those of messages that nobody has read since the start count as well."""
         queue = self.queue
-        if self.limits is None or self.limits.bytes_max is None:
+        if self.limits is None or not self.limits.counts_bytes:
             return
         if any(level.unweighed_below for level in queue.levels):
             queue.ready_bytes = sum(message.size - message.header_size for message in queue.messages())
@@ -269,8 +253,8 @@ class QueueRules:
     def used(self) -> None:
         self.expiry.used()
 
-    def look(self) -> None:
-        self.expiry.look()
+    def look(self) -> int:
+        return self.expiry.look()
 
-    def look_at(self, due_ms: int) -> None:
-        self.expiry.look_at(due_ms)
+    def look_at(self, due_ms: int) -> int:
+        return self.expiry.look_at(due_ms)
