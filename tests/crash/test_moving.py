@@ -13,7 +13,7 @@ import pytest
 
 from tools.brokers import EmberBroker
 
-COUNT = 4000
+COUNT = 2000
 AUTHORIZATION = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+PARTS_PER_BLOCK = 1000
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -30,12 +31,19 @@ class Exposition:
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix
         self.parts: list[str] = []
+        self.blocks: list[bytes] = []  # parts that are put together: a scrape may have 100,000 lines
 
     def family(self, name: str, kind: str, about: str) -> None:
         self.parts.append(f"# HELP {self.prefix}{name} {about}\n# TYPE {self.prefix}{name} {kind}\n")
 
     def sample(self, name: str, value: float, labels: str = "") -> None:
         self.parts.append(f"{self.prefix}{name}{labels} {value}\n")
+        if len(self.parts) >= PARTS_PER_BLOCK:
+            self.end_block()
+
+    def end_block(self) -> None:
+        self.blocks.append("".join(self.parts).encode())
+        self.parts.clear()
 
     def add(self, name: str, kind: str, about: str, value: float, **labels: str) -> None:
         """A family of one."""
@@ -54,4 +62,5 @@ class Exposition:
         self.sample(f"{name}_count", total)
 
     def text(self) -> bytes:
-        return "".join(self.parts).encode()
+        self.end_block()
+        return b"".join(self.blocks)

@@ -151,7 +151,10 @@ async def put_each(
     pace = Pace()
     for metrics, things, labels_of in groups(context, vhosts):
         wanted = [metric for metric in metrics if families is None or metric.family in families]
-        labels = [labels_of(thing) for thing in things] if wanted else []
+        labels: list[str] = []
+        for thing in things if wanted else []:
+            labels.append(labels_of(thing))
+            await pace.breathe()
         for metric in wanted:
             out.family(metric.name, metric.kind, metric.about)
             for thing, label in zip(things, labels, strict=True):

@@ -32,7 +32,7 @@ def seen_numbers(queue: Queue) -> list[int]:
     return [int.from_bytes(seen.message.body[:4], "big") for seen in ready_from(queue)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(STEPS, st.booleans())
 def test_a_queue_behaves_as_a_list_does(steps: list[tuple[str, int]], on_disk: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:
