@@ -11,6 +11,7 @@ from embermq.client.core.engine import CLOSED, IDLE, OPEN, RESTORING
 from embermq.client.core.publication import Outgoing, Receipt
 from embermq.client.core.request import Request
 from embermq.client.errors import (
+    ChannelClosed,
     ConnectionClosed,
     ConnectionFailed,
     ConnectionLost,
@@ -188,6 +189,20 @@ def test_everything_is_said_again() -> None:
         BasicConsume("amq.gen-2", "c"),
     ]
     assert script.opened_count == 2
+
+
+def test_a_channel_that_was_being_closed_does_not_come_back() -> None:
+    script = connected()
+    channel, other = script.channel(), script.channel()
+    closing, asking = Future(), Future()
+    channel.request(Request(BasicQos(0, 1), asking))
+    channel.request(Request(ChannelClose(200, "bye"), closing))
+    script.engine.lost(ConnectionLost("gone"), final=False)
+    assert closing.result == ChannelCloseOk()
+    assert isinstance(asking.error, ChannelClosed)
+    script.connect()
+    assert script.heard_methods(channel.number) == []
+    assert other.ready and not channel.ready
 
 
 def test_what_cannot_be_restored_is_left_out(caplog: pytest.LogCaptureFixture) -> None:

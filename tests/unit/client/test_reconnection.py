@@ -190,6 +190,16 @@ def test_a_request_waits_for_the_connection(broker: Broker, connection: Connecti
         another.publish(b"x", "waits")
 
 
+def test_a_channel_may_be_closed_while_the_connection_is_away(broker: Broker, connection: Connection) -> None:
+    with connection.channel() as channel:
+        channel.queue_declare(exclusive=True)
+        broker.kill()
+        eventually(lambda: not connection.is_open)
+    assert channel.is_closed
+    broker.start()
+    assert connection.channel().number == channel.number  # it is free again
+
+
 def test_a_get_is_not_repeated(broker: Broker, connection: Connection) -> None:
     channel = connection.channel()
     broker.kill()

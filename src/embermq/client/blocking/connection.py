@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import queue
 import threading
 import time
@@ -49,6 +50,7 @@ class Connection:
         self.on_unblocked: Callable[[], None] | None = None
         self.on_lost: Callable[[ClientError], None] | None = None
         self.on_reconnected: Callable[[], None] | None = None
+        self._process_id = os.getpid()
         self._channels: dict[ChannelCore, Channel] = {}
         self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._events_thread: threading.Thread | None = None
@@ -147,6 +149,8 @@ class Connection:
         return self.wait(waiter, request.method.NAME, timeout_s)
 
     def wait(self, waiter: Waiter, what: str, timeout_s: float | None = None) -> Any:
+        if os.getpid() != self._process_id:
+            raise ConnectionClosed("a connection does not survive fork(): connect in the new process")
         limit_s = self.settings.call_timeout_s if timeout_s is None else timeout_s
         deadline_s = math.inf if limit_s is None else time.monotonic() + limit_s
         self._line.read_until(waiter.done, deadline_s)

@@ -16,7 +16,7 @@ from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Publication, Receipt, as_bytes, raw_properties
 from embermq.client.core.request import Answer, Request
 from embermq.client.core.topology import QueueInfo
-from embermq.client.errors import ClientError, ConnectionLost, TransactionLost
+from embermq.client.errors import ChannelClosed, ClientError, ConnectionLost, TransactionLost
 from embermq.wire.frame import method_frame
 from embermq.wire.methods import (
     BasicGet,
@@ -24,6 +24,8 @@ from embermq.wire.methods import (
     BasicQos,
     BasicReject,
     BasicReturn,
+    ChannelClose,
+    ChannelCloseOk,
     ChannelOpen,
     ConfirmSelect,
     Method,
@@ -255,7 +257,9 @@ class ChannelCore(Incoming):
         elif isinstance(request.method, (TxCommit, TxRollback)) and (self.transaction_lost or not self.ready):
             self.end_lost_transaction(request)
         elif not self.ready:
-            if request.repeatable:
+            if isinstance(request.method, ChannelClose):
+                self.closed_while_away(request)
+            elif request.repeatable:
                 self.waiting.append(request)
             else:
                 request.failed(self.no_connection(request))
@@ -273,6 +277,11 @@ class ChannelCore(Incoming):
                     "the connection broke during the transaction: nothing of it was done, repeat it"
                 )
             )
+
+    def closed_while_away(self, request: Request) -> None:
+        """The broker has forgotten the channel with its connection; now we do, too."""
+        request.answered(ChannelCloseOk())
+        self.engine.drop_channel(self, ChannelClosed("the channel was closed by its user: open another"))
 
     def send(self, request: Request) -> None:
         method = request.method
@@ -342,6 +351,11 @@ class ChannelCore(Incoming):
         self.flow_active = True
         if self.transaction_open:
             self.transaction_open, self.transaction_lost = False, True
+        for request in self.requests:
+            if isinstance(request.method, ChannelClose):
+                self.requests.remove(request)
+                self.closed_while_away(request)
+                return
         requests, self.requests = self.requests, deque()
         again: list[Request] = []
         for request in requests:

@@ -193,7 +193,7 @@ class Engine(Outlet):
             self.channels.clear()
         elif self.state != IDLE:
             self.state = IDLE
-            for channel in self.channels.values():
+            for channel in list(self.channels.values()):
                 channel.suspend()
 
     def put_heartbeat(self) -> None:
