@@ -165,3 +165,15 @@ def test_a_wrong_template_in_the_file(tmp_path: Path) -> None:
     file.write_text("[templates.wrong]\nx-max-length = -1\n")
     with pytest.raises(Exception, match="invalid arg 'x-max-length' for template 'wrong'"):
         EmberBroker(config=str(file)).start()
+
+
+def test_definitions_carry_templates(client: Client, management: Management) -> None:
+    set_template(management, "exported", x_max_length=7)
+    queue = declare(client, unique(), durable=True, x_template="exported")
+    document = management.get("definitions")
+    names = [template["name"] for template in document["templates"]]
+    assert {"brief", "exported", "jobs"} <= set(names)
+    client.channel.queue_delete(queue)
+    management.ask("DELETE", "templates/exported")
+    assert management.ask("POST", "definitions", document)[0] == 204
+    assert management.queue(queue)["effective_arguments"] == {"x-template": "exported", "x-max-length": 7}

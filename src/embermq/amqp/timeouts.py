@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.connection import Connection
@@ -21,6 +22,7 @@ from embermq.errors import PreconditionFailed
 log = logging.getLogger("embermq.connection")
 
 LOOKS_PER_TIMEOUT = 8
+CONNECTIONS_PER_TICK = 500
 PAUSE_MS_MAX = 10_000  # somebody with a shorter timeout may come at any time
 NEVER = 2**63
 
@@ -33,32 +35,37 @@ class DeliveryTimeouts:
         self.defaults = defaults
         self.marks: dict[Channel, Marks] = {}
         self.next_look_ms = 0
+        self.ahead: Iterator[Connection] | None = None  # whom the look under way has not come to
+        self.seen: dict[Channel, Marks] = {}  # the marks of those it has
+        self.shortest_ms = NEVER
 
     def tick(self, now_ms: int) -> None:
-        if now_ms >= self.next_look_ms:
-            shortest_ms = self.look(now_ms)
-            self.next_look_ms = now_ms + min(shortest_ms // LOOKS_PER_TIMEOUT, PAUSE_MS_MAX)
-
-    def look(self, now_ms: int) -> int:
-        """Close what is overdue; the shortest timeout that there is."""
-        marks: dict[Channel, Marks] = {}
-        shortest_ms = NEVER
-        for connection in list(self.connections()):
+        """Look at everybody once in a while, at some of many at a time: nobody else must wait for it."""
+        if self.ahead is None:
+            if now_ms < self.next_look_ms:
+                return
+            self.ahead, self.seen, self.shortest_ms = iter(list(self.connections())), {}, NEVER
+        some = list(islice(self.ahead, CONNECTIONS_PER_TICK))
+        for connection in some:
             for channel in list(connection.channels.values()):
-                timeouts_ms = {self.timeout_ms(consumer.queue) for consumer in channel.consumers.values()}
-                shortest_ms = min(shortest_ms, *timeouts_ms, NEVER)
-                if not channel.unacked or channel.closing:
-                    continue
-                known = self.marks.get(channel) or deque()
-                timeout_ms = self.overdue(channel, known, now_ms, min(timeouts_ms, default=0))
-                if timeout_ms:
-                    close(connection, channel, timeout_ms)
-                    continue
-                if not known or known[-1][1] != channel.delivery_tag:
-                    known.append((now_ms, channel.delivery_tag))
-                marks[channel] = known
-        self.marks = marks
-        return shortest_ms
+                self.look(connection, channel, now_ms)
+        if len(some) < CONNECTIONS_PER_TICK:
+            self.ahead, self.marks = None, self.seen
+            self.next_look_ms = now_ms + min(self.shortest_ms // LOOKS_PER_TIMEOUT, PAUSE_MS_MAX)
+
+    def look(self, connection: Connection, channel: Channel, now_ms: int) -> None:
+        timeouts_ms = {self.timeout_ms(consumer.queue) for consumer in channel.consumers.values()}
+        self.shortest_ms = min(self.shortest_ms, *timeouts_ms, NEVER)
+        if not channel.unacked or channel.closing:
+            return
+        known = self.marks.get(channel) or deque()
+        timeout_ms = self.overdue(channel, known, now_ms, min(timeouts_ms, default=0))
+        if timeout_ms:
+            close(connection, channel, timeout_ms)
+            return
+        if not known or known[-1][1] != channel.delivery_tag:
+            known.append((now_ms, channel.delivery_tag))
+        self.seen[channel] = known
 
     def timeout_ms(self, queue: Queue) -> int:
         own = queue.effective.get("x-consumer-timeout")

@@ -10,7 +10,7 @@ strategy does not hold, as in RabbitMQ: x-overflow must be reject-publish, or th
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -48,10 +48,12 @@ class HeldLetters:
     def __init__(self, letters: DeadLetters) -> None:
         self.letters = letters
         self.waiting: deque[Held] = deque()
+        self.counts: Counter[Queue] = Counter()
         self.asked = False
 
     def add(self, held: Held) -> None:
         self.waiting.append(held)
+        self.counts[held.rules.queue] += 1
         turn = self.letters.vhost.turn
         if not self.asked and turn.timetable is not None:
             self.asked = True
@@ -60,14 +62,20 @@ class HeldLetters:
     def on_due(self, now_ms: int) -> None:
         self.asked = False
         for _ in range(min(len(self.waiting), RETRY_COUNT_MAX)):
-            held = self.waiting.popleft()
+            held = self.taken(self.waiting.popleft())
             if held.rules.dead_letter_exchange is None:
                 assert held.entry is not None
                 held.entry.level.forget(held.entry)  # a policy that sent it on is gone
             else:
                 self.letters.move(held)
         if self.waiting and not self.asked:
-            self.add(self.waiting.pop())
+            self.add(self.taken(self.waiting.pop()))
+
+    def taken(self, held: Held) -> Held:
+        self.counts[held.rules.queue] -= 1
+        if not self.counts[held.rules.queue]:
+            del self.counts[held.rules.queue]
+        return held
 
     def count(self, queue: Queue) -> int:
-        return sum(held.rules.queue is queue for held in self.waiting)
+        return self.counts[queue]

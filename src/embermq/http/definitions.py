@@ -13,6 +13,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from embermq.broker.access import Permission, User
+from embermq.broker.broker import Broker
 from embermq.broker.event_exchange import EVENT_EXCHANGE
 from embermq.broker.exchange import Binding, Exchange
 from embermq.broker.parameter import GLOBAL
@@ -41,6 +42,7 @@ from embermq.http.request import (
     table,
     text,
 )
+from embermq.http.templates import template_view
 from embermq.http.thing_name import clean
 from embermq.http.users import permission_from, store_user, user_from
 from embermq.http.vhosts import store_vhost
@@ -88,6 +90,7 @@ async def export_all(request: Request) -> Response:
             *(view for vhost in vhosts for view in parameter_views(vhost)),
         ],
         "global_parameters": global_parameter_views(broker),
+        "templates": [template_view(broker.defaults.templates, name) for name in template_names(broker)],
         "policies": [view for vhost in vhosts for view in policy_views(vhost)],
     }
     return await finished(document, vhosts, with_vhost=True)
@@ -107,6 +110,10 @@ async def export_vhost(request: Request) -> Response:
 def is_for_rabbitmq(user: User) -> bool:
     """Only the hashes that came from there are understood there; see docs/http-api.md."""
     return str(user_view(user)["hashing_algorithm"]).startswith("rabbit_")
+
+
+def template_names(broker: Broker) -> list[str]:
+    return sorted(broker.defaults.templates.all())
 
 
 def without_vhost(view: View) -> View:
@@ -184,6 +191,10 @@ async def import_all(request: Request) -> Response:
             raise bad_request("vhost_or_user_not_found")
         broker.grant(user, vhost, permission_from(body))
         await pace.breathe()
+    templates = broker.defaults.templates
+    for body in things(document, "templates"):
+        if text(body, "name") not in templates.configured:
+            templates.set(clean(text(body, "name")), table(body, "arguments"))
     for body in things(document, "global_parameters"):
         broker.parameters.set(GLOBAL, clean(text(body, "name")), body.get("value"))
     for body in things(document, "topic_permissions"):
