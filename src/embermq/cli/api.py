@@ -13,22 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
+from embermq.cli.failure import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
+
 DEFAULT_URL = "http://guest:guest@localhost:15672"
 TIMEOUT_S = 30.0
 PAGE_SIZE = 500
 
-# What the exit codes of all commands mean (docs/cli.md).
-OK, REFUSED, USAGE_ERROR, UNREACHABLE, NOT_FOUND, DENIED = 0, 1, 2, 3, 4, 5
-
 Body = dict[str, Any]
-
-
-class CommandFailed(Exception):
-    """Ends a command: a sentence for people, an exit code for scripts."""
-
-    def __init__(self, text: str, code: int = REFUSED) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 def part(name: str) -> str:

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from embermq.cli.api import USAGE_ERROR, Api, CommandFailed, api_from
+from embermq.cli.api import Api, api_from
+from embermq.cli.failure import USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output
 
 Commands = Any  # argparse's sub-parsers; their class is private

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from embermq import __version__
-from embermq.cli.api import USAGE_ERROR, CommandFailed
-from embermq.cli.completion import add_completion
-from embermq.cli.configuration import add_config, load_config
-from embermq.cli.doctor import add_doctor
-from embermq.cli.messages import add_consume, add_publish
-from embermq.cli.overview import add_connection, add_definitions, add_status
-from embermq.cli.people import add_permission, add_policy, add_user
-from embermq.cli.perf import add_perf
-from embermq.cli.pipelines import add_pipeline, add_sql
-from embermq.cli.queues import add_queue
-from embermq.cli.store import add_store
-from embermq.cli.top import add_top
-from embermq.cli.topology import add_binding, add_exchange, add_vhost
-from embermq.config import Config, ConfigError
+from embermq.cli.failure import CommandFailed
 
-FAILURE = 1
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+# Every command, where it is, and the function there that adds it. Only the one that is asked for is imported:
+# the broker should not carry the tools of its operators.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("serving", "add_serve"),
+    "status": ("overview", "add_status"),
+    "top": ("top", "add_top"),
+    "publish": ("messages", "add_publish"),
+    "consume": ("messages", "add_consume"),
+    "perf": ("perf", "add_perf"),
+    "queue": ("queues", "add_queue"),
+    "exchange": ("topology", "add_exchange"),
+    "binding": ("topology", "add_binding"),
+    "vhost": ("topology", "add_vhost"),
+    "user": ("people", "add_user"),
+    "permission": ("people", "add_permission"),
+    "policy": ("people", "add_policy"),
+    "connection": ("overview", "add_connection"),
+    "channel": ("overview", "add_channel"),
+    "consumer": ("overview", "add_consumer"),
+    "definitions": ("overview", "add_definitions"),
+    "pipeline": ("pipelines", "add_pipeline"),
+    "sql": ("pipelines", "add_sql"),
+    "config": ("configuration", "add_config"),
+    "doctor": ("doctor", "add_doctor"),
+    "store": ("store", "add_store"),
+    "completion": ("completion", "add_completion"),
+}
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Everything that can be typed, or one command of it."""
     top = argparse.ArgumentParser(
         prog="embermq",
         description="EmberMQ, a message broker that speaks AMQP 0-9-1.",
@@ -36,113 +50,16 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"EmberMQ {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    add_serve(commands)
-    for add in (
-        add_status,
-        add_top,
-        add_publish,
-        add_consume,
-        add_perf,
-        add_queue,
-        add_exchange,
-        add_binding,
-        add_vhost,
-        add_user,
-        add_permission,
-        add_policy,
-        add_connection,
-        add_definitions,
-        add_pipeline,
-        add_sql,
-        add_config,
-        add_doctor,
-        add_store,
-        add_completion,
-    ):
-        add(commands)
+    for name in COMMANDS if only is None else (only,):
+        module, function = COMMANDS[name]
+        getattr(importlib.import_module(f"embermq.cli.{module}"), function)(commands)
     return top
 
 
-def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    default = Config()
-    serve = commands.add_parser(
-        "serve",
-        help="start the broker",
-        description="Start the broker; SIGTERM or Ctrl-C stops it cleanly.",
-        epilog="Every option can also be given as EMBERMQ_… in the environment (EMBERMQ_AMQP_PORT=5673) or "
-        "in the configuration file (amqp_port = 5673). Flags win over the environment, that over the file.",
-    )
-    serve.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
-    serve.add_argument(
-        "--data-dir", metavar="DIR", help=f"where the broker keeps its data ({default.data_dir})"
-    )
-    serve.add_argument("--bind", metavar="ADDR", help=f"address to listen on ({default.bind})")
-    serve.add_argument(
-        "--amqp-port", metavar="N", help=f"port for AMQP, 0 picks a free one ({default.amqp_port})"
-    )
-    serve.add_argument(
-        "--http-port", metavar="N", help=f"port for management, 0 picks one ({default.http_port})"
-    )
-    serve.add_argument(
-        "--log-level", metavar="LEVEL", help=f"debug, info, warning or error ({default.log_level})"
-    )
-    serve.add_argument(
-        "--sync",
-        metavar="MODE",
-        help=f"what a confirm means: always (on disk) or os (with the operating system) ({default.sync})",
-    )
-    serve.add_argument(
-        "--memory-high-watermark",
-        metavar="PART",
-        help=f"share of the memory beyond which publishers wait ({default.memory_high_watermark})",
-    )
-    serve.add_argument(
-        "--disk-free-limit",
-        metavar="N",
-        help="free bytes on disk below which publishers wait (a hundredth of the disk, 200 MiB at most)",
-    )
-    serve.add_argument(
-        "--default-delivery-limit",
-        metavar="N",
-        help="how often a message may come back to a quorum queue, or to a durable one with dead letters; "
-        f"0 is for ever ({default.default_delivery_limit})",
-    )
-    serve.add_argument(
-        "--consumer-timeout",
-        metavar="MS",
-        help=f"milliseconds in which a delivery must be acknowledged, 0 is none ({default.consumer_timeout})",
-    )
-    serve.add_argument(
-        "--heartbeat", metavar="S", help=f"seconds between heartbeats, 0 is none ({default.heartbeat})"
-    )
-    serve.add_argument("--frame-max", metavar="N", help=f"largest frame in bytes ({default.frame_max})")
-    serve.add_argument("--channel-max", metavar="N", help=f"channels per connection ({default.channel_max})")
-    serve.add_argument(
-        "--max-message-size", metavar="N", help=f"largest message body in bytes ({default.max_message_size})"
-    )
-    serve.set_defaults(run=run_serve)
-
-
-def run_serve(options: argparse.Namespace) -> int:
-    from embermq.app import logs, run
-    from embermq.store.failure import StoreFailure
-
-    try:
-        config = load_config(options)
-    except ConfigError as error:
-        print(f"embermq: {error}", file=sys.stderr)
-        return USAGE_ERROR
-    logs.set_up(config)
-    try:
-        run(config, lambda line: print(line, flush=True), lambda: load_config(options))
-    except (OSError, StoreFailure, ConfigError) as error:
-        print(f"embermq: {error}", file=sys.stderr)
-        return FAILURE
-    return 0
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    only = words[0] if words and words[0] in COMMANDS else None
+    options = parser(only).parse_args(words)
     try:
         code: int = options.run(options)
     except CommandFailed as failure:

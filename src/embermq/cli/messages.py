@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from embermq.cli.api import NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, Api, CommandFailed
+from embermq.cli.api import Api
 from embermq.cli.commands import VHOST, Commands, add_command, argument, json_or_text
+from embermq.cli.failure import NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output
 
 AMQP_URL = argument(

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from embermq.cli.api import REFUSED, USAGE_ERROR, Api, CommandFailed, part
+from embermq.cli.api import Api, part
 from embermq.cli.commands import Commands, Group, add_command, argument
+from embermq.cli.failure import REFUSED, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Column, Output, size
 
 
@@ -140,8 +141,14 @@ def add_connection(commands: Commands) -> None:
         argument("--of-user", metavar="U", help="all connections of this user"),
         argument("--reason", metavar="TEXT", default="closed by an operator", help="what the client is told"),
     )
+
+
+def add_channel(commands: Commands) -> None:
     channels = Group(commands, "channel", "channels: list")
     channels.command("list", list_channels, "all channels")
+
+
+def add_consumer(commands: Commands) -> None:
     consumers = Group(commands, "consumer", "consumers: list")
     consumers.command(
         "list",

@@ -7,8 +7,9 @@ import getpass
 import sys
 from pathlib import Path
 
-from embermq.cli.api import USAGE_ERROR, Api, Body, CommandFailed, part
+from embermq.cli.api import Api, Body, part
 from embermq.cli.commands import NAME, VHOST, Commands, Group, argument, json_or_text
+from embermq.cli.failure import USAGE_ERROR, CommandFailed
 from embermq.cli.output import Column, Output
 
 USERS: list[Column] = [("name", "name"), ("tags", "tags")]

@@ -8,8 +8,9 @@ import threading
 import time
 from typing import Any
 
-from embermq.cli.api import Api, CommandFailed
+from embermq.cli.api import Api
 from embermq.cli.commands import VHOST, Commands, add_command, argument
+from embermq.cli.failure import CommandFailed
 from embermq.cli.messages import AMQP_URL, connected
 from embermq.cli.output import Column, Output
 

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from embermq.cli.api import NOT_FOUND, USAGE_ERROR, Api, CommandFailed
+from embermq.cli.api import Api
 from embermq.cli.commands import VHOST, Commands, add_command, argument
+from embermq.cli.failure import NOT_FOUND, USAGE_ERROR, CommandFailed
 from embermq.cli.messages import AMQP_URL, amqp_url
 from embermq.cli.output import Column, Output
 

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from embermq.cli.api import Api, Body, CommandFailed, part
+from embermq.cli.api import Api, Body, part
 from embermq.cli.commands import (
     ARGUMENTS,
     FILTER,
@@ -18,6 +18,7 @@ from embermq.cli.commands import (
     arguments_of,
     filter_of,
 )
+from embermq.cli.failure import CommandFailed
 from embermq.cli.output import Column, Output, size
 
 PREVIEW_CHARS = 60

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from embermq.cli.api import USAGE_ERROR, Api, CommandFailed
+from embermq.cli.api import Api
 from embermq.cli.commands import Commands, add_command, argument
+from embermq.cli.failure import USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output, shown, size, value_of
 from embermq.cli.overview import gathered
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from embermq.cli.api import NOT_FOUND, Api, CommandFailed, part
+from embermq.cli.api import Api, part
 from embermq.cli.commands import ARGUMENTS, NAME, VHOST, Commands, Group, argument, arguments_of
+from embermq.cli.failure import NOT_FOUND, CommandFailed
 from embermq.cli.output import Column, Output
 
 EXCHANGES: list[Column] = [

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from embermq import __version__
-from embermq.cli.main import main
+from embermq.cli.main import COMMANDS, main
 from tools.brokers import answers_handshake
 
 SECONDS_MAX = 40
@@ -139,3 +139,19 @@ def test_a_data_directory_that_is_none(tmp_path: Path) -> None:
         done = run(serving(place))
         assert done.returncode == 1, place
         assert done.stderr.splitlines()[-1].startswith("embermq: ") and "Traceback" not in done.stderr
+
+
+def test_the_broker_does_not_carry_the_tools_of_its_operators() -> None:
+    program = (
+        "import sys; from embermq.cli.main import parser; parser('serve'); import embermq.app; "
+        "print([name for name in ('rich', 'http.client', 'embermq.client', 'embermq.cli.queues') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_every_command_is_found_where_it_is_said_to_be() -> None:
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0
