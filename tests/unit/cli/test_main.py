@@ -144,7 +144,8 @@ def test_a_data_directory_that_is_none(tmp_path: Path) -> None:
 def test_the_broker_does_not_carry_the_tools_of_its_operators() -> None:
     program = (
         "import sys; from embermq.cli.main import parser; parser('serve'); import embermq.app; "
-        "print([name for name in ('rich', 'http.client', 'embermq.client', 'embermq.cli.queues') if name in sys.modules])"
+        "tools = ('rich', 'http.client', 'embermq.client', 'embermq.cli.queues'); "
+        "print([name for name in tools if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert done.stdout == "[]\n", done.stderr
