@@ -209,6 +209,17 @@ def test_the_audit_tells_of_logins_refusals_and_changes(configured: Configured) 
     body = {"password": SECRET, "tags": "management"}
     assert as_boss(broker, "PUT", "users", "dora", body=body).status == 201
     assert as_boss(broker, "DELETE", "users", "dora").status == 204
+    with connect(broker, "orders", "shop", password="changed") as connection:
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            connection.channel().queue_declare("forbidden")
+    assert ask(broker, "GET", "users", login="orders:changed").status == 401
+    refusals = [line for line in configured.audit() if line["event"] == "access.refused"]
+    texts = [(line["actor"], line["about_error"]) for line in refusals[-2:]]
+    assert texts[0] == (
+        "orders",
+        "configure access to queue 'forbidden' in vhost 'shop' refused for user 'orders'",
+    )
+    assert texts[1][0] == "orders" and refusals[-1]["about_request"] == "GET /api/users"
     told = [(line["event"], line["actor"], line.get("about_name")) for line in configured.audit()]
     assert ("user.created", "boss", "dora") in told and ("user.deleted", "boss", "dora") in told
     assert "user.authentication.failure" in [event for event, _, _ in told]

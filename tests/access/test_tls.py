@@ -18,7 +18,7 @@ import pika
 import pytest
 
 from tests.access.certificates import Authority
-from tests.access.tenant import make_user
+from tests.access.tenant import ask, make_user
 from tests.extensions.client import eventually
 from tools.brokers import EmberBroker, free_port
 
@@ -79,6 +79,8 @@ def test_messages_pass_over_tls(secured: Secured) -> None:
     with secured.connect(secured.context()) as connection:
         channel = connection.channel()
         channel.queue_declare("tls")
+        shown = [each["ssl"] for each in ask(secured.broker, "GET", "connections").json]
+        assert shown == [True]
         body = b"x" * 300_000
         channel.basic_publish("", "tls", body)
         assert eventually(lambda: channel.basic_get("tls", auto_ack=True)[2]) == body

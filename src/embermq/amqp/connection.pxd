@@ -25,6 +25,7 @@ cdef class Connection(Link):
     cdef public object mechanism
     cdef public object sasl
     cdef public str certificate_name
+    cdef public bint tls
     cdef public double expires_at
     cdef public int channel_max
     cdef public int heartbeat_s

@@ -20,7 +20,7 @@ from embermq.amqp.handlers import CHANNEL_HANDLERS
 from embermq.amqp.link import Link
 from embermq.amqp.on_connection import start_method
 from embermq.amqp.refusal import refuse_handshake
-from embermq.amqp.session_events import connection_closed
+from embermq.amqp.session_events import connection_closed, emit_access_refused
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START
 from embermq.amqp.telling import about
@@ -31,7 +31,7 @@ from embermq.broker.events import INTERNAL_USER
 from embermq.broker.queue import Queue
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
-from embermq.errors import AMQPError, CommandInvalid, FrameError, InternalFault
+from embermq.errors import AccessRefused, AMQPError, CommandInvalid, FrameError, InternalFault
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
 from embermq.wire.kernel import load_u16, load_u32, load_u64
@@ -87,6 +87,7 @@ class Connection(Link):
         "spec_qos",
         "stalled",
         "state",
+        "tls",
         "user",
         "vhost",
     )
@@ -114,6 +115,7 @@ class Connection(Link):
         self.client_properties: dict[str, object] = {}
         self.capabilities: dict[str, object] = {}
         self.certificate_name = certificate_name  # of the client, where TLS has checked one
+        self.tls = False
         self.mechanism: object = None
         self.sasl: Any = None  # the login under way
         self.expires_at = math.inf  # seconds since 1970
@@ -326,6 +328,8 @@ class Connection(Link):
     def close_channel(self, channel: Channel, error: AMQPError, blame: int = 0) -> None:
         extra = about(self, channel.number)
         log.info("%s, channel %d: %s", self.name, channel.number, error, extra=extra)
+        if isinstance(error, AccessRefused):
+            emit_access_refused(self, channel.number, error)
         channel.shut()
         channel.send(channel_close_method(error, blame))
 

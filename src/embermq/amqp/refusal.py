@@ -10,9 +10,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from embermq.amqp.closing import close_method
+from embermq.amqp.session_events import emit_access_refused
 from embermq.amqp.state import OPENING
 from embermq.amqp.telling import about
-from embermq.errors import AccessRefused, AMQPError
+from embermq.errors import AccessRefused, AMQPError, NotAllowed
 
 if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
@@ -23,6 +24,8 @@ log = logging.getLogger("embermq.connection")
 def refuse_handshake(connection: Connection, error: AMQPError, blame: int) -> None:
     log.warning("%s: %s", connection.name, error, extra=about(connection))
     tell = connection.state == OPENING
+    if connection.user is not None and isinstance(error, NotAllowed):
+        emit_access_refused(connection, 0, error)
     if isinstance(error, AccessRefused):
         tell = bool(connection.capabilities.get("authentication_failure_close"))
         blame = 0

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
     from embermq.amqp.consumer import ChannelConsumer
     from embermq.broker.events import Properties
+    from embermq.errors import AMQPError
 
 PROTOCOL = "{0,9,1}"  # as RabbitMQ writes it
 
@@ -58,6 +59,19 @@ def connection_closed(connection: Connection) -> Properties:
 def login(connection: Connection, user: str, error: str) -> Properties:
     told = {"name": user, "connection_name": connection.name, "connection_type": "network"}
     return {**told, **addresses(connection), **({"error": error} if error else {})}
+
+
+def access_refused(connection: Connection, channel: int, error: AMQPError) -> Properties:
+    """Not one of RabbitMQ's: somebody who is logged in asked for more than they may."""
+    told = {"connection_name": connection.name, "error": error.detail}
+    return {**told, **({"channel": channel} if channel else {})}
+
+
+def emit_access_refused(connection: Connection, channel: int, error: AMQPError) -> None:
+    assert connection.user is not None
+    events = connection.broker.events
+    with events.acting(connection.user.name):
+        events.emit("access.refused", access_refused, connection, channel, error)
 
 
 def channel_created(channel: Channel) -> Properties:

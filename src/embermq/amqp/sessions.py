@@ -107,6 +107,7 @@ class Sessions:
             frame_max=connection.frame_max,
             heartbeat_s=connection.heartbeat_s,
             mechanism=str(connection.mechanism),
+            tls=bool(connection.tls),
             connected_at=time.time() - (self.clock() - connection.connected_at),
             received_bytes=connection.received_bytes,
             sent_bytes=connection.sent_bytes,

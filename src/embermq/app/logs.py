@@ -25,7 +25,7 @@ AUDIT = "embermq.audit"
 # What is told of: logins, refusals, and what an administrator changes. Not the coming and going of clients.
 AUDITED = ("user.", "permission.", "topic.permission.", "vhost.", "policy.", "parameter.", "queue.deleted",
            "queue.created", "exchange.created", "exchange.deleted", "binding.created", "binding.deleted",
-           "definitions.", "alarm.")  # fmt: skip
+           "definitions.", "alarm.", "access.")  # fmt: skip
 VALUE_CHARACTERS_MAX = 1000
 
 

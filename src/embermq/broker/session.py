@@ -46,6 +46,7 @@ class ConnectionInfo:
     frame_max: int
     heartbeat_s: int
     mechanism: str
+    tls: bool
     connected_at: float  # seconds since 1970
     received_bytes: int
     sent_bytes: int

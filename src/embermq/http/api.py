@@ -11,6 +11,8 @@ from embermq.http.login import Doorkeeper, require_tag
 from embermq.http.request import Refusal, Request, Response, bad_request, not_authorised
 from embermq.http.routing import OPEN_TO_ALL, Routes
 
+UNAUTHORISED = 401
+
 
 class Api:
     def __init__(self, context: Context, routes: Routes) -> None:
@@ -22,15 +24,23 @@ class Api:
     async def answer(
         self, method: str, target: str, headers: dict[str, str], body: bytes, peer_address: str
     ) -> Response:
+        request: Request | None = None
         try:
             request = Request.parse(self.context, method, target, headers, body, peer_address)
             response = await self.handle(request)
-        except Refusal as refusal:
+        except (Refusal, AMQPError) as error:
+            refusal = error if isinstance(error, Refusal) else refusal_of(error)
             response = refusal.response
-        except AMQPError as error:
-            response = refusal_of(error).response
+            if request is not None and request.login is not None and refusal.status == UNAUTHORISED:
+                self.note_refusal(request, error)
         await self.until_safe(response, changes=method not in ("GET", "HEAD", "OPTIONS"))
         return response
+
+    def note_refusal(self, request: Request, error: Exception) -> None:
+        """Somebody who is logged in asked for more than they may."""
+        events = self.context.broker.events
+        with events.acting(request.user.name):
+            events.emit("access.refused", access_refused, request, error)
 
     async def handle(self, request: Request) -> Response:
         node, request.names = self.routes.find(request.segments)
@@ -69,6 +79,11 @@ class Api:
             # Without asking whether anything changed: an AMQP client's flush may be carrying it just now.
             broker.catalog.when_safe(done)
             await safe
+
+
+def access_refused(request: Request, error: Exception) -> dict[str, object]:
+    asked = f"{request.method} {request.path}"
+    return {"peer_host": request.peer_address, "request": asked, "error": str(error)}
 
 
 def require_same_site(request: Request) -> None:

@@ -229,7 +229,7 @@ def connection_view(context: Context, info: ConnectionInfo, ranges: Ranges = NOT
         "type": "network",
         "protocol": "AMQP 0-9-1",
         "auth_mechanism": info.mechanism,
-        "ssl": False,
+        "ssl": info.tls,
         "host": info.host,
         "port": info.port,
         "peer_host": info.peer_host,

@@ -60,6 +60,7 @@ class Server:
         certificate = protocol.transport.get_extra_info("peercert")
         user = certificate_name(certificate, self.certificate_kind)
         connection = self.connect(protocol, self.connection_count, peer.host, name, user)
+        connection.tls = protocol.transport.get_extra_info("sslcontext") is not None
         connection.connected_at = self.loop.time()
         self.protocols.add(protocol)
         self.empty.clear()
