@@ -213,6 +213,7 @@ class Broker(Accounts):
         taken_back: dict[str, dict[str, int]] = {name: {} for name in self.vhosts}
         for definition in catalog.definitions.all(DELAYED):
             if definition.vhost not in taken_back:
+                self.catalog.delete(DELAYED, definition.vhost, definition.name)
                 continue
             taken_back[definition.vhost][definition.name] = definition.body["below"]
         for vhost in self.vhosts.values():

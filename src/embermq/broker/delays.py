@@ -30,6 +30,7 @@ log = logging.getLogger("embermq.broker")
 BATCH_COUNT = 1000  # handed on in one go, so that a crowd that is due does not stop everything else
 LOOK_AHEAD_MS = 10_000
 DELAYED_PREFIX = "delayed-"  # of the names of the logs
+EVERYTHING = "*"  # a note about all destinations
 KIND = "delayed"  # of the notes in the catalog
 
 
@@ -154,7 +155,9 @@ class Delays:
             del self.counts[destination]
 
     def counts_still(self, number: int, destination: str) -> bool:
-        return not self.taken_back or number >= self.taken_back.get(destination, 0)
+        if not self.taken_back:
+            return True
+        return number >= max(self.taken_back.get(destination, 0), self.taken_back.get(EVERYTHING, 0))
 
     def take_back_from_exchange(self, name: str) -> int:
         return self.take_back(f"e:{name}")
@@ -197,9 +200,9 @@ class Delays:
             if self.counts_still(number, destination):
                 self.counts[destination] = self.counts.get(destination, 0) + 1
             else:
-                needed.add(destination)
+                needed.update((destination, EVERYTHING))
 
-        self.schedule.next_number = max(taken_back.values(), default=1)
+        self.schedule.next_number = max(self.schedule.next_number, *taken_back.values(), 0)
         self.schedule.recover(found)
         for destination in set(taken_back) - needed:
             del self.taken_back[destination]
@@ -211,5 +214,9 @@ class Delays:
         """The virtual host is deleted."""
         for destination in self.taken_back:
             self.vhost.catalog.delete(KIND, self.vhost.name, destination)
+        if self.taken_back or self.schedule.log_ids():
+            # For one of the same name: the files may outlive a crash that comes right now.
+            below = self.schedule.next_number
+            self.vhost.catalog.put(KIND, self.vhost.name, EVERYTHING, {"below": below})
         self.counts, self.taken_back = {}, {}
         self.schedule.clear()

@@ -8,8 +8,7 @@ cdef class Schedule:
     cdef object storage
     cdef readonly str id
     cdef public unsigned long long next_number
-    cdef unsigned long long next_run
-    cdef readonly Part head
+    cdef readonly list heads
     cdef readonly list heap
     cdef Py_ssize_t heap_bytes
     cdef readonly list runs

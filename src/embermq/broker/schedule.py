@@ -14,6 +14,7 @@ its number, and takes one.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from embermq.broker.delayed import Delayed, number_and_destination
 from embermq.broker.schedule_part import Part, Run
+from embermq.store.layout import new_queue_id
 
 if TYPE_CHECKING:
     from embermq.broker.storage import Storage
@@ -35,20 +37,18 @@ READ_BYTES_MAX = 64 * 1024
 READ_BYTES_MIN = 4 * 1024
 READ_BYTES_ALL = 2 * 1024 * 1024  # of all runs together
 SCAN_BYTES = 1024 * 1024
-HEAD_SUFFIX = ".head"
-RUN_SUFFIX = ".run"
+HEAD, RUN = "head", "run"  # in the names of the logs
 
 
 class Schedule:
     __slots__ = (
         "fronts",
-        "head",
+        "heads",
         "heap",
         "heap_bytes",
         "id",
         "last_dues",
         "next_number",
-        "next_run",
         "runs",
         "storage",
         "turn",
@@ -58,9 +58,9 @@ class Schedule:
         self.turn = turn
         self.storage = storage
         self.id = id
-        self.next_number = 1
-        self.next_run = 1
-        self.head: Part | None = None  # made with the first message
+        # Rising over restarts, and when a virtual host is deleted and made anew, whatever is on disk.
+        self.next_number = time.time_ns() >> 4
+        self.heads: list[Part] = []  # none before the first message, then one; see `recover_head`
         self.heap: list[tuple[int, int, Delayed]] = []  # of the head: due, number, what
         self.heap_bytes = 0
         self.runs: list[Run] = []  # by the time their last message is due
@@ -84,9 +84,10 @@ class Schedule:
             if was_empty:
                 heappush(self.fronts, (delayed.due_ms, delayed.number, run))
             return 0
-        if self.head is None:
-            self.head = Part(self.turn, self.storage.open_log(self.id + HEAD_SUFFIX), self.id + HEAD_SUFFIX)
-        self.head.append(delayed)
+        if not self.heads:
+            log_id = self.new_log_id(HEAD)
+            self.heads.append(Part(self.turn, self.storage.open_log(log_id), log_id))
+        self.heads[-1].append(delayed)
         heappush(self.heap, (delayed.due_ms, delayed.number, delayed))
         self.heap_bytes += delayed.size
         if len(self.heap) >= HEAD_COUNT_MAX or self.heap_bytes >= HEAD_BYTES_MAX:
@@ -95,26 +96,25 @@ class Schedule:
 
     def make_run(self) -> None:
         """Write the head to disk in order, but for what will leave soon."""
-        assert self.storage is not None and self.head is not None
+        assert self.storage is not None
         waiting = sorted(self.heap)
         soon = bisect_right(waiting, self.turn.now_ms + SOON_MS, key=lambda item: item[0])
         stay = min(soon, len(waiting) // 2)
-        run = self.new_run(self.next_run)
-        moved: list[int] = []
+        log_id = self.new_log_id(RUN)
+        run = Run(self.turn, self.storage.open_log(log_id), log_id)
+        moved: list[tuple[Part | None, int]] = []
         for _, _, delayed in waiting[stay:]:
-            moved.append(delayed.sequence)
+            moved.append((delayed.part, delayed.sequence))
             run.add(delayed, 0)
         self.heap = waiting[:stay]  # sorted, so it is a heap
         self.heap_bytes = sum(delayed.size for _, _, delayed in self.heap)
         self.take_in(run)
-        storage, leave = self.storage, partial(moved_on, self.head, moved)
+        storage, leave = self.storage, partial(moved_on, moved)
         self.turn.after_write(lambda: storage.when_safe(leave))
 
-    def new_run(self, number: int) -> Run:
-        assert self.storage is not None
-        self.next_run = max(self.next_run, number + 1)
-        log_id = f"{self.id}{RUN_SUFFIX}{number:06d}"
-        return Run(self.turn, self.storage.open_log(log_id), log_id)
+    def new_log_id(self, kind: str) -> str:
+        """A name that no log ever had: one that was dropped may still be on its way out."""
+        return f"{self.id}.{kind}-{new_queue_id()}"
 
     def take_in(self, run: Run) -> None:
         at = bisect_right(self.last_dues, run.last_due_ms)
@@ -174,22 +174,21 @@ class Schedule:
 
     def clear(self) -> None:
         """Forget everything."""
-        for part in [self.head, *self.runs]:
-            if part is not None:
-                part.drop()
-        self.head = None
-        self.runs, self.last_dues, self.fronts, self.heap, self.heap_bytes = [], [], [], [], 0
+        for part in [*self.heads, *self.runs]:
+            part.drop()
+        self.heads, self.runs, self.last_dues, self.fronts, self.heap, self.heap_bytes = [], [], [], [], [], 0
 
     def log_ids(self) -> list[str]:
-        return [part.log_id for part in [self.head, *self.runs] if part is not None]
+        return [part.log_id for part in [*self.heads, *self.runs]]
 
     def recover(self, found: Callable[[int, str], None]) -> None:
         """Take over what is on disk, telling the number and destination of each message."""
         assert self.storage is not None
-        doubles = self.recover_head() if self.storage.has_log(self.id + HEAD_SUFFIX) else {}
-        prefix = self.id + RUN_SUFFIX
-        for log_id in sorted(self.storage.log_ids(prefix)):
-            run = self.new_run(int(log_id.removeprefix(prefix)))
+        doubles: dict[int, Delayed] = {}
+        for log_id in self.storage.log_ids(f"{self.id}.{HEAD}-"):
+            doubles |= self.recover_head(log_id)
+        for log_id in self.storage.log_ids(f"{self.id}.{RUN}-"):
+            run = Run(self.turn, self.storage.open_log(log_id), log_id)
             self.read_run(run, doubles, found)
             if run.front is None:
                 run.drop()
@@ -202,12 +201,11 @@ class Schedule:
         heapify(self.heap)
         self.heap_bytes = sum(delayed.size for delayed in doubles.values())
 
-    def recover_head(self) -> dict[int, Delayed]:
-        """The messages of the head by number."""
+    def recover_head(self, log_id: str) -> dict[int, Delayed]:
+        """The messages of a head by number. A second head is one that was dropped before a crash."""
         assert self.storage is not None
-        head = self.head = Part(
-            self.turn, self.storage.open_log(self.id + HEAD_SUFFIX), self.id + HEAD_SUFFIX
-        )
+        head = Part(self.turn, self.storage.open_log(log_id), log_id)
+        self.heads.append(head)
         log = head.log
         assert log is not None
         waiting: dict[int, Delayed] = {}
@@ -239,7 +237,8 @@ class Schedule:
             sequence = records[-1].sequence + 1
 
 
-def moved_on(head: Part, sequences: list[int]) -> None:
+def moved_on(moved: list[tuple[Part | None, int]]) -> None:
     """They are safe in their run: the head need not remember them."""
-    for sequence in sequences:
-        head.ack(sequence)
+    for head, sequence in moved:
+        if head is not None:
+            head.ack(sequence)

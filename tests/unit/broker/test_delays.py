@@ -10,6 +10,7 @@ import pytest
 from embermq.broker import schedule
 from embermq.broker.delays import KIND
 from embermq.broker.queue import Queue
+from embermq.store.disk import Disk
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Taker, message, new_queue
 
@@ -70,6 +71,30 @@ def test_taking_back_everything_frees_the_disk_at_once(tmp_path: Path) -> None:
     stored = stored.restarted(cleanly=False)
     stored.vhost.delays.on_due(FAR_MS + 1)
     assert bodies(stored.vhost.queues["one"]) == [b"new"]
+    stored.stop()
+
+
+@pytest.mark.parametrize("back_after_a_crash", [False, True])
+def test_a_virtual_host_made_anew_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_after_a_crash: bool
+) -> None:
+    stored = StoredBroker(tmp_path)
+    for body in (b"old", b"new"):
+        if body == b"new":
+            if back_after_a_crash:
+                monkeypatch.setattr(Disk, "drop_directory", lambda disk, path: None)
+            stored.broker.delete_vhost(stored.vhost)
+            stored.broker.add_vhost("/")
+        queue = new_queue(stored.vhost, "one", durable=True)
+        for number in range(6):
+            delay(stored, queue, body, FAR_MS - number)
+        stored.loop.run()
+    stored.data.disk.wait_deleted()
+    stored.wait_until_safe()
+    stored = stored.restarted(cleanly=False)
+    assert stored.vhost.delays.counts == {"q:one": 6}
+    stored.vhost.delays.on_due(FAR_MS + 1)
+    assert bodies(stored.vhost.queues["one"]) == [b"new"] * 6
     stored.stop()
 
 

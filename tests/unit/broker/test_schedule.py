@@ -98,7 +98,7 @@ def test_it_is_a_sorted_list(steps: list[tuple[object, ...]]) -> None:
         twin.take(100, 1000)
         twin.finish()
         assert twin.schedule.next_due_ms() == 0
-        assert all(part.is_empty for part in [twin.schedule.head, *twin.schedule.runs] if part is not None)
+        assert all(part.is_empty for part in [*twin.schedule.heads, *twin.schedule.runs])
         twin.stored.stop()
 
 
@@ -121,7 +121,7 @@ def test_a_crash_between_the_run_and_the_head_makes_no_double(tmp_path: Path) ->
     for number in range(HEAD_COUNT):
         twin.add(90 - number, True)
     twin.stored.loop.run()  # the run is written; that it is safe, nobody has been told
-    assert twin.schedule.head is not None and not twin.schedule.head.is_empty
+    assert not twin.schedule.heads[0].is_empty
     twin.stored = twin.stored.restarted(cleanly=False)
     assert twin.stored.vhost.delays.count == HEAD_COUNT
     twin.take(100, 100)
