@@ -16,12 +16,14 @@ from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.connection import AsyncConnection, connect_async
 from embermq.client.aio.consumer import AsyncConsumer
 from embermq.client.aio.rpc import AsyncRpcClient, serve_rpc_async
-from embermq.client.aio.stream import AsyncStream, AsyncStreamConsumer, AsyncSuperStream
+from embermq.client.aio.stream import AsyncStream, AsyncStreamConsumer
+from embermq.client.aio.super_stream import AsyncSuperStream, AsyncSuperStreamConsumer
 from embermq.client.blocking.channel import Channel, Confirmation
 from embermq.client.blocking.connection import Connection, connect
 from embermq.client.blocking.consumer import Consumer
 from embermq.client.blocking.rpc import RpcClient, serve_rpc
-from embermq.client.blocking.stream import Stream, StreamConsumer, SuperStream
+from embermq.client.blocking.stream import Stream, StreamConsumer
+from embermq.client.blocking.super_stream import SuperStream, SuperStreamConsumer
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Outgoing
 from embermq.client.core.topology import QueueInfo
@@ -54,6 +56,7 @@ __all__ = [
     "AsyncStream",
     "AsyncStreamConsumer",
     "AsyncSuperStream",
+    "AsyncSuperStreamConsumer",
     "AuthenticationFailed",
     "BadAddress",
     "Channel",
@@ -80,6 +83,7 @@ __all__ = [
     "Stream",
     "StreamConsumer",
     "SuperStream",
+    "SuperStreamConsumer",
     "Timeout",
     "TransactionLost",
     "connect",

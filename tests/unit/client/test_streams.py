@@ -89,8 +89,24 @@ def test_a_super_stream(channel: Channel) -> None:
         channel.publish(b"x", "a" if number % 3 else "b", "super-key", mandatory=True)
     assert sum(part.next_offset() for part in by_hash.partitions()) == 30
     assert [part.next_offset() for part in by_key.partitions()] == [20, 10]
+    with by_hash.consume("first", name="group", prefetch=5, timeout_s=5) as consumer:
+        seen = set()
+        for message in consumer:
+            seen.add(message.routing_key)
+            message.ack()
+            if len(seen) == 30:
+                break
+    assert seen == {f"key {number}" for number in range(30)}
+    with by_key.consume("first", prefetch=5, timeout_s=0.2) as consumer:
+        keys = []
+        for message in consumer:
+            keys.append(message.routing_key)
+            message.ack()
+    assert (keys.count("a"), keys.count("b")) == (20, 10)
     by_hash.delete()
     by_key.delete()
+    with pytest.raises(ValueError, match="no partitions"):
+        by_hash.consume()
     assert by_hash.partitions() == []
 
 
@@ -106,6 +122,9 @@ def test_the_same_for_coroutines(ember: Broker) -> None:
             await channel.queue_delete(stream.name)
             parted = await AsyncSuperStream(channel, "aio-super").declare(2)
             assert [part.name for part in await parted.partitions()] == ["aio-super-0", "aio-super-1"]
+            await asyncio.gather(*(channel.publish(b"x", str(n), "aio-super") for n in range(20)))
+            async with await parted.consume("first", timeout_s=0.2) as consumer:
+                assert sorted([int(message.routing_key) async for message in consumer]) == list(range(20))
             await parted.delete()
 
     asyncio.run(run())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,14 +36,14 @@ class AsyncConsumer(Inbox):
         self.timeout_s = timeout_s
         self._core = core
         self._taken: Iterator[Message] = iter(())
-        self._sleepers: set[asyncio.Future[None]] = set()
+        self.sleepers: set[asyncio.Future[None]] = set()
         self.ended_well = False  # the end is no error
         self._cancelled = False
         self._workers: list[asyncio.Task[None]] = []
         self._failure: Exception | None = None
 
     def wake(self) -> None:
-        for sleeper in self._sleepers:
+        for sleeper in self.sleepers:
             if not sleeper.done():
                 sleeper.set_result(None)
 
@@ -59,8 +59,8 @@ class AsyncConsumer(Inbox):
                 if self.no_ack or not message.stale:
                     return message
             if self.messages:
-                self._taken = iter(self._core.engine.taken(self))
-            elif not await self._arrival(self.timeout_s):
+                self._taken = iter(self.taken())
+            elif not await self.arrival(self.timeout_s):
                 raise StopAsyncIteration
 
     async def fetch(self, max_messages: int = 1000, timeout_s: float | None = None) -> list[Message]:
@@ -75,8 +75,8 @@ class AsyncConsumer(Inbox):
             if batch:
                 return batch
             if self.messages:
-                self._taken = iter(self._core.engine.taken(self))
-            elif not await self._arrival(timeout_s):
+                self._taken = iter(self.taken())
+            elif not await self.arrival(timeout_s):
                 return []
 
     async def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
@@ -100,25 +100,34 @@ class AsyncConsumer(Inbox):
         """Settle a batch in one go: with one ack for all where that settles nothing else."""
         self._core.ack_batch(batch)
 
-    async def _arrival(self, timeout_s: float | None) -> bool:
-        """Wait until it is worth looking again; false after the time, or at an end that is no error."""
-        if self.is_finished():
+    async def arrival(self, timeout_s: float | None, group: Sequence[AsyncConsumer] = ()) -> bool:
+        """Wait until it is worth looking again; false after the time, or at an end that is no error.
+
+        A `group` shares its sleepers and ends together.
+        """
+        if any(part.at_end() for part in group or (self,)):
             return False
-        if self.error is not None:
-            if self.ended_well or self.channel.closed_by_user:
-                return False
-            raise self.error
         self.channel.connection.flush()  # acks that wait in the buffer are what the broker waits for
         sleeper = self.channel.connection.loop.create_future()
-        self._sleepers.add(sleeper)
+        self.sleepers.add(sleeper)
         try:
             async with asyncio.timeout(timeout_s):
                 await sleeper
         except TimeoutError:
             return bool(self.messages)
         finally:
-            self._sleepers.discard(sleeper)
+            self.sleepers.discard(sleeper)
         return True
+
+    def at_end(self) -> bool:
+        """Nothing more is wanted, or will come; raises the error if that is one."""
+        if self.error is None or self.is_finished() or self.ended_well or self.channel.closed_by_user:
+            return self.error is not None or self.is_finished()
+        raise self.error
+
+    def taken(self) -> list[Message]:
+        """All that has arrived."""
+        return self._core.engine.taken(self)
 
     # -- ending
 

@@ -35,7 +35,7 @@ class Consumer(Inbox):
         self.channel = channel
         self.timeout_s = timeout_s
         self._core = core
-        self._arrived = threading.Condition(core.engine.lock)
+        self.arrived = threading.Condition(core.engine.lock)
         self._taken: Iterator[Message] = iter(())
         self.ended_well = False  # the end is no error
         self._cancelled = False
@@ -43,7 +43,7 @@ class Consumer(Inbox):
         self._failure: Exception | None = None
 
     def wake(self) -> None:
-        self._arrived.notify_all()
+        self.arrived.notify_all()
 
     def end(self, error: ClientError) -> None:
         with self._core.engine.lock:
@@ -60,7 +60,7 @@ class Consumer(Inbox):
             for message in self._taken:
                 if self.no_ack or not message.stale:
                     return message
-            messages = self._wait(self.timeout_s)
+            messages = self.wait(self.timeout_s)
             if not messages:
                 raise StopIteration
             self._taken = iter(messages)
@@ -76,7 +76,7 @@ class Consumer(Inbox):
                         return batch
             if batch:
                 return batch
-            messages = self._wait(timeout_s)
+            messages = self.wait(timeout_s)
             if len(messages) <= max_messages:
                 return messages
             self._taken = iter(messages)
@@ -101,18 +101,18 @@ class Consumer(Inbox):
         """Settle a batch in one go: with one ack for all where that settles nothing else."""
         self._core.ack_batch(batch)
 
-    def _wait(self, timeout_s: float | None) -> list[Message]:
+    def wait(self, timeout_s: float | None) -> list[Message]:
         """What has arrived; nothing after the time, or when the consumer has ended by our own will."""
         engine = self._core.engine
         connection = self.channel.connection
         deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        if not self._something_to_say():
+        if not self.something_to_say():
             # Flushes first: acks that wait in the buffer are what the broker waits for.
-            connection.read_until(self._something_to_say, deadline_s)
-        with self._arrived:
-            if not self._something_to_say() and not self.is_finished() and timeout_s != 0:
+            connection.read_until(self.something_to_say, deadline_s)
+        with self.arrived:
+            if not self.something_to_say() and not self.is_finished() and timeout_s != 0:
                 left_s = None if timeout_s is None else max(deadline_s - time.monotonic(), 0)
-                connection.sleep(lambda: self._arrived.wait_for(self._something_to_say, left_s))
+                connection.sleep(lambda: self.arrived.wait_for(self.something_to_say, left_s))
             if self.is_finished():
                 return []
             if self.messages:
@@ -125,18 +125,18 @@ class Consumer(Inbox):
         """No more is wanted."""
         return self._cancelled
 
-    def _something_to_say(self) -> bool:
+    def something_to_say(self) -> bool:
         return bool(self.messages) or self.error is not None or self._cancelled
 
     # -- ending
 
     def cancel(self) -> None:
         """Tell the broker that no more is wanted; what waits here unread goes back to the queue."""
-        with self._arrived:
+        with self.arrived:
             if self._cancelled:
                 return
             self._cancelled = True
-            self._arrived.notify_all()
+            self.arrived.notify_all()
         if self.error is None and self._core.error is None:
             self.channel.cancel(self.tag)
         with self._core.engine.lock:

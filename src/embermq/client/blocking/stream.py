@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from embermq.client.blocking.channel import Channel
@@ -11,15 +11,12 @@ from embermq.client.core.calls import consume_method, consume_request
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.message import Message
 from embermq.client.core.streams import (
-    PARTITION_ORDER,
-    SUPER_STREAM,
     Offset,
     Progress,
     consume_arguments,
     declare_arguments,
-    partition_names,
 )
-from embermq.client.errors import ClientError, NotFound
+from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 
 CHUNK_S = 0.3  # between two messages of one chunk
@@ -135,54 +132,3 @@ class Stream:
         """For sure. RabbitMQ's message count of a stream lags behind."""
         info = self.channel.queue_declare(self.name, passive=True)
         return info.message_count == 0 and self.channel.connection.is_embermq
-
-
-class SuperStream:
-    """An exchange with several streams behind it, `NAME-0`, `NAME-1` ... Publish to the exchange `NAME`."""
-
-    def __init__(self, channel: Channel, name: str) -> None:
-        self.channel = channel
-        self.name = name
-
-    def declare(
-        self,
-        partitions: int = 0,
-        *,
-        routing_keys: Sequence[str] = (),
-        max_age: str | None = None,
-        max_bytes: int | None = None,
-        segment_bytes: int | None = None,
-    ) -> Self:
-        """By number, the routing key's hash chooses the partition; or one partition for each routing key."""
-        if bool(partitions) == bool(routing_keys):
-            raise ValueError("say either how many partitions there are, or their routing keys")
-        kind = "direct" if routing_keys else "x-modulus-hash"
-        self.channel.exchange_declare(self.name, kind, durable=True, arguments={SUPER_STREAM: True})
-        keys = list(routing_keys) or [str(number) for number in range(partitions)]
-        for number, name in enumerate(partition_names(self.name, len(keys))):
-            Stream(self.channel, name).declare(
-                max_age=max_age, max_bytes=max_bytes, segment_bytes=segment_bytes
-            )
-            self.channel.queue_bind(name, self.name, keys[number], arguments={PARTITION_ORDER: number})
-        return self
-
-    def partitions(self) -> list[Stream]:
-        """Those that are there."""
-        return list(self._found())
-
-    def _found(self) -> Iterator[Stream]:
-        number = 0
-        while True:
-            name = f"{self.name}-{number}"
-            try:
-                with self.channel.connection.channel() as probe:
-                    probe.queue_declare(name, passive=True)
-            except NotFound:
-                return
-            yield Stream(self.channel, name)
-            number += 1
-
-    def delete(self) -> None:
-        for stream in self.partitions():
-            self.channel.queue_delete(stream.name)
-        self.channel.exchange_delete(self.name)
