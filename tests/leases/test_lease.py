@@ -22,10 +22,11 @@ def declare(client: Client, count: int = 0, **arguments: Any) -> str:
 
 def publish(client: Client, queue: str, first: int, count: int, size: int = 0, **properties: Any) -> None:
     channel = client.connection.channel()
-    channel.confirm_delivery()
+    channel.tx_select()  # one answer for all of them
     properties = {"delivery_mode": 2, **properties}
     for number in range(first, first + count):
         channel.basic_publish("", queue, (b"%d" % number).ljust(size), pika.BasicProperties(**properties))
+    channel.tx_commit()
     channel.close()
 
 
@@ -170,8 +171,7 @@ def test_a_lease_ends_by_itself(reader: Client, stored: EmberBroker) -> None:
     assert ask(stored, "GET", f"/leases/%2F/{queue}") == []
 
 
-@pytest.mark.parametrize("way", ["restart", "kill"])
-@pytest.mark.parametrize("end", ["settle", "release", "time"])
+@pytest.mark.parametrize(("way", "end"), [("restart", "settle"), ("kill", "release"), ("kill", "time")])
 def test_leases_survive(stored: EmberBroker, way: str, end: str) -> None:
     with Client(stored.port) as client:
         queue = declare(client, 30)
@@ -328,12 +328,7 @@ def test_streams_have_no_leases(reader: Client, stored: EmberBroker) -> None:
 def test_a_long_queue(reader: Client, stored: EmberBroker) -> None:
     """Longer than what a queue keeps in memory, with holes."""
     queue = declare(reader)
-    channel = reader.connection.channel()
-    channel.confirm_delivery()
-    reader.channel.tx_select()
-    for number in range(40_000):
-        reader.channel.basic_publish("", queue, b"%d" % number, pika.BasicProperties(delivery_mode=2))
-    reader.channel.tx_commit()
+    publish(reader, queue, 0, 40_000)
     made = lease(stored, queue, max_messages=35_000)
     assert made["count"] == 35_000
     seen = read(reader, queue, begin=34_000)
@@ -347,7 +342,7 @@ def test_a_long_queue(reader: Client, stored: EmberBroker) -> None:
     eventually(lambda: counts(stored, queue) == (0, 0))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_random_histories(stored: EmberBroker, seed: int) -> None:
     """Whatever happens, each message is in one place: ready, in one lease, or settled."""
     chance = random.Random(seed)

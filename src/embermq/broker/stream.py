@@ -140,6 +140,7 @@ class Stream(Queue):
         if self.deleted:
             return
         self.safe_end = end
+        self.filters.write()
         self.retain()
         self.mark()
         if self.unwritten:

@@ -98,6 +98,7 @@ class Filters:
         self.log = log
         self.known: dict[Segment, SegmentFilter | None] = {}
         self.growing: Segment | None = None  # the segment that `known[growing]` is being made for
+        self.sealed: list[Segment] = []  # full, their filters not on disk
         self.used = False  # has any message a value?
         delete_stray_filters(log)
 
@@ -115,14 +116,19 @@ class Filters:
         self.used = self.used or value is not None
 
     def seal(self) -> None:
-        """The segment is full: its filter goes to disk, if anybody uses filters."""
+        """The segment is full: its filter goes to disk behind it, if anybody uses filters."""
         segment, self.growing = self.growing, None
-        if segment is None or segment.removed:
-            return
-        found = self.known[segment]
-        if found is not None and self.used:
-            with contextlib.suppress(OSError):
-                write_filter(self.log, segment, found)
+        if segment is not None and self.used:
+            self.sealed.append(segment)
+
+    def write(self) -> None:
+        """The log is on disk; so may be the filters of its full segments."""
+        sealed, self.sealed = self.sealed, []
+        for segment in sealed:
+            found = self.known.get(segment)
+            if found is not None and not segment.removed:
+                with contextlib.suppress(OSError):
+                    write_filter(self.log, segment, found)
 
     def passes_over(self, segment: Segment, choice: Choice) -> bool:
         """Can the segment be skipped?"""
