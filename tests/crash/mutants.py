@@ -144,10 +144,6 @@ def answers_before_the_definition_is_safe(flush: Any) -> Any:
     return lambda self, callback: callback(None)
 
 
-def thinks_definitions_are_always_safe(idle: Any) -> Any:
-    return property(lambda self: True)
-
-
 def does_not_sync_definitions(opened: Any) -> Any:
     return lambda path, synchronous: opened(path, False)
 
@@ -193,7 +189,6 @@ ELECTRIC: dict[str, Place] = {
     "syncs no names": (Committer, "_sync", syncs_no_names),
     "deletes acks at once": (Disk, "_delete_segment", deletes_acks_at_once),
     "answers before the definition is safe": (Definitions, "flush", answers_before_the_definition_is_safe),
-    "thinks definitions are always safe": (Definitions, "idle", thinks_definitions_are_always_safe),
     "does not sync definitions": (definitions, "_open", does_not_sync_definitions),
     "forgets dead letters at once": (DeadLetters, "forget_when_safe", forgets_dead_letters_at_once),
     "turns returned messages around": (Level, "put_back", turns_returned_messages_around),
