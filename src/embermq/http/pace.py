@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-STEP_S = 0.001  # of work in one piece
-REST_S = 0.001  # so that at most half of the loop's time goes into it
+STEP_S = 0.0004  # of work in one piece
+REST_S = 0.001  # so that less than a third of the loop's time goes into it
 
 
 class Pace:
