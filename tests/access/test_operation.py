@@ -221,6 +221,11 @@ def test_the_audit_tells_of_logins_refusals_and_changes(configured: Configured) 
     )
     assert texts[1][0] == "orders" and refusals[-1]["about_request"] == "GET /api/users"
     told = [(line["event"], line["actor"], line.get("about_name")) for line in configured.audit()]
+    count = len([event for event, _, _ in told if event == "user.authentication.success"])
+    for _ in range(3):
+        as_boss(broker, "GET", "whoami")
+    again = [line for line in configured.audit() if line["event"] == "user.authentication.success"]
+    assert len(again) == count, "a login by HTTP is not told of with every request"
     assert ("user.created", "boss", "dora") in told and ("user.deleted", "boss", "dora") in told
     assert "user.authentication.failure" in [event for event, _, _ in told]
     (failure,) = [line for line in configured.audit() if line["event"] == "user.authentication.failure"][-1:]

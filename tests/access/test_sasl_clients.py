@@ -170,6 +170,11 @@ def test_tags_in_a_token_open_the_api(door: EmberBroker, issuer: Issuer) -> None
     assert ask(door, "GET", "users", token=token).status == 401
     assert ask(door, "GET", "whoami", token=issuer.token("read:%2F/*")).status == 401
     assert ask(door, "GET", "whoami", token="ey.ey.ey").status == 401
+    boss = issuer.token("tag:administrator", "read:*/*", user="boss")
+    assert ask(door, "PUT", "vhosts", "made by token", body={}, token=boss).status == 201
+    door.kill()
+    door.start()  # nothing was kept for a user that is not kept
+    assert ask(door, "DELETE", "vhosts", "made by token").status == 204
 
 
 def open_with(peer: Peer, token: str) -> None:
@@ -242,5 +247,7 @@ def test_failed_logins_are_answered_after_a_pause_and_logged(tmp_path: Path) -> 
         began = time.monotonic()
         connect(broker, "guest").close()
         assert time.monotonic() - began >= 0.5, "this address has to wait for its turn now"
+        with Peer(broker) as peer:
+            scram(peer, "guest", "guest")  # in several rounds as well
         log = eventually(broker.log_path.read_text)
         assert "login refused for user 'guest': invalid credentials" in log and "swordfish" not in log

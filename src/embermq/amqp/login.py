@@ -69,6 +69,7 @@ def go_on(connection: Connection, response: bytes) -> None:
         return
     if isinstance(answer, Challenge):
         connection.state = SECURE
+        connection.shell.proceed()
         connection.send(0, methods.ConnectionSecure(answer.data))
         return
     authenticator, address = connection.broker.authenticator, connection.peer_address

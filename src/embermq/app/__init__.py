@@ -210,7 +210,7 @@ async def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     app = App(config)
-    logs.audit(app.broker.events)
+    logs.Audit(app.broker.events)
 
     reloads: set[asyncio.Task[None]] = set()
 

@@ -24,9 +24,12 @@ FIELDS = ("connection", "channel", "user", "vhost")
 AUDIT = "embermq.audit"
 # What is told of: logins, refusals, and what an administrator changes. Not the coming and going of clients.
 AUDITED = ("user.", "permission.", "topic.permission.", "vhost.", "policy.", "parameter.", "queue.deleted",
-           "queue.created", "exchange.created", "exchange.deleted", "binding.created", "binding.deleted",
+           "queue.created", "exchange.created", "exchange.deleted",
            "definitions.", "alarm.", "access.")  # fmt: skip
 VALUE_CHARACTERS_MAX = 1000
+LOGGED_IN = "user.authentication.success"
+REPEATED_MS = 600_000
+SEEN_MAX = 1000
 
 
 def timestamp(seconds: float) -> str:
@@ -103,18 +106,33 @@ def drop_handlers(logger: logging.Logger) -> None:
         old.close()
 
 
-def audit(events: Events) -> None:
-    """Write down what is worth an audit, as it happens."""
-    log = logging.getLogger(AUDIT)
+class Audit:
+    """Writes down what is worth an audit, as it happens."""
 
-    def note(event: Event) -> None:
-        if event.key.startswith(AUDITED):
-            told = {name: shown(value) for name, value in event.properties.items() if name != "pid"}
-            fields = {"event": event.key, "actor": event.actor, **{f"about_{k}": v for k, v in told.items()}}
-            about = ", ".join(f"{name}={value}" for name, value in told.items())
-            log.info("%s by %s: %s", event.key, event.actor, about, extra={"audit": fields})
+    def __init__(self, events: Events) -> None:
+        self.log = logging.getLogger(AUDIT)
+        self.seen: dict[tuple[object, ...], int] = {}  # logins by HTTP, which come with every request
+        events.listen(self.note)
 
-    events.listen(note)
+    def note(self, event: Event) -> None:
+        if not event.key.startswith(AUDITED) or self.is_chatter(event):
+            return
+        told = {name: shown(value) for name, value in event.properties.items() if name != "pid"}
+        fields = {"event": event.key, "actor": event.actor, **{f"about_{k}": v for k, v in told.items()}}
+        about = ", ".join(f"{name}={value}" for name, value in told.items())
+        self.log.info("%s by %s: %s", event.key, event.actor, about, extra={"audit": fields})
+
+    def is_chatter(self, event: Event) -> bool:
+        """The next request of one who was just noted, and the queues that clients have for themselves."""
+        about = event.properties
+        if event.key == LOGGED_IN and about.get("connection_type") == "http":
+            who = (about.get("name"), about.get("peer_host"))
+            if event.timestamp_ms - self.seen.get(who, -REPEATED_MS) < REPEATED_MS:
+                return True
+            if len(self.seen) >= SEEN_MAX:
+                self.seen.clear()
+            self.seen[who] = event.timestamp_ms
+        return bool(about.get("exclusive")) or str(about.get("name", "")).startswith("amq.gen-")
 
 
 def shown(value: object) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, TopicPermission, User
 from embermq.broker.authentication import Authenticator
@@ -19,6 +21,8 @@ from embermq.broker.events import Events
 from embermq.broker.quota import changed_limits
 from embermq.broker.vhost import VirtualHost
 from embermq.store.definitions import Definitions
+
+log = logging.getLogger("embermq.broker")
 
 DEFAULT_VHOST = "/"
 
@@ -124,9 +128,18 @@ class Accounts:
         for definition in stored.all("user"):
             self.users[definition.name] = definitions.user_from(definition.name, definition.body)
         for definition in stored.all("permission"):
-            permission = definitions.permission_from(definition.body)
-            self.users[definition.name].permissions[definition.vhost] = permission
+            user = self.restored_user(definition.name)
+            if user is not None:
+                user.permissions[definition.vhost] = definitions.permission_from(definition.body)
         for definition in stored.all("topic_permission"):
-            self.users[definition.name].topic_permissions[definition.vhost] = {
-                exchange: TopicPermission(**patterns) for exchange, patterns in definition.body.items()
-            }
+            user = self.restored_user(definition.name)
+            if user is not None:
+                user.topic_permissions[definition.vhost] = {
+                    exchange: TopicPermission(**patterns) for exchange, patterns in definition.body.items()
+                }
+
+    def restored_user(self, name: str) -> User | None:
+        user = self.users.get(name)
+        if user is None:
+            log.error("permissions of a user who is not there are passed over: %r", name)
+        return user

@@ -53,8 +53,9 @@ def put_vhost(request: Request) -> Response:
     existed = name in broker.vhosts
     vhost = store_vhost(broker, name, request.json())
     if not existed:
-        # As RabbitMQ does: who makes a virtual host may use it.
-        broker.grant(request.user, vhost.name, Permission())
+        # As RabbitMQ does: who makes a virtual host may use it. Who came with a token has its scopes.
+        if broker.users.get(request.user.name) is request.user:
+            broker.grant(request.user, vhost.name, Permission())
     return Response(204 if existed else 201)
 
 
