@@ -174,7 +174,7 @@ def test_requeued_is_not_dead(client: Client) -> None:
     queue = client.declare(x_dead_letter_exchange="", x_dead_letter_routing_key=letters)
     client.publish(queue)
     reject(client, queue, requeue=True)
-    assert client.count(queue) == 1
+    eventually(lambda: client.count(queue) == 1)
     assert client.count(letters) == 0
 
 

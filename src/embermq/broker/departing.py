@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from embermq.broker.vhost import VirtualHost
 
 REASON = "deleted"
+NEXT_MS = 1  # later, and not at once: the timetable goes on until nothing is due
 STEP_COUNT_MAX = 5000  # messages in one go
 
 
@@ -46,7 +47,7 @@ class Departing:
         if timetable is None:
             self.step(queue)
         elif len(self.queues) == 1 or queue is self.queues[0]:
-            timetable.ask(self.vhost.turn.now_ms, self)
+            timetable.ask(self.vhost.turn.now_ms + NEXT_MS, self)
 
     def on_due(self, now_ms: int) -> None:
         for queue in list(self.queues):

@@ -56,7 +56,7 @@ class Limits:
             if entry is None:
                 return
             rules.dispose([entry], "maxlen")
-        rules.look_at(rules.turn.now_ms)  # go on when others have had their turn
+        rules.look_at(rules.turn.now_ms + 1)  # go on when others have had their turn
 
 
 def limits_from(arguments: dict[str, object]) -> Limits | None:

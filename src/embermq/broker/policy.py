@@ -8,6 +8,7 @@ understand is not for that thing at all. All this is as in RabbitMQ.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ POLICY, OPERATOR_POLICY = "policy", "operator_policy"  # kinds in the catalog, c
 EVENTS = {POLICY: "policy", OPERATOR_POLICY: "operator.policy"}
 QUEUE_KINDS = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
 APPLY_TO = ("all", "queues", "exchanges", *QUEUE_KINDS)
+CHECK_COUNT_MAX = 1000  # queues and exchanges in one go: a few hundredths of a second
 REPLY_QUEUE_PREFIX = "amq.rabbitmq.reply-to"  # no queues of anybody's: policies pass them over
 
 
@@ -130,6 +132,7 @@ class Policies:
     def __init__(self, vhost: VirtualHost) -> None:
         self.vhost = vhost
         self.kinds: dict[str, dict[str, Policy]] = {POLICY: {}, OPERATOR_POLICY: {}}
+        self.unchecked: deque[Queue | Exchange] = deque()  # since the last change
         self.in_force: dict[Queue | Exchange, InForce] = {}  # only of things for which there is something
 
     def set(self, kind: str, policy: Policy) -> None:
@@ -160,11 +163,26 @@ class Policies:
             log.error("%s '%s' in vhost '%s' is passed over: %s", kind, name, self.vhost.name, error)
 
     def changed(self) -> None:
-        """What holds may be different for anything."""
-        for exchange in list(self.vhost.exchanges.values()):
-            self.apply_to_exchange(exchange)
-        for queue in list(self.vhost.queues.values()):
-            self.apply_to_queue(queue)
+        """What holds may be different for anything: look at everything, at some of many at a time."""
+        self.unchecked = deque([*self.vhost.exchanges.values(), *self.vhost.queues.values()])
+        self.check_some()
+
+    def check_some(self) -> None:
+        turn = self.vhost.turn
+        for _ in range(CHECK_COUNT_MAX if turn.timetable is not None else len(self.unchecked)):
+            if not self.unchecked:
+                return
+            thing = self.unchecked.popleft()
+            if isinstance(thing, Exchange):
+                if self.vhost.exchanges.get(thing.name) is thing:
+                    self.apply_to_exchange(thing)
+            elif not thing.deleted:
+                self.apply_to_queue(thing)
+        if self.unchecked and turn.timetable is not None:
+            turn.timetable.ask(turn.now_ms + 1, self)
+
+    def on_due(self, now_ms: int) -> None:
+        self.check_some()
 
     def apply_to_queue(self, queue: Queue) -> None:
         if queue.name.startswith(REPLY_QUEUE_PREFIX):
