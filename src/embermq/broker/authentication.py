@@ -28,6 +28,14 @@ class Login(NamedTuple):
     problem: str = ""  # for the log; strangers are not told
 
 
+class Question(NamedTuple):
+    """A password against a hash: whoever asks the same waits for the same answer."""
+
+    name: str
+    digest: bytes
+    secret: int  # which one; it may be changed while we compute
+
+
 Done = Callable[[Login], None]
 # Does the first aside, and calls the second with what came of it on the loop's thread.
 RunAside = Callable[[Callable[[], Any], Callable[[Any], None]], None]
@@ -56,7 +64,7 @@ class Authenticator:
         self.clock = clock
         self.strangers = Strangers(clock)
         self.cache_s = 600.0
-        self.under_way: dict[tuple[str, bytes], list[tuple[str, Done]]] = {}  # who waits for which hash
+        self.under_way: dict[Question, list[tuple[str, Done]]] = {}  # who waits for which hash
         self.run_aside: RunAside = run_here
         self.call_later: CallLater = call_now
         self.tokens: TokenReader | None = None
@@ -89,7 +97,7 @@ class Authenticator:
     def compute(self, name: str, secret: Secret, password: bytes, address: str, done: Done) -> None:
         """Compare with the slow hash, aside. Those who do not exist take as long as those who do: names
         cannot be guessed by the clock either."""
-        asked = (name, quick_digest(password))
+        asked = Question(name, quick_digest(password), id(secret))
         waiting = self.under_way.setdefault(asked, [])
         waiting.append((address, done))
         if len(waiting) > 1:
@@ -101,15 +109,14 @@ class Authenticator:
 
         self.run_aside(compare, lambda found: self.compared(asked, secret, *found))
 
-    def compared(self, asked: tuple[str, bytes], secret: Secret, fits: bool, better: Secret | None) -> None:
+    def compared(self, asked: Question, secret: Secret, fits: bool, better: Secret | None) -> None:
         """Back on the loop's thread, where the user may have been changed meanwhile."""
-        name, digest = asked
-        user = self.users.get(name)
+        user = self.users.get(asked.name)
         if not fits or user is None or user.secret is not secret:
             login = Login(None, INVALID)
         else:
             login = Login(user)
-            user.verified, user.verified_until = digest, self.clock() + self.cache_s
+            user.verified, user.verified_until = asked.digest, self.clock() + self.cache_s
             if better is not None:
                 user.secret = better
                 self.on_better_secret(user)

@@ -108,6 +108,10 @@ def test_what_changed_while_we_computed_counts() -> None:
     door.knock("ann", b"secret")
     del door.authenticator.users["ann"]
     assert door.work() == Login(None, INVALID)
+    door.knock("ann", b"secret")
+    door.authenticator.users["ann"] = user = ann()
+    door.knock("ann", b"secret")  # not the question that was asked before
+    assert door.work() == Login(None, INVALID) and door.work() == Login(user)
 
 
 def test_many_who_ask_the_same_wait_for_one_hash() -> None:
