@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -97,6 +98,17 @@ def test_a_batch_with_a_fault_in_it_sends_what_came_before(channel: Channel, que
         channel.publish_batch([b"good", 5], queue)  # type: ignore[list-item]
     assert len(channel.consume(queue).fetch_all(1, timeout_s=5)) == 1
     assert channel.unconfirmed_count == 0
+
+
+def test_a_batch_may_come_from_a_slow_generator(connection: Connection, channel: Channel, queue: str) -> None:
+    def slowly() -> Iterator[bytes]:
+        yield b"first"
+        # The connection goes on meanwhile: another channel gets its answers.
+        assert connection.channel().queue_declare(queue, passive=True).name == queue
+        yield b"last"
+
+    channel.publish_batch(slowly(), queue)
+    assert channel.queue_purge(queue) == 2
 
 
 def test_a_mandatory_message_without_a_queue_is_reported(channel: Channel, queue: str) -> None:

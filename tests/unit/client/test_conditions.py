@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from embermq.client import ConnectionFailed, ConnectionLost, connect, connect_async
+from embermq.client import ConnectionFailed, ConnectionLost, Timeout, connect, connect_async
 from tests.unit.client.proxy import Proxy
 from tools.brokers import Broker, EmberBroker
 
@@ -133,7 +133,7 @@ def test_a_silent_network_is_noticed_by_both_shells(ember: Broker) -> None:
 def test_a_full_broker_says_so_and_is_not_waited_for_longer_than_asked() -> None:
     # A limit no disk can meet: publishing waits from the first message, everything else works.
     with EmberBroker(disk_free_limit=2**62) as broker:
-        with connect(broker.url, blocked_timeout_s=0.5, reconnect=False) as connection:
+        with connect(broker.url, blocked_timeout_s=2, reconnect=False) as connection:
             reasons: list[str] = []
             told = threading.Event()
             connection.on_blocked = lambda reason: (reasons.append(reason), told.set())[0]
@@ -143,5 +143,7 @@ def test_a_full_broker_says_so_and_is_not_waited_for_longer_than_asked() -> None
             while not told.wait(0.02) and time.monotonic() < deadline:
                 channel.publish_soon(b"x", queue)  # the broker looks at its disk now and then
             assert reasons == ["low on disk"]
+            with pytest.raises(Timeout, match="low on disk"):  # also when the socket takes no more
+                channel.publish(b"x" * 20_000_000, queue, timeout_s=0.1)
             with pytest.raises(ConnectionLost, match="low on disk"):
                 channel.publish(b"x", queue)

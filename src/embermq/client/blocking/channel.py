@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 FLUSH_BYTES = 64 * 1024  # so much in the buffer is sent by the thread that filled it
 BATCH_STEP_BYTES = 256 * 1024
+BATCH_STEP_MESSAGES = 2000
+UNCONFIRMED_POLL_S = 0.01
 UNCONFIRMED_MAX = 100_000  # more than this and `publish_soon` waits for the oldest
 
 
@@ -131,11 +135,10 @@ class Channel(Declaring):
 
         PublishFailed when it did not, or when `mandatory` is set and the message reached no queue.
         """
-        confirmation = self.publish_soon(
-            body, routing_key, exchange, properties=properties, mandatory=mandatory
-        )
         if self._core.confirming:
-            confirmation.wait(timeout_s)
+            self._submit(body, routing_key, exchange, properties, mandatory).wait(timeout_s)
+        else:
+            self.publish_soon(body, routing_key, exchange, properties=properties, mandatory=mandatory)
 
     def publish_soon(
         self,
@@ -148,18 +151,31 @@ class Channel(Declaring):
     ) -> Confirmation:
         """Publish without waiting; the result can be waited for later."""
         core, engine = self._core, self._engine
-        payload, raw = as_bytes(body), raw_properties(properties)
-        receipt = Receipt(1 if core.confirming else 0)
-        with engine.lock:
-            if core.error is not None:
-                raise core.error
-            core.publish(engine.route(exchange, routing_key, mandatory), raw, payload, mandatory, receipt)
+        confirmation = self._submit(body, routing_key, exchange, properties, mandatory)
         if len(core.unconfirmed) > UNCONFIRMED_MAX:
             self._wait_for_oldest()
         if engine.out.size >= FLUSH_BYTES:
             self.connection.flush()
         elif not engine.awake:
             engine.wake()
+        return confirmation
+
+    def _submit(
+        self,
+        body: Body,
+        routing_key: str,
+        exchange: str,
+        properties: Properties | bytes | None,
+        mandatory: bool,
+    ) -> Confirmation:
+        """Into the buffer. Somebody has to send it."""
+        core, engine = self._core, self._engine
+        payload, raw = as_bytes(body), raw_properties(properties)
+        receipt = Receipt(1 if core.confirming else 0)
+        with engine.lock:
+            if core.error is not None:
+                raise core.error
+            core.publish(engine.route(exchange, routing_key, mandatory), raw, payload, mandatory, receipt)
         return Confirmation(self.connection, receipt)
 
     def publish_batch(
@@ -195,19 +211,22 @@ class Channel(Declaring):
         core, engine = self._core, self._engine
         raw = raw_properties(properties)
         receipt = Receipt(1)  # one for ourselves, until all are sent
-        remaining = iter(messages)
-        more = True
+        source = iter(messages)
         try:
-            while more:
-                with engine.lock:
-                    if core.error is not None:
-                        raise core.error
-                    more = core.publish_some(
-                        remaining, exchange, routing_key, raw, mandatory, receipt, BATCH_STEP_BYTES
-                    )
-                if len(core.unconfirmed) > UNCONFIRMED_MAX:
-                    self._wait_for_oldest()
-                self.connection.flush()
+            # Taken from the user's iterator before the lock is: it may be slow, and heartbeats need the lock.
+            while items := list(islice(source, BATCH_STEP_MESSAGES)):
+                remaining = iter(items)
+                more = True
+                while more:
+                    with engine.lock:
+                        if core.error is not None:
+                            raise core.error
+                        more = core.publish_some(
+                            remaining, exchange, routing_key, raw, mandatory, receipt, BATCH_STEP_BYTES
+                        )
+                    if len(core.unconfirmed) > UNCONFIRMED_MAX:
+                        self._wait_for_oldest()
+                    self.connection.flush()
         finally:
             with engine.lock:
                 receipt.settle(True, None)
@@ -215,15 +234,12 @@ class Channel(Declaring):
 
     def _wait_for_oldest(self) -> None:
         """Too much is unconfirmed: give the broker time, as long as any call may take."""
-        settled = threading.Event()
         self.connection.flush()
         limit_s = self.connection.settings.call_timeout_s
-        step_s = 0.01
-        waited_s = 0.0
+        deadline_s = math.inf if limit_s is None else time.monotonic() + limit_s
         while len(self._core.unconfirmed) > UNCONFIRMED_MAX and self._core.error is None:
-            settled.wait(step_s)
-            waited_s += step_s
-            if limit_s is not None and waited_s > limit_s:
+            time.sleep(UNCONFIRMED_POLL_S)
+            if time.monotonic() > deadline_s:
                 raise Timeout(f"{len(self._core.unconfirmed)} publishes without a confirm for {limit_s:g} s")
 
     # -- consuming

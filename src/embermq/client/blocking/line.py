@@ -7,6 +7,7 @@ this thread sends, woken through a socket pair. Nobody waits for the network whi
 from __future__ import annotations
 
 import logging
+import math
 import select
 import socket
 import threading
@@ -176,14 +177,14 @@ class Line:
 
     def read_until(self, done: Callable[[], bool], deadline_s: float) -> None:
         """For users' threads about to wait: send everything, then read until `done`, while it is worth it."""
-        self.flush()
+        self.flush(deadline_s)
         transport = self.transport
         if transport is not None and not done():
             self.reader.lead(transport, done, deadline_s)
 
     # -- writing
 
-    def flush(self) -> None:
+    def flush(self, deadline_s: float = math.inf) -> None:
         """Send everything now; waits while the broker does not take it. For users' threads."""
         while self.engine.out.size or self._unsent:
             with self._send_lock:
@@ -191,10 +192,13 @@ class Line:
                 if transport is None:
                     return
                 if not self._send_now(transport):
+                    left_ms = (deadline_s - time.monotonic()) * 1000
+                    if left_ms <= 0:
+                        return  # the thread of the connection goes on with it
                     try:
                         poller = select.poll()
                         poller.register(transport, select.POLLOUT)
-                        poller.poll(WRITABLE_POLL_MS)
+                        poller.poll(min(WRITABLE_POLL_MS, left_ms))
                     except (OSError, ValueError):
                         return  # the thread of the connection sees it too
 
