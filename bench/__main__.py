@@ -5,6 +5,7 @@ python -m bench --list              what there is
 python -m bench raw SCENARIO --port N [--pid PID]   one scenario against a broker that runs already
 python -m bench ceiling             how fast the load generator itself is
 python -m bench clients             Python clients against one broker: ours, pika, aio-pika
+python -m bench spark               the Spark data source against one that makes its rows in memory
 python -m bench report              write the measured part of docs/performance.md from the newest results
 """
 
@@ -137,7 +138,19 @@ class Plain(argparse.RawDescriptionHelpFormatter):
     """Keeps the lines of the module's docstring."""
 
 
-COMMANDS = {"raw": raw, "ceiling": show_ceiling, "report": report, "clients": clients.main}
+def spark(arguments: list[str]) -> int:
+    from bench import spark as on_spark  # Spark is needed for nothing else
+
+    return on_spark.main(arguments)
+
+
+COMMANDS = {
+    "raw": raw,
+    "ceiling": show_ceiling,
+    "report": report,
+    "clients": clients.main,
+    "spark": spark,
+}
 
 
 def main(arguments: list[str]) -> int:

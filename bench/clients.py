@@ -61,11 +61,12 @@ def table(rates: dict[str, tuple[float, float]], versions: str) -> list[str]:
     return [*lines, "", versions]
 
 
-def write_page(lines: list[str]) -> None:
+def write_between(begin: str, end: str, lines: list[str]) -> None:
+    """Put lines between two markers of docs/performance.md."""
     page = PAGE.read_text()
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text("\n".join([before + BEGIN, "", *lines, "", END]) + after)
+    before, _, rest = page.partition(begin)
+    after = rest.partition(end)[2]
+    PAGE.write_text("\n".join([before + begin, "", *lines, "", end]) + after)
 
 
 def main(arguments: list[str]) -> int:
@@ -105,7 +106,7 @@ def main(arguments: list[str]) -> int:
         lines = table(middle, conditions)
         print("\n".join(lines))
         if options.write:
-            write_page(lines)
+            write_between(BEGIN, END, lines)
     save(now, runs, versions)
     return 0
 

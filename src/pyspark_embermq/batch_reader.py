@@ -58,6 +58,7 @@ class BatchReader(DataSourceReader):
         options = self.options
         if options.mode != "lease":
             return [QueuePartition(queue, waiting)]
+        link.require_embermq("option 'mode' is 'lease': that needs leases")
         count = Leases(options, queue).take(options.lease_name, LEASE_MESSAGES_MAX)
         return [
             LeasePartition(part)

@@ -6,6 +6,7 @@ What EmberMQ tells on request (docs/streams.md, docs/leases.md), other brokers a
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,8 @@ from pyspark_embermq.options import Options
 CONNECT_S_MAX = 30.0
 ANSWER_S_MAX = 30.0
 QUIET_S = 1.0  # a broker that cannot say "empty" is believed to have nothing after so long
+MOMENT_S = 0.1  # and to have sent all of the last chunk
+CHASE_S_MAX = 2.0
 
 
 class BrokerLink:
@@ -50,6 +53,12 @@ class BrokerLink:
     @property
     def is_embermq(self) -> bool:
         return self.connection.server_properties.get("product") == "EmberMQ"
+
+    def require_embermq(self, what: str) -> None:
+        if not self.is_embermq:
+            raise AMQPSourceError(
+                f"{what}, which the broker at {self.options.place} does not have: EmberMQ has"
+            )
 
     def close(self) -> None:
         if self._connection is not None:
@@ -96,6 +105,7 @@ class BrokerLink:
 
     def partitions(self, super_stream: str) -> list[str]:
         """The streams of a super stream."""
+        self.require_embermq("option 'superStream' needs the names of its partitions")
         found = self.describe(super_stream)
         return [str(name) for name in found["partitions"]]
 
@@ -215,7 +225,11 @@ def bounds_elsewhere(link: BrokerLink, queue: str) -> Bounds:
     last = first
     with link.channel(prefetch=1000, confirms=False) as channel:
         consumer = channel.consume(queue, arguments={"x-stream-offset": "last"})
-        while batch := consumer.fetch(1000, QUIET_S):
+        patience_s, deadline = QUIET_S, time.monotonic() + CHASE_S_MAX
+        while batch := consumer.fetch(1000, patience_s):
             consumer.ack(batch)
             last = max(last, batch[-1].stream_offset or 0)
+            patience_s = MOMENT_S
+            if time.monotonic() > deadline:
+                break  # publishers are as fast as we are: the next batch will see the rest
     return Bounds(first, last + 1)

@@ -55,11 +55,7 @@ class AMQPDataSource(DataSource):
                 )
             if self.parsed.delivery == "at-least-once":
                 return QueueReader(schema, self.parsed, queues)
-            if not link.is_embermq:
-                raise AMQPSourceError(
-                    f"exactly once from a queue needs leases, which the broker at {self.parsed.place} "
-                    "does not have: EmberMQ has"
-                )
+            link.require_embermq("exactly once from a queue needs leases")
             if len(queues) > 1:
                 raise AMQPSourceError("exactly once is for one queue at a time: use a query for each")
             return LeaseReader(schema, self.parsed, queues[0])

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from embermq.cli.api import Api
 from embermq.client import Channel, Outgoing, Properties
 from embermq.testing import EmbeddedBroker
 from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.pipelines import archive, reports, running, spec, state
+from pyspark_embermq.pipelines.changes import FILE, changes
 from pyspark_embermq.pipelines.tables import query
+from pyspark_embermq.pipelines.telling import Teller
 from tests.spark.conftest import declare_stream
 from tests.spark.test_reading_streams import numbers
 
@@ -209,3 +212,54 @@ def test_sql_over_queues_streams_and_archives(
     assert channel.queue_declare("q", passive=True).message_count == 4
     with pytest.raises(AMQPSourceError, match="name what to read"):
         query(spark, "select 1", url)
+
+
+def test_what_a_changed_pipeline_will_do_is_said(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    declare_stream(channel, "orders", [b'{"id": 1, "total": 20}'])
+    channel.queue_declare("large")
+    file = tmp_path / "large.toml"
+    text = PIPELINE.format(url=url, checkpoint=tmp_path / "checkpoint")
+    file.write_text(text)
+    assert changes(spec.load(file)) == []
+    running.start(spark, spec.load(file), once=True).awaitTermination()
+    assert changes(spec.load(file)) == []
+    kept = (tmp_path / "checkpoint" / FILE).read_text()
+    assert "guest" not in kept and url not in kept
+    file.write_text(text.replace("total > 10", "total > 20").replace('"large"', '"larger"'))
+    sql, sink = changes(spec.load(file))
+    assert sql.startswith("sql has changed: the pipeline goes on where it was")
+    assert sink.startswith("sink has changed: ") and "does not come again" in sink
+    file.write_text(text.replace('queue = "orders"', 'queue = "orders"\nmaxRecordsPerTrigger = 5'))
+    assert changes(spec.load(file)) == ["source has changed: the new options hold from now on"]
+    file.write_text(text.replace('queue = "orders"', 'queue = "others"'))
+    with pytest.raises(AMQPSourceError, match=r"source has changed .* Give it another checkpoint"):
+        running.start(spark, spec.load(file), once=True)
+
+
+def test_the_broker_is_told_how_a_pipeline_is(
+    channel: Channel, broker: EmbeddedBroker, vhost: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = Api(broker.http_url, "guest", "guest")
+    teller = Teller(api.put, vhost)
+    told = state.State("large", 1, lag=17, rows=6, rows_per_second=2.5)
+    teller.tell(told)
+    path = f"/api/parameters/pipeline/{vhost}/large"
+    assert api.get(path)["value"]["lag"] == 17
+    told.lag = 3
+    teller.tell(told)  # too soon
+    assert api.get(path)["value"]["lag"] == 17
+    told.state = "ended"
+    teller.tell(told)
+    assert (api.get(path)["value"]["lag"], api.get(path)["value"]["state"]) == (3, "ended")
+    status, metrics = api.exchange("GET", "/metrics/per-object", None)
+    assert status == 200
+    labels = f'{{vhost="{vhost}",pipeline="large"}}'.encode()
+    for line in (b"lag%s 3", b"running%s 0", b"rows_total%s 6", b"rows_per_second%s 2.5"):
+        assert b"embermq_pipeline_" + line % labels + b"\n" in metrics
+    lost = Teller(api.put, "no such vhost")
+    for told.state in ("running", "failed"):
+        lost.tell(told)
+    api.close()
+    assert len([line for line in caplog.messages if "does not take the state of pipeline" in line]) == 1

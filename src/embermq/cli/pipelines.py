@@ -146,7 +146,7 @@ def run_file(spark: Any, api: Api, output: Output, options: argparse.Namespace) 
     path = Path(options.pipeline)
     if path.suffix == ".py":
         module = loaded(path)
-        state = running.run(spark, path.stem, module.start, options.once, say)
+        state = running.run(spark, path.stem, module.start, options.once, say, teller(api, options))
     else:
         pipeline = spec.load(path)
         for end in ("source", "sink"):
@@ -155,7 +155,12 @@ def run_file(spark: Any, api: Api, output: Output, options: argparse.Namespace) 
                 with_url = replace(found, options={**found.options, "url": amqp_url(api, options)})
                 pipeline = replace(pipeline, **{end: with_url})
         state = running.run(
-            spark, pipeline.name, lambda spark, once: running.start(spark, pipeline, once), options.once, say
+            spark,
+            pipeline.name,
+            lambda spark, once: running.start(spark, pipeline, once, say),
+            options.once,
+            say,
+            teller(api, options),
         )
     output.said(f"{state.name} has ended: {state.rows:,} rows in {state.batches:,} batches", rows=state.rows)
 
@@ -194,7 +199,14 @@ def run_ready(spark: Any, api: Api, output: Output, options: argparse.Namespace)
     checkpoint = options.checkpoint or str(Path(path) / "_checkpoint")
     if options.pipeline == "archive":
         what = archive.Archive(url, path, checkpoint, options.queue or "", options.exchange or "")
-        state = running.run(spark, "archive", lambda s, once: archive.start(s, what, once), options.once, say)
+        state = running.run(
+            spark,
+            "archive",
+            lambda s, once: archive.start(s, what, once),
+            options.once,
+            say,
+            teller(api, options),
+        )
     else:
         queue = needed(options, "queue")
         state = running.run(
@@ -203,8 +215,16 @@ def run_ready(spark: Any, api: Api, output: Output, options: argparse.Namespace)
             lambda s, once: reports.start_traffic(s, url, queue, path, checkpoint, options.window, once),
             options.once,
             say,
+            teller(api, options),
         )
     output.said(f"{state.name} has ended: {state.rows:,} rows in {state.batches:,} batches", rows=state.rows)
+
+
+def teller(api: Api, options: argparse.Namespace) -> Any:
+    """Lets the broker know how a pipeline is, so that its console and Prometheus do."""
+    from pyspark_embermq.pipelines.telling import Teller
+
+    return Teller(api.put, options.vhost).tell
 
 
 def needed(options: argparse.Namespace, name: str) -> str:

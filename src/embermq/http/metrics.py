@@ -18,6 +18,7 @@ from embermq.http.describing import describes, words
 from embermq.http.exposition import CONTENT_TYPE, Exposition
 from embermq.http.metric_families import COUNTER, FAMILIES, GAUGE, put_each, put_sums
 from embermq.http.overview import visible_vhosts
+from embermq.http.pipelines import put_pipelines
 from embermq.http.request import Request, Response, bad_request
 from embermq.http.totals import Totals, totals
 
@@ -41,7 +42,9 @@ async def metrics(request: Request) -> Response:
 @describes("Metrics of each queue, channel and so on.", answer=schemas.TEXT, content_type="text/plain")
 async def per_object(request: Request) -> Response:
     out = await of_the_broker(request.context)
-    await put_each(out, request.context, visible_vhosts(request))
+    vhosts = visible_vhosts(request)
+    await put_each(out, request.context, vhosts)
+    put_pipelines(out, vhosts)
     return Response(200, out.text(), CONTENT_TYPE)
 
 

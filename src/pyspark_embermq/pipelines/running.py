@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.pipelines.changes import changes, remember
 from pyspark_embermq.pipelines.spec import Pipeline
 from pyspark_embermq.pipelines.state import ENDED, FAILED, State
 
@@ -21,6 +22,7 @@ LOOK_S = 1
 Show = Callable[[str], None]
 # Starts the query of a pipeline: with the session, and whether to end when there is nothing more.
 Start = Callable[[SparkSession, bool], StreamingQuery]
+Tell = Callable[[State], None]  # to the broker, how the pipeline is
 
 
 def source_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
@@ -33,7 +35,9 @@ def source_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     return frame
 
 
-def start(spark: SparkSession, pipeline: Pipeline, once: bool) -> StreamingQuery:
+def start(spark: SparkSession, pipeline: Pipeline, once: bool, show: Show = print) -> StreamingQuery:
+    for change in changes(pipeline):
+        show(change)
     source_of(spark, pipeline).createOrReplaceTempView("source")
     writer = (
         spark.sql(pipeline.sql)
@@ -43,20 +47,37 @@ def start(spark: SparkSession, pipeline: Pipeline, once: bool) -> StreamingQuery
         .options(**pipeline.sink.options)
         .option("checkpointLocation", pipeline.checkpoint)
     )
-    return triggered(writer, pipeline.trigger, once).start()
+    query = triggered(writer, pipeline.trigger, once).start()
+    remember(pipeline)
+    return query
 
 
 def triggered(writer: DataStreamWriter, trigger: str, once: bool) -> DataStreamWriter:
     return writer.trigger(availableNow=True) if once else writer.trigger(processingTime=trigger)
 
 
-def run(spark: SparkSession, name: str, begin: Start, once: bool, show: Show = print) -> State:
+def run(
+    spark: SparkSession,
+    name: str,
+    begin: Start,
+    once: bool,
+    show: Show = print,
+    tell: Tell = lambda state: None,
+) -> State:
     """Run until there is nothing more (`once`), until SIGTERM or Ctrl-C, or until it fails."""
     state = State(name, os.getpid())
     state.save()
     try:
+        watch(spark, state, begin, once, show, tell)
+    finally:
+        tell(state)
+    return state
+
+
+def watch(spark: SparkSession, state: State, begin: Start, once: bool, show: Show, tell: Tell) -> None:
+    try:
         query = begin(spark, once)
-    except PySparkException as error:
+    except (PySparkException, AMQPSourceError) as error:
         raise failed(state, error) from None
     stopping = False
 
@@ -70,6 +91,7 @@ def run(spark: SparkSession, name: str, begin: Start, once: bool, show: Show = p
         while query.isActive and not stopping:
             query.awaitTermination(LOOK_S)
             seen = report(query, state, seen, show)
+            tell(state)
         if query.isActive:
             show("stopping after this batch")
             query.stop()
@@ -84,7 +106,6 @@ def run(spark: SparkSession, name: str, begin: Start, once: bool, show: Show = p
             signal.signal(number, handler)
     state.state = ENDED
     state.save()
-    return state
 
 
 def report(query: StreamingQuery, state: State, seen: int, show: Show) -> int:
@@ -96,12 +117,13 @@ def report(query: StreamingQuery, state: State, seen: int, show: Show) -> int:
         state.batches += 1
         state.rows += progress["numInputRows"]
         state.rows_per_second = progress.get("processedRowsPerSecond") or 0.0
-        state.lag = lag_in(progress)
+        lag = lag_in(progress)
+        state.lag = state.lag if lag is None else lag  # a batch without rows may not tell
         if progress["numInputRows"]:
-            lag = "" if state.lag is None else f", lag {state.lag:,}"
+            waiting = "" if state.lag is None else f", lag {state.lag:,}"
             show(
                 f"{time.strftime('%H:%M:%S')} batch {seen}: {progress['numInputRows']:,} rows, "
-                f"{state.rows_per_second:,.0f} rows/s{lag}"
+                f"{state.rows_per_second:,.0f} rows/s{waiting}"
             )
     state.save()
     return seen

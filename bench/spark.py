@@ -1,0 +1,223 @@
+"""The Spark data source against Python sources and sinks that do nothing but Spark's own work.
+
+Reading: a stream, against a source that hands Spark the same rows, made once per task and given again and
+again. Writing: those rows into a stream, confirmed, against a sink that throws them away. Same schema, same
+run, in turns. Lag: a streaming query with its default trigger under 10,000 messages/s; of every batch the age
+of its oldest message when the batch is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from bench.clients import write_between
+from embermq.client import connect
+from pyspark_embermq.pipelines.session import spark_session
+from tools.brokers import EmberBroker
+
+SCHEMA = "body binary, offset bigint, routing_key string"
+SIZES = {100: 1_000_000, 1024: 300_000}  # bytes of a body, messages
+BATCH_ROWS = 10_000
+GOAL = 0.6
+LAG_RATE = 10_000
+BEGIN, END = "<!-- spark: begin -->", "<!-- spark: end -->"
+
+
+class Nothing(DataSourceArrowWriter):
+    """Takes the rows and drops them."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
+
+
+class MemoryReader(DataSourceReader):
+    def __init__(self, options: Any) -> None:
+        self.size, self.count = int(options["size"]), int(options["count"])
+        self.parts = int(options["parts"])
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(index) for index in range(self.parts)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        batch = pa.RecordBatch.from_arrays(
+            [
+                pa.array([b"x" * self.size] * BATCH_ROWS, pa.binary()),
+                pa.array(range(BATCH_ROWS), pa.int64()),
+                pa.array(["bench"] * BATCH_ROWS, pa.string()),
+            ],
+            names=["body", "offset", "routing_key"],
+        )
+        for _ in range(self.count // self.parts // BATCH_ROWS):
+            yield batch
+
+
+class MemorySource(DataSource):
+    """`spark.read.format("memory_rows")`: rows from nowhere, and to nowhere."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "memory_rows"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return MemoryReader(self.options)
+
+    def writer(self, schema: Any, overwrite: bool) -> Nothing:
+        return Nothing()
+
+
+def memory_rows(spark: SparkSession, size: int, count: int, parts: int) -> DataFrame:
+    reader = spark.read.format("memory_rows").option("size", size).option("count", count)
+    return reader.option("parts", parts).load()
+
+
+def rate(count: int, work: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    work()
+    return count / (time.perf_counter() - began)
+
+
+def take(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def fill(url: str, queue: str, size: int, count: int) -> None:
+    with connect(url) as connection, connection.channel() as channel:
+        channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"})
+        for _ in range(count // BATCH_ROWS):
+            channel.publish_batch([b"x" * size] * BATCH_ROWS, queue)
+
+
+def measure(spark: SparkSession, url: str, size: int, count: int, parts: int, runs: int) -> list[str]:
+    """A row of the table: reading and writing, with how much of the memory source's rate that is."""
+    queue = f"bench-{size}"
+    stream = spark.read.format("amqp").option("url", url).option("queue", queue).schema(SCHEMA)
+    stream = stream.option("minPartitions", parts)
+    memory = memory_rows(spark, size, count, parts)
+    bodies = memory.select("body")
+
+    def send(form: str) -> None:
+        writer = bodies.write.format(form).option("url", url).option("routingKey", "bench-sink")
+        writer.mode("append").save()
+
+    works: dict[str, Callable[[], None]] = {
+        "read": lambda: take(stream.load()),
+        "read from memory": lambda: take(memory),
+        "written": lambda: send("amqp"),
+        "written to nowhere": lambda: send("memory_rows"),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in works}
+    for number in range(runs + 1):
+        for name, work in works.items():
+            found = rate(count, work)
+            if number:  # the first round starts Python workers and compiles
+                rates[name].append(found)
+    middle = {name: median(found) for name, found in rates.items()}
+    shares = (
+        middle["read"] / middle["read from memory"],
+        middle["written"] / middle["written to nowhere"],
+    )
+    print(size, parts, {name: round(value) for name, value in middle.items()}, flush=True)
+    return [
+        f"{size:,} B",
+        str(parts),
+        f"{middle['read']:,.0f}",
+        f"{middle['read from memory']:,.0f}",
+        f"{shares[0]:.0%}",
+        f"{middle['written']:,.0f}",
+        f"{middle['written to nowhere']:,.0f}",
+        f"{shares[1]:.0%}",
+    ]
+
+
+def publish_steadily(url: str, queue: str, seconds: float) -> None:
+    with connect(url) as connection, connection.channel() as channel:
+        began = time.monotonic()
+        sent = 0
+        while (passed := time.monotonic() - began) < seconds:
+            due = int(passed * LAG_RATE) - sent
+            if due > 0:
+                channel.publish_batch_soon([f"{time.time():.6f}".encode()] * due, queue)
+                sent += due
+            time.sleep(0.01)
+
+
+def lag(spark: SparkSession, url: str, seconds: float) -> list[float]:
+    """The age of the oldest message in each batch when the batch was done; the first batches are left out."""
+    with connect(url) as connection, connection.channel() as channel:
+        channel.queue_declare("bench-lag", durable=True, arguments={"x-queue-type": "stream"})
+    ages: list[float] = []
+
+    def done(batch: DataFrame, number: int) -> None:
+        (row,) = batch.selectExpr("min(cast(cast(body as string) as double)) as oldest").collect()
+        if row.oldest is not None and time.monotonic() > warm_at:
+            ages.append(time.time() - row.oldest)
+
+    warm_at = time.monotonic() + seconds / 2
+    frame = spark.readStream.format("amqp").option("url", url).option("queue", "bench-lag")
+    query = frame.schema("body binary").load().writeStream.foreachBatch(done).start()
+    publisher = threading.Thread(target=publish_steadily, args=(url, "bench-lag", seconds))
+    publisher.start()
+    publisher.join()
+    query.stop()
+    return sorted(ages)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench spark", description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on numbers of messages")
+    parser.add_argument("--lag-seconds", type=float, default=30.0)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
+    options = parser.parse_args(arguments)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    spark = spark_session("embermq bench", "local[2]")
+    spark.dataSource.register(MemorySource)
+    lines = [
+        "| body | tasks | rows read/s | from memory | | rows written/s | to nowhere | |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    with EmberBroker() as broker:
+        fill(broker.url, "bench-sink", 1, BATCH_ROWS)
+        for size, most in SIZES.items():
+            count = max(int(most * options.scale) // (2 * BATCH_ROWS), 1) * 2 * BATCH_ROWS
+            fill(broker.url, f"bench-{size}", size, count)
+            for parts in (1, 2):
+                row = measure(spark, broker.url, size, count, parts, options.runs)
+                lines.append(f"| {' | '.join(row)} |")
+        ages = lag(spark, broker.url, options.lag_seconds)
+    spark.stop()
+    if ages:
+        found = (
+            f"Lag at {LAG_RATE:,} messages/s with the default trigger: {median(ages):.2f} s for the oldest "
+            f"message of a batch in the middle, {ages[-1]:.2f} s at most, of {len(ages)} batches."
+        )
+        lines += ["", found]
+    command = " ".join(["python", "-m", "bench", "spark", *arguments])
+    lines += ["", f"Medians of {options.runs}; {datetime.now(UTC):%Y-%m-%d}, `{command}`."]
+    print("\n".join(lines))
+    if options.write:
+        write_between(BEGIN, END, lines)
+    return 0

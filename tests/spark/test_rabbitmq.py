@@ -1,0 +1,113 @@
+"""The same source and sink against RabbitMQ: what its protocol allows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from embermq.client import Channel, Outgoing, Properties, connect
+from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.offsets import Bounds
+from pyspark_embermq.options import Options
+from tests.spark.conftest import declare_stream
+from tests.spark.test_reading_streams import Query, bodies, numbers, read
+from tests.spark.test_writing import write
+from tools.brokers import RabbitBroker
+
+pytestmark = [
+    pytest.mark.skipif(not RabbitBroker.installed(), reason="RabbitMQ (Debian: rabbitmq-server) is missing"),
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.fixture(scope="module")
+def rabbit() -> Iterator[RabbitBroker]:
+    with RabbitBroker() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(rabbit: RabbitBroker) -> str:
+    return rabbit.url
+
+
+@pytest.fixture
+def channel(url: str) -> Iterator[Channel]:
+    with connect(url) as connection, connection.channel() as made:
+        yield made
+
+
+def test_where_a_stream_begins_and_ends(channel: Channel, url: str) -> None:
+    declare_stream(channel, "bounds", [])
+    channel.queue_declare("plain", durable=True)
+    link = BrokerLink(Options(url=url))
+    try:
+        assert (link.is_stream("bounds"), link.is_stream("plain"), link.is_embermq) == (True, False, False)
+        assert link.bounds("bounds") == Bounds(0, 0)
+        before_ms = int(time.time() * 1000) - 2000
+        channel.publish_batch(numbers(0, 700), "bounds")
+        channel.publish_batch(numbers(700, 701), "bounds")
+        assert link.bounds("bounds") == Bounds(0, 701)
+        assert link.offset_at("bounds", before_ms) == 0
+        assert link.offset_at("bounds", before_ms + 3_600_000) >= 700
+    finally:
+        link.close()
+
+
+def test_a_stream_as_a_table_and_as_a_query(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    properties = Properties(content_type="text/plain", headers={"n": 1}, delivery_mode=2)
+    channel.publish_batch([Outgoing(body, properties=properties) for body in numbers(0, 50)], "s")
+    frame = read(spark, url, queue="s", minPartitions=2)
+    rows = frame.orderBy("offset").collect()
+    assert [(row.offset, bytes(row.body)) for row in rows] == list(enumerate(numbers(0, 50)))
+    assert (rows[0].headers, rows[0].content_type) == ({"n": "1"}, "text/plain")
+    assert bodies(read(spark, url, queue="s", startingOffsets="20", endingOffsets="30")) == numbers(20, 30)
+    query = Query(spark, url, tmp_path, queue="s", maxRecordsPerTrigger=30, minPartitions=2)
+    query.run()
+    channel.publish_batch(numbers(50, 60), "s")
+    query.run()
+    assert query.found() == numbers(0, 60)
+
+
+def test_a_queue(spark: SparkSession, channel: Channel, url: str, tmp_path: Path) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 100), "q", properties=Properties(delivery_mode=2))
+    rows = read(spark, url, queue="q").select("body").collect()
+    assert sorted((bytes(row.body) for row in rows), key=int) == numbers(0, 100)
+    query = Query(spark, url, tmp_path, queue="q", maxRecordsPerTrigger=40)
+    query.run()
+    assert query.found() == numbers(0, 100)
+    channel.publish_batch(numbers(100, 110), "q", properties=Properties(delivery_mode=2))
+    assert read(spark, url, queue="q", mode="drain").count() == 10
+    assert channel.queue_declare("q", passive=True).message_count == 0
+
+
+def test_the_sink(spark: SparkSession, channel: Channel, url: str) -> None:
+    channel.queue_declare("out", durable=True)
+    frame = spark.range(200).selectExpr("cast(id AS string) AS body", "map('a', 'b') AS headers")
+    write(frame, url, routingKey="out", deduplicate="true", writerId="run")
+    found = [channel.get("out", no_ack=True) for _ in range(200)]
+    assert sorted((message.body for message in found if message is not None), key=int) == numbers(0, 200)
+    with pytest.raises(PySparkException, match="1 returned because no queue is bound"):
+        write(spark.sql("SELECT 'x' AS body"), url, routingKey="nobody")
+
+
+def test_what_it_does_not_have_is_told(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    channel.queue_declare("q", durable=True)
+    with pytest.raises(PySparkException, match=r"needs leases, which the broker at .* does not have"):
+        Query(spark, url, tmp_path, queue="q", delivery="exactly-once").run()
+    for options in ({"queue": "q", "mode": "lease", "leaseName": "x"}, {"superStream": "q"}):
+        with pytest.raises(PySparkException, match="EmberMQ has"):
+            read(spark, url, **options).collect()
+    with pytest.raises(PySparkException, match="no queue 'nobody'"):
+        read(spark, url, queue="nobody").collect()
