@@ -103,7 +103,8 @@ class StreamHistory:
 
     def check(self) -> None:
         """Of what retention had let go of, some files may be back; others may not."""
-        stream, first = self.stream, self.kept_from
+        stream = self.stream
+        first = max(self.kept_from, stream.first_offset)
         found = {record.sequence: message.body for record, message in records(stream)}
         assert stream.safe_end > max(self.seen, default=-1), "an offset would be used twice"
         for offset, body in self.seen.items():

@@ -144,11 +144,14 @@ class Stream(Queue):
         self.retain()
         self.mark()
         if self.unwritten:
-            self.written()
+            # Not now: what has come since the last turn stands in no file yet.
+            self.turn.after_write(self.written)
 
     # -- retention
 
     def retain(self) -> None:
+        if self.deleted:
+            return
         if self.limits_of is not self.effective:
             self.limits_of = self.effective
             self.limits = retention_from(self.effective)
@@ -156,8 +159,9 @@ class Stream(Queue):
         log, limits = self.log, self.limits
         # Should the newest segment be lost with the power, the one before must be there to count on from.
         if limits.limited and len(log.segments) > 1 and self.safe_end > log.segments[-1].first:
+            before = list(log.segments)
             if retain(log, self.turn.now_ms, limits.bytes_max, limits.age_ms_max):
-                self.filters.forget_removed()
+                self.filters.forget([segment for segment in before if segment.removed])
             if limits.age_ms_max is not None:
                 self.look_at(log.segments[0].time_max + limits.age_ms_max + 1)
         self.ready_count = log.count
@@ -173,8 +177,7 @@ class Stream(Queue):
     def on_due(self, now_ms: int) -> None:
         if now_ms >= self.looks_at_ms:
             self.looks_at_ms = 0
-        if not self.deleted:
-            self.retain()
+        self.retain()
 
     # -- look-up
 
@@ -329,7 +332,8 @@ class Stream(Queue):
         raise self.cannot("queue.purge")
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:
-        """The log was opened with the stream."""
+        """The log was opened with the stream; some of it may be too old by now."""
+        self.turn.after_write(self.retain)  # when all that was recovered is synced, not before
 
     def drop(self) -> None:
         for group in self.groups.values():

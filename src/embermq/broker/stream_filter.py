@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 VALUE = "x-stream-filter-value"
 VALUE_IN_TABLE = b"\x15x-stream-filter-value"
+KNOWN_MAX = 256  # filters of a stream in memory, of 4 KiB each
 FILTER, UNFILTERED, HEADERS = "x-stream-filter", "x-stream-match-unfiltered", "x-stream-filter-headers"
 
 
@@ -118,8 +119,12 @@ class Filters:
     def seal(self) -> None:
         """The segment is full: its filter goes to disk behind it, if anybody uses filters."""
         segment, self.growing = self.growing, None
-        if segment is not None and self.used:
+        if segment is None:
+            return
+        if self.used:
             self.sealed.append(segment)
+        else:
+            self.known.pop(segment, None)
 
     def write(self) -> None:
         """The log is on disk; so may be the filters of its full segments."""
@@ -129,17 +134,26 @@ class Filters:
             if found is not None and not segment.removed:
                 with contextlib.suppress(OSError):
                     write_filter(self.log, segment, found)
+        if len(self.known) >= KNOWN_MAX:
+            self.make_room()
 
     def passes_over(self, segment: Segment, choice: Choice) -> bool:
         """Can the segment be skipped?"""
         if segment not in self.known:
+            if len(self.known) >= KNOWN_MAX:
+                self.make_room()
             self.known[segment] = read_filter(self.log, segment)
         found = self.known[segment]
         return found is not None and not choice.may_be_in(found)
 
-    def forget_removed(self) -> None:
+    def make_room(self) -> None:
+        """What is on disk can be read again."""
+        kept = {self.growing, *self.sealed}
+        self.known = {segment: found for segment, found in self.known.items() if segment in kept}
+
+    def forget(self, removed: list[Segment]) -> None:
         """Segments that are gone take their filters with them."""
-        for segment in [segment for segment in self.known if segment.removed]:
-            del self.known[segment]
+        for segment in removed:
+            self.known.pop(segment, None)
             path = filter_path(self.log, segment)
             self.log.disk.delete_segment(path, path)
