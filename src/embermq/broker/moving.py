@@ -7,6 +7,7 @@ durable, before its old record is acked: a crash in between makes a duplicate, n
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,8 @@ from embermq.errors import AccessRefused
 if TYPE_CHECKING:
     from embermq.broker.level import Entry
     from embermq.broker.tasks import Tasks
+
+log = logging.getLogger("embermq.tasks")
 
 MOVE, COPY, DELETE, RETURN = "move", "copy", "delete", "return"
 RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
@@ -78,9 +81,16 @@ class Task:
     # -- slices
 
     def run_slice(self) -> None:
-        turn = self.tasks.turn
         if self.state != RUNNING:
             return
+        try:
+            self.try_slice()
+        except Exception:  # a task that nobody runs any more must not look as if it went on
+            log.exception("a fault of ours: task %d, %s from %r", self.number, self.kind, self.source)
+            self.end_when_settled(FAILED, "a fault of the broker's; see its log")
+
+    def try_slice(self) -> None:
+        turn = self.tasks.turn
         turn.refresh()
         gone = next(
             (queue for queue in (self.source, self.target) if queue is not None and queue.deleted), None

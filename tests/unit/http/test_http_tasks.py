@@ -128,6 +128,15 @@ def test_a_deleted_queue_ends_the_task(stocked: Desk) -> None:
     assert len(payloads(stocked, "source")) == 10
 
 
+def test_a_fault_of_ours_ends_the_task(stocked: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("embermq.broker.moving.ready_from", fails)
+    task = finished(stocked, begin(stocked, "move", destination="target"))
+    assert task["state"] == "failed" and "log" in task["reason"]
+
+
 def test_rights(stocked: Desk) -> None:
     rights = {"configure": ".*", "write": "^mine", "read": "^source"}
     stocked.put("/api/permissions/%2F/management", rights, status=204)
