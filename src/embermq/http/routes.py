@@ -216,8 +216,6 @@ TABLE: list[tuple[str, str, Handler, str]] = [
      health.single_node, MANAGEMENT),
     ("GET", "/api/healthchecks/node", health.alarms, MANAGEMENT),
     ("GET", "/api/healthchecks/node/{node}", health.node_alarms, MANAGEMENT),
-
-    # What EmberMQ does not have yet (issue 4): tools that list them find none.
 ]
 # fmt: on
 
