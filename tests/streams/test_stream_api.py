@@ -8,7 +8,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, unique
+from tests.extensions.client import Client, eventually, unique
 from tests.streams.api import RefusedError, ask
 from tests.streams.reading import declare, fill, read_range
 from tools.brokers import EmberBroker
@@ -121,3 +121,16 @@ def test_super_streams_that_cannot_be(stored: EmberBroker, body: Any) -> None:
         ask(stored, "PUT", f"/super-streams/%2F/{name}", body)
     with pytest.raises(RefusedError, match="404"):
         ask(stored, "GET", f"/exchanges/%2F/{name}")
+
+
+def test_a_policy_holds_at_once(reader: Client, stored: EmberBroker) -> None:
+    stream = declare(reader, x_stream_max_segment_size_bytes=100_000)
+    fill(reader, stream, 100, size=5000)
+    assert ask(stored, "GET", f"/streams/%2F/{stream}")["first_offset"] == 0
+    definition = {"max-length-bytes": 200_000}
+    body = {"pattern": f"^{stream}$", "definition": definition, "apply-to": "streams"}
+    ask(stored, "PUT", f"/policies/%2F/{stream}", body)
+    eventually(lambda: ask(stored, "GET", f"/streams/%2F/{stream}")["first_offset"] >= 60)
+    ask(stored, "DELETE", f"/policies/%2F/{stream}")
+    fill(reader, stream, 100, first=100, size=5000)
+    assert ask(stored, "GET", f"/streams/%2F/{stream}")["messages"] > 100

@@ -18,6 +18,7 @@ from embermq.broker.pattern import PatternError, compile_pattern
 from embermq.broker.policy_keys import EXCHANGE, KEYS, in_erlang, problem_with
 from embermq.broker.queue import Queue
 from embermq.broker.rules import effective_changed
+from embermq.broker.stream import Stream
 from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
@@ -193,6 +194,8 @@ class Policies:
         found = self.matching(queue.name, str(arguments.get("x-queue-type", "classic")))
         if self.note(queue, found):
             effective_changed(queue, found.over(arguments))
+            if isinstance(queue, Stream):
+                self.vhost.turn.after_write(queue.retain)
 
     def apply_to_exchange(self, exchange: Exchange) -> None:
         found = self.matching(exchange.name, EXCHANGE)
