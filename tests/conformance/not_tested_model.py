@@ -102,14 +102,6 @@ NOT_TESTED: list[NotTested] = [
     ),
     NotTested(
         "001",
-        "1.7.2.9",
-        "queue.delete/dead-letter",
-        "The server SHOULD hold the messages of a deleted queue in a dead-letter queue",
-        "Who deletes a queue wants its messages gone; RabbitMQ drops them, too. delete-ok tells how many.",
-        decided_against=True,
-    ),
-    NotTested(
-        "001",
         "1.8",
         "basic/flow-publishers",
         "The server MAY use channel.flow to slow a publisher down",
@@ -138,15 +130,6 @@ NOT_TESTED: list[NotTested] = [
         "message/discard-order",
         "If messages must be discarded, those of low priority go first",
         "EmberMQ discards only by the limits a queue was declared with, oldest first as in RabbitMQ.",
-        decided_against=True,
-    ),
-    NotTested(
-        "001",
-        "1.8.3.9",
-        "basic.deliver/attempts",
-        "The server SHOULD count deliveries and dead-letter a message after about five",
-        "Unasked, this would lose messages that a slow application still wants; RabbitMQ's classic queues "
-        "never do it. A limit per queue belongs to the extensions.",
         decided_against=True,
     ),
     NotTested(

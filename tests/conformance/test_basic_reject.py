@@ -7,7 +7,7 @@ import pytest
 
 from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, fill, numbered, round_trip
-from tests.conformance.rules import rule
+from tests.conformance.rules import rabbitmq_differs, rule
 
 discard = rule(
     "001", "1.8.3.14.2", "basic.reject.requeue/false", "Rejected without requeue, a message is discarded"
@@ -189,3 +189,25 @@ def test_reject_while_a_large_content_is_sent(channel: RawChannel) -> None:
         channel.publish(b"y" * 1000)
     assert [len(message.body) for message in channel.deliveries(2)] == [4_000_000] * 2
     round_trip(channel)
+
+
+@rule(
+    "001",
+    "1.8.3.9",
+    "basic.deliver/attempts",
+    "The server SHOULD count deliveries and dead-letter a message after about five (here twenty, in queues "
+    "that have dead letters)",
+    "SHOULD",
+)
+@rabbitmq_differs("does so in quorum queues only, since version 4")
+def test_a_message_that_nobody_can_process_becomes_a_dead_letter(channel: RawChannel) -> None:
+    letters, queue = channel.declare(), unique()
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": letters}
+    channel.call(spec.Queue.Declare(queue=queue, durable=True, arguments=arguments))
+    fill(channel, queue, [b"poison"])
+    for _ in range(21):
+        message = channel.get(queue, no_ack=False)
+        assert message is not None
+        channel.send(reject(message.method.delivery_tag, True))
+    assert drain(channel, letters) == [b"poison"]
+    channel.call(spec.Queue.Delete(queue=queue))

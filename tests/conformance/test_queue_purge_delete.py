@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, exchange, fill, no_queue, numbered, queue_exists, round_trip
-from tests.conformance.rules import rule
+from tests.conformance.rules import rabbitmq_differs, rule
 
 purge = rule(
     "001", "1.7.2.7", "queue.purge", "Purging removes all messages that do not wait for acknowledgement"
@@ -81,6 +81,23 @@ def test_delete_counts_the_messages_lost(channel: RawChannel) -> None:
     assert not queue_exists(channel, queue)
     # Declared again it is a new, empty queue.
     channel.call(spec.Queue.Declare(queue=queue, exclusive=True), message_count=0)
+
+
+@rule(
+    "001",
+    "1.7.2.9",
+    "queue.delete/dead-letter",
+    "The server SHOULD hold the messages of a deleted queue in a dead-letter queue",
+    "SHOULD",
+)
+@rabbitmq_differs("drops them")
+def test_messages_of_a_deleted_queue_become_dead_letters(channel: RawChannel) -> None:
+    letters, queue = channel.declare(), unique()
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": letters}
+    channel.call(spec.Queue.Declare(queue=queue, arguments=arguments))
+    fill(channel, queue, numbered(3))
+    channel.call(spec.Queue.Delete(queue=queue), message_count=3)
+    assert drain(channel, letters) == numbered(3)
 
 
 @delete

@@ -52,6 +52,8 @@ class HeldLetters:
         self.asked = False
 
     def add(self, held: Held) -> None:
+        if self.letters.vhost.closing:
+            return  # there will be nobody to take it
         self.waiting.append(held)
         self.counts[held.rules.queue] += 1
         turn = self.letters.vhost.turn
