@@ -90,6 +90,8 @@ soak: test-needs  ## kill brokers for a long time (CYCLES=300), then a crowd of 
 	@$(MAKE) install EMBERMQ_COMPILE=require
 	tools/run-tests.sh compiled $(PY) tests/crash --cycles $(CYCLES) -x -q $(T)
 	tools/run-tests.sh compiled $(PY) tests/access/test_crowd.py --connections $(CONNECTIONS) -x -q -s $(T)
+	tools/run-tests.sh compiled $(PY) tests/spark/test_kills.py --spark-kills 20 -x -q $(T)
+	tools/run-tests.sh compiled $(PY) tests/spark/test_cluster.py --spark-cluster -x -q $(T)
 	tools/run-tests.sh interpreted $(PY) tests/crash/test_mutants.py --cycles $(CYCLES) -q
 
 .PHONY: lint

@@ -17,7 +17,7 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
 
 
 def session(master: str, directory: Path) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ.get("SPARK_PYTHON", sys.executable)  # of the workers
     builder = SparkSession.builder.master(master).appName("embermq tests")
     settings = {
         "spark.ui.enabled": "false",
@@ -25,6 +25,8 @@ def session(master: str, directory: Path) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+        "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
