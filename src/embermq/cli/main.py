@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "consume": ("messages", "add_consume"),
     "perf": ("perf", "add_perf"),
     "queue": ("queues", "add_queue"),
+    "stream": ("streams", "add_stream"),
     "exchange": ("topology", "add_exchange"),
     "binding": ("topology", "add_binding"),
     "vhost": ("topology", "add_vhost"),

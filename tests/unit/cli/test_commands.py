@@ -166,6 +166,22 @@ def test_dead_letters_go_back(run: Command) -> None:
     assert good(run("consume", "work", "-V", "VHOST", "-n", "1")) == "poor\n"
 
 
+def test_streams_and_super_streams(run: Command) -> None:
+    good(run("queue", "declare", "events", "--type", "stream", "-V", "VHOST"))
+    good(run("publish", "one", "-k", "events", "-V", "VHOST"))
+    shown = rows(run("stream", "show", "events", "-V", "VHOST", "--json"))
+    assert (shown["first_offset"], shown["next_offset"]) == (0, 1)
+    assert good(run("stream", "offset", "events", "0", "-V", "VHOST")) == "0\n"
+    assert good(run("consume", "events", "-V", "VHOST", "--offset", "first", "-n", "1")) == "one\n"
+    declared = good(run("stream", "super-declare", "orders", "--partitions", "2", "-V", "VHOST"))
+    assert declared == "super stream 'orders' has 2 partitions\n"
+    assert "orders-0, orders-1" in good(run("stream", "super-list", "-V", "VHOST"))
+    good(run("stream", "super-delete", "orders", "-V", "VHOST"))
+    assert "orders" not in good(run("stream", "super-list", "-V", "VHOST"))
+    good(run("stream", "super-declare", "by-key", "--keys", "eu,us", "-V", "VHOST"))
+    assert run("stream", "show", "nobody", "-V", "VHOST")[0] == 4
+
+
 def test_exchanges_and_bindings(run: Command) -> None:
     good(run("queue", "declare", "q", "-V", "VHOST"))
     good(run("exchange", "declare", "shop", "--type", "topic", "-V", "VHOST"))
