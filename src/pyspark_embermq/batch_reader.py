@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from embermq.client import ConsumerCancelled, Message
 from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.lease_reader import LeasePartition, read_part
 from pyspark_embermq.leases import Leases, parts_of
 from pyspark_embermq.offsets import parts, places_from
@@ -36,8 +37,7 @@ class BatchReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        link = BrokerLink(self.options)
-        try:
+        with BrokerLink(self.options) as link:
             queues = link.queues()
             streams = [queue for queue in queues if link.is_stream(queue)]
             found: list[InputPartition] = []
@@ -48,8 +48,6 @@ class BatchReader(DataSourceReader):
             ending = places_from("endingOffsets", self.options.ending_offsets, streams)
             start = {queue: resolved(link, queue, starting[queue]) for queue in streams}
             end = {queue: resolved(link, queue, ending[queue]) for queue in streams}
-        finally:
-            link.close()
         found += [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
         return found
 
@@ -77,14 +75,11 @@ class BatchReader(DataSourceReader):
 
 def read_queue(options: Options, schema: StructType, partition: QueuePartition) -> Iterator[Any]:
     """What waits in a queue: looked at (browse), or taken and acknowledged at the end (drain)."""
-    link = BrokerLink(options)
-    try:
+    with BrokerLink(options) as link, patient_collector():
         maker = RowMaker(schema, options, refuser(link))
         messages = drained(link, partition) if options.mode == "drain" else browsed(link, partition)
         for batch in messages:
             yield maker.batch(batch, partition.queue)
-    finally:
-        link.close()
 
 
 def browsed(link: BrokerLink, partition: QueuePartition) -> Iterator[list[Message]]:

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from embermq.client import (
     AuthenticationFailed,
@@ -59,6 +59,12 @@ class BrokerLink:
             raise AMQPSourceError(
                 f"{what}, which the broker at {self.options.place} does not have: EmberMQ has"
             )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         if self._connection is not None:

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.leases import LeasePart, Leases, parts_of, read
 from pyspark_embermq.options import Options
 from pyspark_embermq.refusing import refuser
@@ -67,11 +68,8 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        link = BrokerLink(self.options)
-        try:
+        with BrokerLink(self.options) as link:
             self.left = link.waiting_count(self.queue)
-        finally:
-            link.close()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         if end["count"]:
@@ -97,10 +95,7 @@ def lease_name(offset: dict[str, Any]) -> str:
 
 
 def read_part(options: Options, schema: StructType, part: LeasePart) -> Iterator[Any]:
-    link = BrokerLink(options)
-    try:
+    with BrokerLink(options) as link, patient_collector():
         maker = RowMaker(schema, options, refuser(link))
         for messages in read(link, part):
             yield maker.batch(messages, part.queue)
-    finally:
-        link.close()

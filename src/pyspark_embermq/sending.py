@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from embermq.client import Outgoing, Properties
+from embermq.client import Channel, Confirmation, Outgoing, Properties
 from embermq.wire.table import Timestamp
 from pyspark_embermq.columns import PLAIN_PROPERTIES, as_text
 from pyspark_embermq.errors import AMQPSourceError
@@ -97,17 +97,49 @@ class Sender:
         kind = self.options.content_type or ("application/json" if self.options.format == "json" else None)
         return {"content_type": kind, "delivery_mode": 2 if self.options.persistent else 1}
 
+    def publish(self, channel: Channel, batch: pa.RecordBatch) -> Confirmation:
+        """Publish the rows of a batch; what is to be waited for."""
+        mandatory = self.options.mandatory
+        if batch.schema.names == ["body"] and not self.prefix and self.options.format != "json":
+            return channel.publish_batch_soon(  # the common case: nothing to be made for each row
+                self.values(batch, "body", b""),
+                self.options.routing_key,
+                self.options.exchange,
+                properties=Properties(**self.fixed),
+                mandatory=mandatory,
+            )
+        return channel.publish_batch_soon(self.messages(batch), mandatory=mandatory)
+
     def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
-        names = batch.schema.names
-        only_bodies = set(names) == {"body"} and not self.prefix
-        if only_bodies:  # the common case, without a dictionary per row
-            raw = Properties(**self.fixed).encode()
-            for body in batch.column("body").to_pylist():
-                yield Outgoing(body or b"", self.options.routing_key, self.options.exchange, raw)
+        if set(batch.schema.names) <= {"body", *ADDRESS} and self.options.format != "json":
+            yield from self.lean_messages(batch)
             return
         for row in batch.to_pylist(maps_as_pydicts="lossy"):
             yield self.message(row)
             self.row += 1
+
+    def lean_messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
+        """Without properties of their own: column by column, no dictionary per row."""
+        properties: Properties | bytes = Properties(**self.fixed).encode()
+        for body, routing_key, exchange in zip(
+            self.values(batch, "body", b""),
+            self.values(batch, "routing_key", self.options.routing_key),
+            self.values(batch, "exchange", self.options.exchange),
+            strict=True,
+        ):
+            if self.prefix:
+                headers: dict[str, object] = {DEDUPLICATION_HEADER: f"{self.prefix}/{self.row}"}
+                properties = Properties(**self.fixed, headers=headers)
+            yield Outgoing(body, routing_key, exchange, properties)
+            self.row += 1
+
+    def values(self, batch: pa.RecordBatch, name: str, default: Any) -> list[Any]:
+        """A column; the default for all if there is none, and where it is null."""
+        if name not in batch.schema.names:
+            return [default] * batch.num_rows
+        column = batch.column(name)
+        found: list[Any] = column.to_pylist()
+        return found if not column.null_count else [default if value is None else value for value in found]
 
     def message(self, row: dict[str, Any]) -> Outgoing:
         exchange = row.pop("exchange", None)

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import DataLossError
 from pyspark_embermq.offsets import Bounds, Offsets, Place, Range, in_order, limited, parts, places_from
 from pyspark_embermq.options import Options
@@ -115,8 +116,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def read_range(options: Options, schema: StructType, part: Range) -> Iterator[Any]:
     """The rows of a range, in record batches."""
-    link = BrokerLink(options)
-    try:
+    with BrokerLink(options) as link, patient_collector():
         maker = RowMaker(schema, options, refuser(link))
         expected = part.start
         for messages in link.read(part):
@@ -128,8 +128,6 @@ def read_range(options: Options, schema: StructType, part: Range) -> Iterator[An
             yield maker.batch(messages, part.queue)
         if expected < part.end:
             lost(options, part.queue, expected, part.end)
-    finally:
-        link.close()
 
 
 def resolved(link: BrokerLink, queue: str, place: Place) -> int:

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from embermq.client import PublishFailed
 from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 from pyspark_embermq.sending import Sender, check_columns
@@ -32,33 +33,22 @@ def check_target(schema: StructType, options: Options) -> None:
     check_columns(schema, options)
     if not options.exchange:
         return
-    link = BrokerLink(options)
-    try:
-        with link.channel(confirms=False, prefetch=None) as channel:
-            channel.exchange_declare(options.exchange, passive=True)
-    finally:
-        link.close()
+    with BrokerLink(options) as link, link.channel(confirms=False, prefetch=None) as channel:
+        channel.exchange_declare(options.exchange, passive=True)
 
 
 def publish(options: Options, batches: Iterator[Any], prefix: str) -> WriterCommitMessage:
     """All rows of one task, confirmed."""
-    link = BrokerLink(options)
     timeout_s = options.confirm_timeout_ms / 1000
     sender = Sender(options, prefix)
-    try:
-        with link.channel() as channel:
-            waiting = [
-                channel.publish_batch_soon(sender.messages(batch), mandatory=options.mandatory)
-                for batch in batches
-            ]
-            for confirmation in waiting:
-                try:
-                    confirmation.wait(timeout_s)
-                except PublishFailed as failure:
-                    if failure.nacked or options.on_return == "fail":
-                        raise AMQPSourceError(f"{failure} (at {options.place})") from failure
-    finally:
-        link.close()
+    with BrokerLink(options) as link, link.channel() as channel, patient_collector():
+        waiting = [sender.publish(channel, batch) for batch in batches]
+        for confirmation in waiting:
+            try:
+                confirmation.wait(timeout_s)
+            except PublishFailed as failure:
+                if failure.nacked or options.on_return == "fail":
+                    raise AMQPSourceError(f"{failure} (at {options.place})") from failure
     return WriterCommitMessage()
 
 

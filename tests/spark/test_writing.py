@@ -51,6 +51,25 @@ def test_columns_say_where_and_what(
     assert (two.body, two.headers, two.properties) == (b"two", {}, {"delivery_mode": 2})
 
 
+def test_rows_with_an_address_and_nothing_else(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    for name in ("a", "b"):
+        channel.queue_declare(name)
+        channel.queue_bind(name, "amq.direct", name)
+    frame = spark.sql(
+        "SELECT 'a' AS routing_key, 'amq.direct' AS exchange, 'one' AS body "
+        "UNION ALL SELECT null, null, 'two' UNION ALL SELECT 'a', null, null"
+    )
+    write(frame.coalesce(1), url, routingKey="b", deduplicate="true", writerId="run")
+    first, third = broker.messages("a", vhost)
+    (second,) = broker.messages("b", vhost)
+    assert [message.body for message in (first, second, third)] == [b"one", b"two", b""]
+    assert [message.exchange for message in (first, second, third)] == ["amq.direct", "", ""]
+    ids = [message.headers["x-deduplication-id"] for message in (first, second, third)]
+    assert ids == ["run/0/0", "run/0/1", "run/0/2"]
+
+
 def test_rows_as_json(
     spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
 ) -> None:
