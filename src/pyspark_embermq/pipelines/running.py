@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -134,14 +135,21 @@ def lag_in(progress: Any) -> int | None:
     lag = 0
     known = False
     for source in progress["sources"]:
-        end, latest = source.get("endOffset"), source.get("latestOffset")
-        if not isinstance(end, dict) or not isinstance(latest, dict):
-            continue
+        end, latest = offsets_in(source.get("endOffset")), offsets_in(source.get("latestOffset"))
         for queue, offset in latest.items():
             if isinstance(offset, int) and isinstance(end.get(queue), int):
                 known = True
                 lag += max(offset - end[queue], 0)
     return lag if known else None
+
+
+def offsets_in(found: Any) -> dict[str, Any]:
+    """Spark hands them on as text or as an object, as its version likes; other sources have their own."""
+    try:
+        offsets = json.loads(found) if isinstance(found, str) else found
+    except ValueError:
+        return {}
+    return offsets if isinstance(offsets, dict) else {}
 
 
 def failed(state: State, error: Exception) -> AMQPSourceError:
