@@ -36,8 +36,7 @@ def spark_session(name: str, master: str | None = None) -> SparkSession:
         settings |= {
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
-            # The stack is for py4j, which looks for the end of a long error text by a recursive pattern.
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xss4m",
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
             "spark.driver.host": "127.0.0.1",
         }
     for key, value in settings.items():
