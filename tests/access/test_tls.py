@@ -86,6 +86,17 @@ def test_messages_pass_over_tls(secured: Secured) -> None:
         assert eventually(lambda: channel.basic_get("tls", auto_ack=True)[2]) == body
 
 
+@pytest.mark.parametrize(
+    ("within", "unit", "status"),
+    [("0", "days", 200), ("1", "weeks", 503), ("1", "ages", 400), ("x", "days", 400)],
+)
+def test_the_end_of_a_certificate_is_seen_coming(
+    secured: Secured, within: str, unit: str, status: int
+) -> None:
+    path = ("health", "checks", "certificate-expiration", within, unit)
+    assert ask(secured.broker, "GET", *path).status == status
+
+
 def test_management_over_tls(secured: Secured) -> None:
     url = f"https://127.0.0.1:{secured.https}/api/overview"
     request = urllib.request.Request(url, headers={"authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="})

@@ -29,6 +29,7 @@ from embermq.config import Config, ConfigError
 from embermq.http.management import Management
 from embermq.net.proxy import Peer
 from embermq.net.server import Server
+from embermq.net.tls import certificate_end
 from embermq.net.watch import ResourceWatch
 from embermq.store.data_directory import DataDirectory
 
@@ -77,6 +78,7 @@ class App:
         timeouts = DeliveryTimeouts(self.sessions.opened, self.broker.defaults)
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
         self.management = Management(self.broker, self.sessions, self.loop)
+        self.management.context.certificate_end = self.certificate_end
         self.management.measure(
             publishers_held=lambda: sum(len(hold.publishers) for hold in self.server.pacer.holds.values()),
             publishers_blocked=lambda: len(self.server.blocked),
@@ -132,6 +134,10 @@ class App:
             disk_space_available_limit_bytes=lambda: watch.disk_free_limit,
         )
         storage.on_full = lambda full: alarms.set("disk space", full, "the disk refuses writes")
+
+    def certificate_end(self) -> float | None:
+        file = self.config.tls.certificate
+        return certificate_end(str(file)) if file else None
 
     def connect(
         self, shell: Shell, number: int, peer_address: str, name: str, certificate_name: str

@@ -75,6 +75,9 @@ class Context:
     routes: tuple[Route, ...] = ()
     measures: dict[str, Callable[[], float]] = field(default_factory=dict)  # of rooms we do not know
 
+    # When the certificate of the listeners ends; None without TLS.
+    certificate_end: Callable[[], float | None] = lambda: None
+
     in_name_order: dict[str, tuple[int, list[Queue]]] = field(default_factory=dict)
 
     def queues_of(self, vhost: VirtualHost) -> list[Queue]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.exchanges import vhost_of
@@ -9,6 +11,8 @@ from embermq.http.request import Request, Response, bad_request, not_found
 
 PROTOCOLS = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqp0-9-1": "amqp"}
 PORT_DIGITS_MAX = 5
+UNIT_DAYS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
+DAY_S = 24 * 60 * 60
 
 
 def ok(**more: object) -> Response:
@@ -54,6 +58,20 @@ def protocol_listener(request: Request) -> Response:
 @describes("Are all virtual hosts running?", answer=schemas.STATUS)
 def always_ok(request: Request) -> Response:
     return ok()
+
+
+@describes("Does no certificate end within so many days, weeks, months or years?", answer=schemas.STATUS)
+def certificates(request: Request) -> Response:
+    within, unit = request.names["within"], request.names["unit"].lower()
+    if not within.isascii() or not within.isdigit() or len(within) > PORT_DIGITS_MAX:
+        raise bad_request("Invalid expiration: a number is expected")
+    if unit not in UNIT_DAYS:
+        raise bad_request(f"Time unit not recognised: expected one of {', '.join(UNIT_DAYS)}")
+    end = request.context.certificate_end()
+    if end is None or end > time.time() + int(within) * UNIT_DAYS[unit] * DAY_S:
+        return ok()
+    expired = [{"node": request.context.node, "ends_at": int(end)}]
+    return failed(reason="Certificates expiring", expired=expired)
 
 
 @describes(

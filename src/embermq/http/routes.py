@@ -202,7 +202,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/health/checks/port-listener/{port}", health.port_listener, MANAGEMENT),
     ("GET", "/api/health/checks/protocol-listener/{protocol}", health.protocol_listener, MANAGEMENT),
     ("GET", "/api/health/checks/virtual-hosts", health.always_ok, MANAGEMENT),
-    ("GET", "/api/health/checks/certificate-expiration/{within}/{unit}", health.always_ok, MANAGEMENT),
+    ("GET", "/api/health/checks/certificate-expiration/{within}/{unit}", health.certificates, MANAGEMENT),
     ("GET", "/api/health/checks/node-is-quorum-critical", health.single_node, MANAGEMENT),
     ("GET", "/api/health/checks/node-is-mirror-sync-critical", health.single_node, MANAGEMENT),
     ("GET", "/api/health/checks/is-in-service", health.in_service, MANAGEMENT),

@@ -25,6 +25,13 @@ class TLSError(OSError):
     """Certificates that cannot be used; the text says which and why."""
 
 
+def certificate_end(file: str) -> float:
+    """When the first certificate in a file ends, in seconds since 1970."""
+    # The one reader of certificates in the standard library. It is private, and older than most that is not.
+    decoded: dict[str, str] = ssl._ssl._test_decode_cert(file)  # type: ignore[attr-defined]
+    return float(ssl.cert_time_to_seconds(decoded["notAfter"]))
+
+
 def server_context(
     certificate: str,
     key: str = "",
