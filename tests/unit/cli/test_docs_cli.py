@@ -24,7 +24,7 @@ PAGES = [
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_do_what_the_page_says(page: Path) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    with EmbeddedBroker() as broker:
+    with EmbeddedBroker(persistent=True) as broker:
         environment = {**os.environ, "PATH": path, "EMBERMQ_URL": broker.http_url}
         for command, expected in commands_in(page.read_text(), "console live"):
             done = subprocess.run(
