@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
+from embermq.wire.properties import Properties
 from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError
 
@@ -66,20 +67,8 @@ COLUMNS: dict[str, str] = {
 SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
 TEXT_SCHEMA = SCHEMA.replace("`body` binary", "`body` string")
 
-PLAIN_PROPERTIES = (
-    "content_type",
-    "content_encoding",
-    "delivery_mode",
-    "priority",
-    "correlation_id",
-    "reply_to",
-    "expiration",
-    "message_id",
-    "type",
-    "user_id",
-    "app_id",
-    "cluster_id",
-)
+# The properties that are a column of their own as they are.
+PLAIN_PROPERTIES = tuple(name for name in Properties.__slots__ if name not in ("headers", "timestamp"))
 
 Values = list[Any]
 Column = Callable[[Sequence[Received], str], Values]

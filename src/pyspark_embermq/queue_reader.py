@@ -26,7 +26,7 @@ from pyspark_embermq.offsets import Offsets, in_order
 from pyspark_embermq.options import Options
 from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
-from pyspark_embermq.staging import Staging
+from pyspark_embermq.staging import MOMENT_S, Staging
 
 
 @dataclass
@@ -57,7 +57,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.prefetch
         # Two batches are out at a time: one in the making, one that is not committed yet.
         rows = min(rows, max(self.options.prefetch // 2, 1))
-        patience_s = self.options.idle_timeout_ms / 1000 if self.left else 0.05
+        patience_s = self.options.idle_timeout_ms / 1000 if self.left else MOMENT_S
         if self.left is not None:
             rows = min(rows, self.left)
         reached: Offsets = {}

@@ -7,7 +7,7 @@ the plan gives the same rows in the same order every time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark import TaskContext
@@ -25,6 +25,8 @@ from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 from pyspark_embermq.sending import Sender, check_columns
 
+# What a task is part of: the same when Spark runs it again.
+RunOf = Callable[[TaskContext], str]
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
@@ -37,10 +39,17 @@ def check_target(schema: StructType, options: Options) -> None:
         channel.exchange_declare(options.exchange, passive=True)
 
 
-def publish(options: Options, batches: Iterator[Any], prefix: str) -> WriterCommitMessage:
+def id_prefix(run_of: RunOf) -> str:
+    """What the deduplication ids of this task begin with."""
+    task = TaskContext.get()
+    assert task is not None
+    return f"{run_of(task)}/{task.partitionId()}"
+
+
+def publish(options: Options, batches: Iterator[Any], run_of: RunOf) -> WriterCommitMessage:
     """All rows of one task, confirmed."""
     timeout_s = options.confirm_timeout_ms / 1000
-    sender = Sender(options, prefix)
+    sender = Sender(options, id_prefix(run_of) if options.deduplicate else "")
     with BrokerLink(options) as link, link.channel() as channel, patient_collector():
         waiting = [sender.publish(channel, batch) for batch in batches]
         for confirmation in waiting:
@@ -63,12 +72,7 @@ class BatchWriter(DataSourceArrowWriter):
         self.options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        prefix = ""
-        if self.options.deduplicate:
-            context = TaskContext.get()
-            assert context is not None
-            prefix = f"{self.options.writer_id}/{context.partitionId()}"
-        return publish(self.options, iterator, prefix)
+        return publish(self.options, iterator, lambda task: self.options.writer_id)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -77,10 +81,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self.options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        prefix = ""
-        if self.options.deduplicate:
-            context = TaskContext.get()
-            assert context is not None
-            name = self.options.writer_id or context.getLocalProperty(QUERY_ID)
-            prefix = f"{name}/{context.getLocalProperty(BATCH_ID)}/{context.partitionId()}"
-        return publish(self.options, iterator, prefix)
+        def run_of(task: TaskContext) -> str:
+            name = self.options.writer_id or task.getLocalProperty(QUERY_ID)
+            return f"{name}/{task.getLocalProperty(BATCH_ID)}"
+
+        return publish(self.options, iterator, run_of)

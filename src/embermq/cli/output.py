@@ -44,10 +44,9 @@ class Output:
             print(nothing)
             return
         cells = [[shown(value_of(row, field)) for _, field in columns] for row in found]
-        for index, (title, field) in enumerate(columns):
+        for title, field in columns:
             numbers = all(is_number(value_of(row, field)) for row in found)
             table.add_column(title, justify="right" if numbers else "left", overflow="fold")
-            assert len(cells[0]) > index
         for row in cells:
             table.add_row(*(Text(cell) for cell in row))  # names are text, whatever markup they hold
         self.console().print(table)

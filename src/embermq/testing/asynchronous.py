@@ -10,12 +10,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from embermq.testing.embedded import WAIT_S, EmbeddedBroker
 from embermq.testing.inside import DEFAULT_VHOST, MessageView, QueueView
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.inbox import Inbox
+from embermq.client.core.consumers import ConsumerInbox
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
@@ -22,7 +22,7 @@ log = logging.getLogger("embermq.client")
 MessageCallback = Callable[[Message], Coroutine[Any, Any, None] | None]
 
 
-class AsyncConsumer(Inbox):
+class AsyncConsumer(ConsumerInbox):
     """Iterate over it with `async for`, or `fetch` batches. Leaving its `async with` block cancels it.
 
     After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
@@ -37,8 +37,6 @@ class AsyncConsumer(Inbox):
         self._core = core
         self._taken: Iterator[Message] = iter(())
         self.sleepers: set[asyncio.Future[None]] = set()
-        self.ended_well = False  # the end is no error
-        self._cancelled = False
         self._workers: list[asyncio.Task[None]] = []
         self._failure: Exception | None = None
 
@@ -144,14 +142,6 @@ class AsyncConsumer(Inbox):
         self._taken = iter(())
         if not self.no_ack:
             self.give_back(unread)
-
-    def is_finished(self) -> bool:
-        """No more is wanted."""
-        return self._cancelled
-
-    def give_back(self, unread: list[Message]) -> None:
-        for message in unread:
-            message.nack(requeue=True)
 
     async def __aenter__(self) -> Self:
         return self

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.inbox import Inbox
+from embermq.client.core.consumers import ConsumerInbox
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("embermq.client")
 
 
-class Consumer(Inbox):
+class Consumer(ConsumerInbox):
     """Iterate over it, or `fetch` batches. Leaving its `with` block cancels it.
 
     After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
@@ -37,8 +37,6 @@ class Consumer(Inbox):
         self._core = core
         self.arrived = threading.Condition(core.engine.lock)
         self._taken: Iterator[Message] = iter(())
-        self.ended_well = False  # the end is no error
-        self._cancelled = False
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
 
@@ -121,10 +119,6 @@ class Consumer(Inbox):
                 raise self.error
             return []
 
-    def is_finished(self) -> bool:
-        """No more is wanted."""
-        return self._cancelled
-
     def something_to_say(self) -> bool:
         return bool(self.messages) or self.error is not None or self._cancelled
 
@@ -145,10 +139,6 @@ class Consumer(Inbox):
             self._taken = iter(())
             if not self.no_ack:
                 self.give_back(unread)
-
-    def give_back(self, unread: list[Message]) -> None:
-        for message in unread:
-            message.nack(requeue=True)
 
     def __enter__(self) -> Self:
         return self

@@ -9,21 +9,20 @@ from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.consumer import Consumer
 from embermq.client.core.calls import consume_method, consume_request
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.message import Message
+from embermq.client.core.consumers import StreamInbox
 from embermq.client.core.streams import (
     Offset,
     Progress,
     consume_arguments,
     declare_arguments,
 )
-from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 
 CHUNK_S = 0.3  # between two messages of one chunk
 LOOK_S = 2.0  # how long a stream may take to show a message that is there
 
 
-class StreamConsumer(Consumer):
+class StreamConsumer(StreamInbox, Consumer):
     """Goes on after a reconnection with the first message that was not settled."""
 
     def __init__(
@@ -35,23 +34,6 @@ class StreamConsumer(Consumer):
             no_ack=consume.no_ack,
             broker_ends_ranges=channel.connection.is_embermq,
         )
-
-    def take(self) -> list[Message]:
-        return self.progress.took(super().take())
-
-    def interrupted(self) -> None:
-        self.progress.interrupted(self.messages)
-        super().interrupted()
-
-    def end(self, error: ClientError) -> None:
-        self.ended_well = self.progress.is_end(error)
-        super().end(error)
-
-    def is_finished(self) -> bool:
-        return self.progress.finished or super().is_finished()
-
-    def give_back(self, unread: list[Message]) -> None:
-        """Nothing is taken out of a stream, so nothing goes back."""
 
 
 class Stream:
