@@ -79,6 +79,24 @@ def test_acks_out_of_order_skip_nothing(reader: Client, stored: EmberBroker) -> 
     member.leave()
 
 
+def test_what_is_given_back_is_read_again(reader: Client, stored: EmberBroker) -> None:
+    stream = declare(reader)
+    fill(reader, stream, 10)
+    member = Member(stored.port, stream, prefetch=10, x_stream_consumer="app", x_stream_offset="first")
+    eventually(lambda: member.has(10))
+    member.ack(0, 1, 2)
+    member.channel.basic_reject(member.tags[3], requeue=False)
+    eventually(lambda: tracked(stored, stream, "app") == 4)
+    member.channel.basic_nack(member.tags[5], requeue=True)
+    member.ack(4, 6, 7, 8, 9)
+    eventually(lambda: tracked(stored, stream, "app") == 5)
+    member.leave()
+    again = Member(stored.port, stream, prefetch=10, x_stream_consumer="app", x_stream_offset="first")
+    eventually(lambda: again.has(5))
+    assert min(again.tags) == 5
+    again.leave()
+
+
 @pytest.mark.parametrize("way", ["restart", "kill"])
 def test_names_survive(stored: EmberBroker, way: str) -> None:
     with Client(stored.port) as client:

@@ -177,20 +177,12 @@ def on_basic_reject(channel: Channel, method: methods.BasicReject) -> None:
 
 
 def reject(channel: Channel, entries: list[Entry], requeue: bool) -> None:
-    refuse_of_stream(entries, "basic.nack and basic.reject")
     if channel.transaction is not None:
         channel.transaction.rejects.append((entries, requeue))
     elif requeue:
         channel.requeue(entries)
     else:
         channel.discard(entries)
-
-
-def refuse_of_stream(entries: list[Entry], method: str) -> None:
-    """What leaves a stream cannot come back to it."""
-    for entry in entries:
-        if isinstance(entry.queue, Stream):
-            raise entry.queue.cannot(method)
 
 
 def on_basic_recover(channel: Channel, method: methods.BasicRecover) -> None:
@@ -205,12 +197,11 @@ def on_basic_recover_async(channel: Channel, method: methods.BasicRecoverAsync) 
 def recover(channel: Channel, requeue: bool) -> None:
     """All that is unacknowledged goes back to its queue, or again to the consumer that had it."""
     entries = list(channel.unacked.values())
-    refuse_of_stream(entries, "basic.recover")
     channel.unacked.clear()
     again: list[Entry] = []
     if not requeue:
-        again = [entry for entry in entries if is_consuming(channel, entry)]
-        entries = [entry for entry in entries if not is_consuming(channel, entry)]
+        again = [entry for entry in entries if can_come_again(channel, entry)]
+        entries = [entry for entry in entries if not can_come_again(channel, entry)]
     for entry in again:
         consumer = entry.consumer
         assert consumer is not None
@@ -220,6 +211,8 @@ def recover(channel: Channel, requeue: bool) -> None:
     channel.requeue(entries)
 
 
-def is_consuming(channel: Channel, entry: Entry) -> bool:
-    """Is the consumer that got this message still there?"""
+def can_come_again(channel: Channel, entry: Entry) -> bool:
+    """Is the consumer that got this message still there, and the message still with us?"""
+    if isinstance(entry.queue, Stream):
+        return False
     return entry.consumer is not None and channel.consumers.get(entry.consumer.tag) is entry.consumer

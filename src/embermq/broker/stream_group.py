@@ -1,7 +1,8 @@
 """Consumers of a stream that go by one name: one of them reads, the others stand by; where it is, is kept.
 
-What is kept is the first offset that is not acked. It is written a little later, many acks at once, and at
-once when the reader leaves; after a crash a reader may so get again what it acked in the last half second.
+What is kept is the first offset that is not acked, or that was given back (requeued). It is written a little
+later, many acks at once, and at once when the reader leaves; after a crash a reader may so get again what it
+acked in the last half second.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ class Group:
         self.members: list[Cursor] = []  # the first one is active
         self.left_at: int | None = None  # where the last active one was
         self.out: deque[int] = deque()  # offsets that are out with the active one, in order
-        self.done: set[int] = set()  # those of `out` that are acked before their turn
+        self.done: set[int] = set()  # those of `out` that are settled before their turn
+        self.given_back: int | None = None  # the first offset that the active one did not want to have read
         self.unwritten = False
 
     @property
     def position(self) -> int | None:
-        """The first offset that is not acked; None: nobody has read yet."""
+        """The first offset that is not read; None: nobody has read yet."""
         if not self.members:
             return self.left_at
-        return self.out[0] if self.out else self.members[0].offset
+        first = self.out[0] if self.out else self.members[0].offset
+        return first if self.given_back is None else min(first, self.given_back)
 
     def add(self, cursor: Cursor) -> None:
         self.members.append(cursor)
@@ -49,6 +52,7 @@ class Group:
         self.left_at = self.position
         self.out.clear()
         self.done.clear()
+        self.given_back = None
         del self.members[0]
         self.write()
         if self.members:
@@ -61,9 +65,12 @@ class Group:
         if self.left_at is not None:
             active.offset = self.left_at
 
-    def acked(self, cursor: Cursor, offset: int) -> None:
+    def settled(self, cursor: Cursor, offset: int, unread: bool) -> None:
+        """The active one has acked or rejected this message, or (`unread`) given it back."""
         if not self.members or cursor is not self.members[0]:
             return
+        if unread and (self.given_back is None or offset < self.given_back):
+            self.given_back = offset
         out, done = self.out, self.done
         done.add(offset)
         while out and out[0] in done:
