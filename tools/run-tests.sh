@@ -24,5 +24,5 @@ echo "== tests, $mode =="
 if [ $# -gt 0 ]; then
     exec "$python" -m pytest "$@"
 fi
-# A file is the unit of distribution: tests of one file share a broker.
-exec "$python" -m pytest -n "${JOBS:-2}" --dist loadfile -q
+# A file is the unit of distribution: tests of one file share a broker. The few that fail get a second look.
+exec "$python" -m tools.second_look -n "${JOBS:-2}" --dist loadfile -q

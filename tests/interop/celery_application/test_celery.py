@@ -16,7 +16,7 @@ from tools.brokers import Broker
 
 GET_SECONDS_MAX = 40
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(180)
 StartWorker = Callable[..., Worker]
 
 
