@@ -15,7 +15,7 @@ from embermq.amqp.sessions import Sessions
 from embermq.amqp.shell import Shell
 from embermq.amqp.timeouts import DeliveryTimeouts
 from embermq.app import logs
-from embermq.app.doors import Aside, apply_settings, limits_of
+from embermq.app.doors import Aside, apply_settings, limits_of, room_of
 from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.queue_defaults import defaults_of
 from embermq.app.systemd import inherited_sockets, notify, reload_states
@@ -27,6 +27,7 @@ from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.config import Config, ConfigError
 from embermq.http.management import Management
+from embermq.net.lobby import Place
 from embermq.net.proxy import Peer
 from embermq.net.server import Server
 from embermq.net.tls import certificate_end
@@ -68,6 +69,8 @@ class App:
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
         self.server.handshake_s = config.limits.handshake_s
+        lobby = self.server.lobby
+        lobby.set_room(room_of(config))
         self.server.certificate_kind = config.auth.certificate_name
         alarms = self.broker.alarms
         self.server.alarm_reason = lambda: alarms.reason
@@ -82,14 +85,17 @@ class App:
         self.management.measure(
             publishers_held=lambda: sum(len(hold.publishers) for hold in self.server.pacer.holds.values()),
             publishers_blocked=lambda: len(self.server.blocked),
+            connections_unauthenticated=lambda: lobby.taken_count,
+            connections_unauthenticated_waiting=lambda: lobby.waiting_count,
+            connections_unauthenticated_refused_total=lambda: lobby.refused_count,
         )
         if self.broker.storage is not None:
             self.watch_resources(self.broker.storage)
-        self.listeners = Listeners(self.server.arrived, self.http_arrived)
+        self.listeners = Listeners(self.server.arrived, self.http_arrived, self.server.lobby)
         self.amqp_port = 0
         self.http_port = 0
 
-    def http_arrived(self, peer: Peer | None) -> asyncio.BaseProtocol:
+    def http_arrived(self, peer: Peer | None, place: Place | None) -> asyncio.BaseProtocol:
         return self.management.server.arrived("" if peer is None else peer.host)
 
     def open_data(self) -> Broker:

@@ -12,6 +12,7 @@ from embermq.broker.authentication import Authenticator
 from embermq.broker.tokens import TokenProblem, Tokens, load_keys
 from embermq.config import Config, ConfigError
 from embermq.config.settings import OAuth
+from embermq.net.lobby import Room
 
 
 class Aside:
@@ -55,6 +56,12 @@ def tokens_of(oauth: OAuth) -> Tokens | None:
         username_claims=oauth.username_claims,
         leeway_s=oauth.leeway_s,
     )
+
+
+def room_of(config: Config) -> Room:
+    """For those who have not logged in."""
+    limits = config.limits
+    return Room(limits.unauthenticated, limits.unauthenticated_per_address, limits.unauthenticated_waiting)
 
 
 def limits_of(config: Config) -> Limits:

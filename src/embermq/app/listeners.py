@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from embermq.config import Config
 from embermq.net.listener import Factory, Listener, Manner, close_all, open_sockets, set_options
+from embermq.net.lobby import Lobby
 from embermq.net.proxy import networks
 from embermq.net.tls import TLSError, server_context
 
@@ -26,8 +27,9 @@ LOOK_EVERY_S = 2.0
 
 
 class Listeners:
-    def __init__(self, amqp: Factory, http: Factory) -> None:
+    def __init__(self, amqp: Factory, http: Factory, lobby: Lobby) -> None:
         self.factories = {AMQP: amqp, AMQPS: amqp, HTTP: http, HTTPS: http}
+        self.lobbies = {AMQP: lobby, AMQPS: lobby}
         self.listeners: list[Listener] = []
         self.files: dict[str, float] = {}  # of certificates, and when they changed
         self.looked_at = 0.0
@@ -41,9 +43,9 @@ class Listeners:
                 sockets = inherited.get(protocol) or open_sockets(config.bind, port)
                 for sock in sockets:
                     set_options(sock, config.limits.tcp_keepalive_s, config.limits.tcp_user_timeout_s)
-                    listener = Listener(protocol, sock, self.factories[protocol])
+                    listener = Listener(protocol, sock, self.factories[protocol], self.lobbies.get(protocol))
                     self.listeners.append(listener)
-                    await listener.accept(manners[protocol])
+                    listener.accept(manners[protocol])
         except BaseException:
             self.close()
             raise
@@ -54,7 +56,7 @@ class Listeners:
         self.files = changes(config)
         for listener in self.listeners:
             if listener.protocol in manners:
-                await listener.accept(manners[listener.protocol])
+                listener.accept(manners[listener.protocol])
 
     def look(self, config: Config, now: float) -> None:
         """Now and then: has somebody put other certificates into place?"""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from embermq.app import logs
-from embermq.app.doors import apply_settings, limits_of
+from embermq.app.doors import apply_settings, limits_of, room_of
 from embermq.app.queue_defaults import templates_of
 from embermq.app.wiring import declare
 from embermq.config import SECTIONS, Config, ConfigError
@@ -71,6 +71,7 @@ async def reload(app: App, new: Config) -> None:
     app.limits = limits_of(config)
     app.broker.defaults.consumer_timeout_ms = config.consumer_timeout
     app.server.handshake_s = config.limits.handshake_s
+    app.server.lobby.set_room(room_of(config))
     app.server.certificate_kind = config.auth.certificate_name
     if app.watch is not None:
         app.watch.set_limits(config.memory_high_watermark, config.disk_free_limit)

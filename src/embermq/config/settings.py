@@ -71,6 +71,17 @@ class Limits(Checked):
     handshake_s: float = setting(
         10.0, "Seconds in which a client must have logged in.", minimum=0.1, maximum=600, live=True
     )
+    unauthenticated: int = setting(
+        1000, "AMQP connections that may be logging in at a time; more stand in line.",
+        minimum=1, maximum=10**6, live=True,
+    )  # fmt: skip
+    unauthenticated_per_address: int = setting(
+        300, "The same for each address (IPv6: each network of 64 bits).", minimum=1, maximum=10**6, live=True
+    )
+    unauthenticated_waiting: int = setting(
+        20_000, "AMQP connections that may stand in line to log in (at most half of the files that the "
+        "process may open); an address has at most half of it.", minimum=0, maximum=10**6, live=True,
+    )  # fmt: skip
     tcp_keepalive_s: int = setting(
         60,
         "Seconds of silence after which the system asks whether a peer is alive; 0: never.",

@@ -202,7 +202,8 @@ def put_ours(out: Exposition, context: Context, sums: Totals) -> None:
     ours.add("embermq_tasks_running", GAUGE, "Long work under way", len(broker.tasks.running))
     for name, measure in context.measures.items():
         if not name.endswith("limit_bytes"):
-            ours.add(f"embermq_{name}", GAUGE, name.replace("_", " ").capitalize(), measure())
+            kind = COUNTER if name.endswith("_total") else GAUGE
+            ours.add(f"embermq_{name}", kind, name.replace("_", " ").capitalize(), measure())
     ours.add("embermq_received_bytes", GAUGE, "Bytes received on open connections", sums.received_bytes)
     ours.add("embermq_sent_bytes", GAUGE, "Bytes sent on open connections", sums.sent_bytes)
     times = resource.getrusage(resource.RUSAGE_SELF)

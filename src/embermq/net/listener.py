@@ -1,7 +1,7 @@
 """A socket that listens: with TLS or without, for clients themselves or for the proxies before them.
 
-Both may change while it listens (other certificates, other proxies): accepting begins anew on the same
-socket, and connections that are there stay. Options of a listening socket pass to those that it accepts.
+Both may change while it listens (other certificates, other proxies): that counts for those who come then,
+and connections that are there stay. Options of a listening socket pass to those that it accepts.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from embermq.net.lobby import Lobby, Place
 from embermq.net.proxy import Network, Peer, ProxyError, is_trusted, read_header
 
 log = logging.getLogger("embermq.net")
 
-BACKLOG = 1024
+BACKLOG = 4096  # who waits before we even know of it; the system may allow less
 ACCEPTS_PER_TURN_MAX = 100
-ARRIVING_MAX = 1000  # connections whose proxy has not said yet who it is
+ARRIVING_MAX = 1000  # connections whose proxy has not said yet who it is, or that are busy with TLS
 NO_FILES_PAUSE_S = 1.0
 KEEPALIVE_PROBES = 3
 
-# Makes the protocol for a connection; the peer is told where a proxy told it.
-Factory = Callable[[Peer | None], asyncio.BaseProtocol]
+# Makes the protocol for a connection: the peer where a proxy told it, the place where there is a lobby.
+Factory = Callable[[Peer | None, Place | None], asyncio.BaseProtocol]
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,16 @@ def set_options(sock: socket.socket, keepalive_s: int, user_timeout_s: int) -> N
 
 
 class Listener:
-    def __init__(self, protocol: str, sock: socket.socket, factory: Factory) -> None:
+    """Accepts by itself, not by asyncio's server: that would take everybody, however many there are."""
+
+    def __init__(
+        self, protocol: str, sock: socket.socket, factory: Factory, lobby: Lobby | None = None
+    ) -> None:
         self.protocol = protocol  # "amqp", "https": for people
         self.socket = sock
         self.factory = factory
+        self.lobby = lobby  # where those wait who have to log in; None: there is no such thing
         self.manner = Manner()
-        self.server: asyncio.Server | None = None
         self.arriving: set[asyncio.Task[None]] = set()
         self.reading = False
 
@@ -90,35 +96,18 @@ class Listener:
         name = self.socket.getsockname()
         return (str(name[0]), int(name[1])) if isinstance(name, tuple) else (str(name), 0)
 
-    async def accept(self, manner: Manner) -> None:
+    def accept(self, manner: Manner) -> None:
         """Begin, or go on in another manner; there is no moment at which nobody listens."""
-        before, self.manner = self.server, manner
-        self.stop_reading()
-        if manner.trusted:
-            self.server = None
-            self.socket.setblocking(False)
-            self.socket.listen(BACKLOG)
-            self.start_reading()
-        else:
-            self.server = await asyncio.get_running_loop().create_server(
-                lambda: self.factory(None),
-                sock=self.socket.dup(),
-                backlog=BACKLOG,
-                ssl=manner.context,
-                ssl_handshake_timeout=manner.handshake_s if manner.context is not None else None,
-            )
-        if before is not None:
-            before.close()
+        self.manner = manner
+        self.socket.setblocking(False)
+        self.socket.listen(BACKLOG)
+        self.start_reading()
 
     def close(self) -> None:
         self.stop_reading()
-        if self.server is not None:
-            self.server.close()
         for task in self.arriving:
             task.cancel()
         self.socket.close()
-
-    # -- behind proxies
 
     def start_reading(self) -> None:
         if not self.reading and self.socket.fileno() >= 0:
@@ -132,6 +121,9 @@ class Listener:
 
     def on_arrival(self) -> None:
         for _ in range(ACCEPTS_PER_TURN_MAX):
+            if len(self.arriving) >= ARRIVING_MAX:
+                self.stop_reading()  # `arrived` goes on
+                return
             try:
                 sock, address = self.socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -142,32 +134,60 @@ class Listener:
                     self.stop_reading()
                     asyncio.get_running_loop().call_later(NO_FILES_PAUSE_S, self.start_reading)
                 return
-            if len(self.arriving) >= ARRIVING_MAX:
-                sock.close()
-                continue
             sock.setblocking(False)
-            task = asyncio.get_running_loop().create_task(self.take(sock, str(address[0])))
-            self.arriving.add(task)
-            task.add_done_callback(self.arriving.discard)
+            host = str(address[0]) if isinstance(address, tuple) else ""
+            if is_trusted(host, self.manner.trusted):
+                self.begin(self.hear_proxy(sock, host), sock, host)
+            else:
+                self.show_in(sock, host, None)
 
-    async def take(self, sock: socket.socket, address: str) -> None:
-        """One connection: who is it, and then the protocol."""
-        manner, peer = self.manner, None
+    def begin(self, work: Coroutine[Any, Any, None], sock: socket.socket, host: str) -> None:
+        task = asyncio.get_running_loop().create_task(self.attempt(work, sock, host))
+        self.arriving.add(task)
+        task.add_done_callback(self.arrived)
+
+    def arrived(self, task: asyncio.Task[None]) -> None:
+        self.arriving.discard(task)
+        if not self.reading and len(self.arriving) == ARRIVING_MAX - 1:
+            self.start_reading()
+
+    async def attempt(self, work: Coroutine[Any, Any, None], sock: socket.socket, host: str) -> None:
         try:
-            if is_trusted(address, manner.trusted):
-                async with asyncio.timeout(manner.handshake_s):
-                    peer = await read_header(sock)
+            await work
+        except (ProxyError, OSError, TimeoutError) as error:
+            why = str(error) or "it took too long"
+            log.warning("%s: a connection to %s failed: %s", host, self.protocol, why)
+            with contextlib.suppress(OSError):
+                sock.close()
+
+    async def hear_proxy(self, sock: socket.socket, host: str) -> None:
+        """Whose connection is it?"""
+        async with asyncio.timeout(self.manner.handshake_s):
+            peer = await read_header(sock)
+        self.show_in(sock, host if peer is None else peer.host, peer)
+
+    def show_in(self, sock: socket.socket, host: str, peer: Peer | None) -> None:
+        if self.lobby is None:
+            self.begin(self.connect(sock, peer, None), sock, host)
+        else:
+            self.lobby.arrive(
+                sock, host, lambda sock, place: self.begin(self.connect(sock, peer, place), sock, host)
+            )
+
+    async def connect(self, sock: socket.socket, peer: Peer | None, place: Place | None) -> None:
+        """Give it to the protocol, after TLS where there is TLS. The protocol leaves the place later."""
+        manner = self.manner
+        try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self.factory(peer),
+                lambda: self.factory(peer, place),
                 sock,
                 ssl=manner.context,
                 ssl_handshake_timeout=manner.handshake_s if manner.context is not None else None,
             )
-        except (ProxyError, OSError, TimeoutError) as error:
-            why = str(error) or "it took too long"
-            log.warning("%s: a connection to %s failed: %s", address, self.protocol, why)
-            with contextlib.suppress(OSError):
-                sock.close()
+        except BaseException:
+            if place is not None:
+                place.leave()
+            raise
 
 
 def close_all(listeners: Sequence[Listener]) -> None:

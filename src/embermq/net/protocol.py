@@ -20,6 +20,7 @@ from embermq.amqp.telling import about
 from embermq.errors import ConnectionForced
 
 if TYPE_CHECKING:
+    from embermq.net.lobby import Place
     from embermq.net.proxy import Peer
     from embermq.net.server import Server
 
@@ -35,9 +36,11 @@ UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is no
 class AMQPProtocol(asyncio.BufferedProtocol):
     """The shell of an `amqp.Connection`: owns the transport, knows no AMQP."""
 
-    def __init__(self, server: Server, peer: Peer | None = None) -> None:
+    def __init__(self, server: Server, peer: Peer | None = None, place: Place | None = None) -> None:
         self.server = server
         self.peer = peer  # as a proxy told it
+        self.place = place  # in the lobby, until the client has logged in
+        self.log_in_until = 0.0
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.connection: Connection = cast(Connection, None)
         self.view = server.read_view[:STRANGER_READ_BYTES_MAX]  # of the buffer, as much as we may fill
@@ -133,11 +136,17 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.server.loop.call_later(after_s, action)
 
     def heartbeat_negotiated(self, interval_s: int) -> None:
+        self.leave_lobby()
         self.view = self.server.read_view
         self.heartbeat_s = interval_s
         self.heard_at = self.spoke_at = self.server.loop.time()
 
     # -- the server calls these
+
+    def leave_lobby(self) -> None:
+        if self.place is not None:
+            self.place.leave()
+            self.place = None
 
     def hold(self) -> None:
         self.held = True

@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits, Shell
-from embermq.amqp.state import OPEN
+from embermq.amqp.state import CHECKING, OPEN
 from embermq.amqp.telling import about
+from embermq.net.lobby import Lobby, Place
 from embermq.net.pacing import Pacer
 from embermq.net.protocol import AMQPProtocol
 from embermq.net.proxy import Peer
@@ -32,6 +33,7 @@ class Server:
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
         self.read_view = memoryview(self.read_buffer)
         self.pacer = Pacer(loop)
+        self.lobby = Lobby(loop.time)
         self.blocked: set[AMQPProtocol] = set()
         self.alarm_reason: Callable[[], str] = lambda: ""
         self.on_tick: list[Callable[[], None]] = []  # what else is to be done every half second
@@ -45,9 +47,9 @@ class Server:
     def start(self) -> None:
         self.ticker = self.loop.call_later(TICK_S, self.tick)
 
-    def arrived(self, peer: Peer | None) -> AMQPProtocol:
+    def arrived(self, peer: Peer | None, place: Place | None) -> AMQPProtocol:
         """What a listener calls for each connection."""
-        return AMQPProtocol(self, peer)
+        return AMQPProtocol(self, peer, place)
 
     def welcome(self, protocol: AMQPProtocol) -> Connection:
         self.connection_count += 1
@@ -62,6 +64,7 @@ class Server:
         connection = self.connect(protocol, self.connection_count, peer.host, name, user)
         connection.tls = protocol.transport.get_extra_info("sslcontext") is not None
         connection.connected_at = self.loop.time()
+        protocol.log_in_until = connection.connected_at + self.handshake_s
         self.protocols.add(protocol)
         self.empty.clear()
         return connection
@@ -69,6 +72,7 @@ class Server:
     def farewell(self, protocol: AMQPProtocol, why: Exception | None) -> None:
         self.protocols.discard(protocol)
         self.blocked.discard(protocol)
+        protocol.leave_lobby()
         if not self.protocols:
             self.empty.set()
         if why is not None:
@@ -105,8 +109,10 @@ class Server:
             protocol.tick(now)
             if protocol.connection.expires_at <= date:
                 protocol.force_close("the credentials have expired")
-            if protocol.connection.state < OPEN and now - protocol.connection.connected_at > self.handshake_s:
-                connection = protocol.connection
+            connection = protocol.connection
+            if connection.state == CHECKING:
+                protocol.log_in_until += TICK_S  # the client has done its part and waits for us
+            elif connection.state < OPEN and now > protocol.log_in_until:
                 self.log.warning("%s: handshake timeout", connection.name, extra=about(connection))
                 protocol.transport.abort()
         self.ticker = self.loop.call_later(TICK_S, self.tick)
@@ -115,6 +121,7 @@ class Server:
         """Be gone, without a word to anybody."""
         if self.ticker is not None:
             self.ticker.cancel()
+        self.lobby.close()
         for protocol in list(self.protocols):
             protocol.transport.abort()
 
@@ -122,6 +129,7 @@ class Server:
         """Say goodbye to everybody, and wait a little for them to answer."""
         if self.ticker is not None:
             self.ticker.cancel()
+        self.lobby.close()
         for protocol in list(self.protocols):
             protocol.force_close(reason)
         if self.protocols:
