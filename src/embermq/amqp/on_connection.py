@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import platform
+from functools import partial
 from typing import TYPE_CHECKING
 
 from embermq import __version__
@@ -13,7 +14,8 @@ from embermq.amqp.session_events import connection_created
 from embermq.amqp.state import OPEN, OPENING
 from embermq.amqp.telling import about
 from embermq.amqp.tenancy import enter
-from embermq.errors import NotAllowed
+from embermq.broker.authentication import Login
+from embermq.errors import AMQPError, NotAllowed
 from embermq.wire import methods
 from embermq.wire.constants import FRAME_MIN_SIZE
 
@@ -118,16 +120,33 @@ def on_connection_update_secret(connection: Connection, method: methods.Connecti
     tokens, user = connection.broker.authenticator.tokens, connection.user
     assert user is not None
     if tokens is not None and user.expires_at != math.inf:
-        new, problem = tokens.read(method.new_secret)
-        if new is None or new.name != user.name:
-            text = "%s: new secret refused: %s"
-            log.warning(text, connection.name, problem, extra=about(connection))
-            raise NotAllowed("New secret was refused by one of the backends")
-        assert connection.vhost is not None
-        if not new.may_enter(connection.vhost.name):
-            raise NotAllowed(f"access to vhost '{connection.vhost.name}' refused for user '{user.name}'")
-        new.connection_count, new.channel_count = user.connection_count, user.channel_count
-        login.be(connection, new)
-        for channel in connection.channels.values():
-            channel.change_user(new)
+        tokens.login(method.new_secret, partial(take_new_secret, connection))
+    else:
+        connection.send(0, methods.ConnectionUpdateSecretOk())
+
+
+def take_new_secret(connection: Connection, found: Login) -> None:
+    """What the new token says, as soon as it is known: the key may have had to be fetched."""
+    if connection.state != OPEN:
+        return
+    try:
+        renew_user(connection, found)
+    except AMQPError as error:
+        connection.refuse(error)
+        return
     connection.send(0, methods.ConnectionUpdateSecretOk())
+
+
+def renew_user(connection: Connection, found: Login) -> None:
+    user, new = connection.user, found.user
+    assert user is not None and connection.vhost is not None
+    if new is None or new.name != user.name:
+        text = "%s: new secret refused: %s"
+        log.warning(text, connection.name, found.problem, extra=about(connection))
+        raise NotAllowed("New secret was refused by one of the backends")
+    if not new.may_enter(connection.vhost.name):
+        raise NotAllowed(f"access to vhost '{connection.vhost.name}' refused for user '{user.name}'")
+    new.connection_count, new.channel_count = user.connection_count, user.channel_count
+    login.be(connection, new)
+    for channel in connection.channels.values():
+        channel.change_user(new)

@@ -16,6 +16,7 @@ from embermq.amqp.shell import Shell
 from embermq.amqp.timeouts import DeliveryTimeouts
 from embermq.app import logs
 from embermq.app.doors import Aside, apply_settings, limits_of, room_of
+from embermq.app.issuer_keys import IssuerKeys
 from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.queue_defaults import defaults_of
 from embermq.app.systemd import inherited_sockets, notify, reload_states
@@ -65,7 +66,8 @@ class App:
         self.aside = Aside(self.loop)
         self.broker.authenticator.run_aside = self.aside.run
         self.broker.authenticator.call_later = self.loop.call_later
-        apply_settings(self.broker.authenticator, config)
+        self.issuer_keys = IssuerKeys(self.loop)
+        apply_settings(self.broker.authenticator, self.issuer_keys, config)
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
         self.server.handshake_s = config.limits.handshake_s
@@ -177,6 +179,7 @@ class App:
         await self.management.stop()
         await self.server.stop(patience_s=patience_s)
         self.aside.close()
+        self.issuer_keys.close()
         if not self.failure.done():
             self.broker.note_stop()
         self.turn.run()
@@ -203,6 +206,7 @@ class App:
         await self.management.stop()
         self.server.abort()
         self.aside.close()
+        self.issuer_keys.close()
         await asyncio.sleep(0)
         if self.data is not None:
             self.data.close()

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from embermq.amqp.shell import Limits
+from embermq.app.issuer_keys import IssuerKeys
 from embermq.broker.authentication import Authenticator
 from embermq.broker.tokens import TokenProblem, Tokens, load_keys
 from embermq.config import Config, ConfigError
@@ -33,15 +34,17 @@ class Aside:
         self.thread.shutdown(wait=False, cancel_futures=True)
 
 
-def apply_settings(authenticator: Authenticator, config: Config) -> None:
+def apply_settings(authenticator: Authenticator, issuer_keys: IssuerKeys, config: Config) -> None:
     """At start, and whenever the settings are read anew. ConfigError for keys that are none."""
-    authenticator.tokens = tokens_of(config.oauth)
+    tokens = tokens_of(config.oauth)
+    authenticator.tokens = tokens
+    issuer_keys.serve(tokens, config.oauth)
     authenticator.cache_s = config.auth.cache_s
     authenticator.strangers.free = config.auth.failures_free
 
 
 def tokens_of(oauth: OAuth) -> Tokens | None:
-    if not oauth.keys:
+    if not oauth.keys and not oauth.jwks_url:
         return None
     try:
         keys = load_keys(oauth.keys)

@@ -60,7 +60,7 @@ async def reload(app: App, new: Config) -> None:
         templates=new.templates,
     )
     try:
-        apply_settings(app.broker.authenticator, config)
+        apply_settings(app.broker.authenticator, app.issuer_keys, config)
         await app.listeners.renew(config)
         app.broker.defaults.templates.configured = templates_of(config).configured
         declare(app.broker, config)

@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from embermq.broker.access import DECISIONS_MAX, RIGHTS, User
-from embermq.broker.authentication import Login
+from embermq.broker.authentication import Done, Login
 
 TOKEN_BYTES_MAX = 64 * 1024
 SCOPES_MAX = 1000
 NAME_CHARACTERS_MAX = 255
 PARTS_WITH_KEY = 3
+KEYS_MAX = 100
 
 
 class TokenProblem(Exception):
@@ -114,7 +115,11 @@ class Tokens:
         username_claims: Sequence[str] = ("sub",),
         leeway_s: float = 0.0,
     ) -> None:
-        self.keys = dict(keys)  # by key id; "" for one without
+        self.own = dict(keys)  # by key id; "" for one without
+        self.published: dict[str, Any] = {}  # by whoever issues tokens
+        self.keys = self.own  # all of them
+        # Asks for those that are published now, and calls back; None where nobody publishes any.
+        self.renew: Callable[[Callable[[], None]], None] | None = None
         self.audience = audience
         self.algorithms = list(algorithms)
         self.issuer = issuer
@@ -124,6 +129,26 @@ class Tokens:
 
     def looks_like_token(self, text: bytes) -> bool:
         return text.count(b".") == 2 and text.startswith(b"ey") and len(text) <= TOKEN_BYTES_MAX
+
+    def take(self, published: Mapping[str, Any]) -> None:
+        self.published = dict(published)
+        self.keys = {**self.published, **self.own}
+
+    def login(self, token: bytes, done: Done) -> None:
+        """At once, or when we have looked for the key that it names."""
+        if self.renew is not None and self.lacks_key_for(token):
+            self.renew(lambda: done(self.read(token)))
+        else:
+            done(self.read(token))
+
+    def lacks_key_for(self, token: bytes) -> bool:
+        import jwt
+
+        try:
+            kid = jwt.get_unverified_header(token).get("kid")
+        except jwt.PyJWTError:
+            return False  # refused without
+        return kid not in self.keys if isinstance(kid, str) else not self.keys
 
     def read(self, token: bytes) -> Login:
         try:
@@ -194,6 +219,17 @@ class Tokens:
 
 def load_keys(files: Sequence[str]) -> dict[str, Any]:
     """Public keys by id: out of PEM files (the one without an id), and JWKS files."""
+    keys: dict[str, Any] = {}
+    for file in files:
+        try:
+            keys |= keys_in(Path(file).read_bytes())
+        except (OSError, TokenProblem) as error:
+            raise TokenProblem(f"{file}: {error}") from None
+    return keys
+
+
+def keys_in(data: bytes) -> dict[str, Any]:
+    """Of a JWKS, the keys that we can use for signatures; or the one of a PEM."""
     try:
         import jwt
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -201,16 +237,19 @@ def load_keys(files: Sequence[str]) -> dict[str, Any]:
         raise TokenProblem(
             f"tokens need PyJWT and cryptography (pip install embermq[oauth]): {error}"
         ) from None
-    keys: dict[str, Any] = {}
-    for file in files:
-        try:
-            data = Path(file).read_bytes()
-            if data.lstrip().startswith(b"{"):
-                for entry in json.loads(data)["keys"]:
-                    if entry.get("use", "sig") == "sig" and entry.get("kty") != "oct":
-                        keys[str(entry.get("kid", ""))] = jwt.PyJWK.from_dict(entry).key
-            else:
-                keys[""] = load_pem_public_key(data)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError) as error:
-            raise TokenProblem(f"{file}: no keys for tokens: {error}") from None
+    try:
+        if not data.lstrip().startswith(b"{"):
+            return {"": load_pem_public_key(data)}
+        entries = [entry for entry in json.loads(data)["keys"][:KEYS_MAX] if entry.get("use", "sig") == "sig"]
+        keys, problem = {}, "there is none"
+        for entry in entries:
+            try:
+                if entry.get("kty") != "oct":  # a secret that both sides share is none that may be published
+                    keys[str(entry.get("kid", ""))] = jwt.PyJWK.from_dict(entry).key
+            except jwt.PyJWTError as error:
+                problem = str(error)  # of a kind that we do not know, as those for other uses may be
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise TokenProblem(f"no keys for tokens: {error}") from None
+    if not keys:
+        raise TokenProblem(f"no keys for tokens: {problem}")
     return keys

@@ -21,6 +21,7 @@ from embermq.config.predeclared import (
 )
 from embermq.config.rule import Checked, ConfigError, settings_in
 from embermq.config.rule import setting as setting
+from embermq.config.web_address import problem_of
 
 PORT_MAX = 65535
 FRAME_MAX_MIN, FRAME_MAX_MAX = 4096, 131072
@@ -132,6 +133,21 @@ class OAuth(Checked):
     keys: tuple[str, ...] = setting(
         (), "Files with the keys that tokens are signed with: PEM, or JWKS (.json).", live=True
     )
+    jwks_url: str = setting(
+        "", "Where whoever issues tokens publishes their keys (JWKS): https, or http on this machine.",
+        live=True,
+    )  # fmt: skip
+    jwks_authorities: str = setting(
+        "", "Certificates to believe at `jwks_url` (PEM); empty: those that the system believes.", live=True
+    )
+    jwks_refresh_s: int = setting(
+        3600, "Seconds after which the published keys are fetched anew.", minimum=1, maximum=DAY_S, live=True
+    )
+    jwks_interval_s: int = setting(
+        30, "Seconds between two fetches at least, also where a token names a key that is not known.",
+        minimum=1, maximum=DAY_S, live=True,
+    )  # fmt: skip
+    jwks_timeout_s: float = setting(5.0, "Seconds that a fetch may take.", minimum=0.1, maximum=60, live=True)
     audience: str = setting("", "What a token's `aud` must name; also the prefix of its scopes.", live=True)
     issuer: str = setting("", "What a token's `iss` must be; empty: anybody.", live=True)
     algorithms: tuple[str, ...] = setting(
@@ -148,7 +164,10 @@ class OAuth(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.keys and not self.audience:
+        problem = problem_of(self.jwks_url) if self.jwks_url else ""
+        if problem:
+            raise ConfigError(f"oauth.jwks_url is {self.jwks_url!r}; {problem}")
+        if (self.keys or self.jwks_url) and not self.audience:
             raise ConfigError("oauth.audience is missing; expected the name of this broker in tokens")
 
 

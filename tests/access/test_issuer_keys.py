@@ -1,0 +1,202 @@
+"""Keys for tokens from where the issuer publishes them: over TLS, renewed when needed and not more often."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import pika
+import pytest
+
+from embermq.app.issuer_keys import JWKS_BYTES_MAX
+from embermq.broker.tokens import TokenProblem, keys_in
+from embermq.config import ConfigError
+from embermq.config.settings import OAuth
+from embermq.net import fetch as fetch_module
+from embermq.net.fetch import FetchError, fetch
+from embermq.wire import methods
+from tests.access.certificates import Authority
+from tests.access.issuer import AUDIENCE, Issuer
+from tests.access.tenant import ask, connect
+from tests.access.test_sasl_clients import open_with, say
+from tests.extensions.client import eventually
+from tests.hostile.peers import Peer
+from tools.brokers import EmberBroker
+
+LOGIN = ("configure:*/*", "tag:management")
+
+
+class Publisher(ThreadingHTTPServer):
+    """Publishes whatever the test wants, over TLS; counts how often it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, authority: Authority) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(authority.issue("issuer"))
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.url = f"https://127.0.0.1:{self.server_address[1]}/keys?all=1"
+        self.status, self.body, self.asked = 200, b"", 0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def publish(self, *issuers: Issuer) -> None:
+        entries = [json.loads(issuer.jwks_file.read_text())["keys"][0] for issuer in issuers]
+        odd = [{"kty": "XYZ", "kid": "odd"}, {"kty": "oct", "k": "c2VjcmV0", "kid": "shared"}]
+        self.status, self.body = 200, json.dumps({"keys": [*odd, *entries]}).encode()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that do not believe us hang up; that is what some tests want."""
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Publisher
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        assert self.path == "/keys?all=1"
+        self.send_response(self.server.status)
+        self.send_header("Location", self.server.url)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("issuers")
+
+
+@pytest.fixture(scope="module")
+def authority(directory: Path) -> Authority:
+    return Authority(directory)
+
+
+@pytest.fixture
+def publisher(authority: Authority) -> Iterator[Publisher]:
+    with Publisher(authority) as made:
+        yield made
+        made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def issuers(directory: Path) -> list[Issuer]:
+    return [Issuer(directory, kid) for kid in ("old", "new", "unpublished")]
+
+
+@pytest.fixture
+def start(publisher: Publisher, authority: Authority) -> Iterator[Callable[[int], EmberBroker]]:
+    started: list[EmberBroker] = []
+
+    def make(interval_s: int) -> EmberBroker:
+        environment = {
+            "EMBERMQ_OAUTH_JWKS_URL": publisher.url,
+            "EMBERMQ_OAUTH_JWKS_AUTHORITIES": str(authority.file),
+            "EMBERMQ_OAUTH_JWKS_INTERVAL_S": str(interval_s),
+            "EMBERMQ_OAUTH_AUDIENCE": AUDIENCE,
+            "EMBERMQ_AUTH_REFUSAL_PAUSE_S": "0",
+            "EMBERMQ_AUTH_FAILURES_FREE": "10000",
+        }
+        started.append(EmberBroker(env=environment))
+        return started[-1].__enter__()
+
+    yield make
+    for broker in started:
+        broker.__exit__(None, None, None)
+
+
+def lets_in(broker: EmberBroker, issuer: Issuer) -> bool:
+    try:
+        connect(broker, "whoever", password=issuer.token(*LOGIN)).close()
+    except pika.exceptions.AMQPConnectionError:
+        return False
+    return ask(broker, "GET", "whoami", token=issuer.token(*LOGIN)).status == 200
+
+
+def test_an_issuer_that_changes_its_keys(
+    start: Callable[[int], EmberBroker], publisher: Publisher, issuers: list[Issuer]
+) -> None:
+    old, new, unpublished = issuers
+    publisher.publish(old)
+    broker = start(1)
+    assert lets_in(broker, old)  # also where the first fetch is under way: the login waits for it
+    assert not lets_in(broker, new)
+    with Peer(broker) as peer:
+        open_with(peer, old.token(*LOGIN))
+        publisher.publish(old, new)
+        assert eventually(lambda: lets_in(broker, new)) and lets_in(broker, old)
+        say(peer, methods.ConnectionUpdateSecret(new.token(*LOGIN).encode(), "renewal"))
+        peer.expect(methods.ConnectionUpdateSecretOk)
+        say(peer, methods.ConnectionUpdateSecret(unpublished.token(*LOGIN).encode(), "renewal"))
+        peer.expect(methods.ConnectionClose)
+    for status, body in ((302, b""), (200, b" " * (JWKS_BYTES_MAX + 1))):
+        publisher.status, publisher.body = status, body
+        before = publisher.asked
+        eventually(lambda: not lets_in(broker, unpublished) and publisher.asked > before)  # noqa: B023
+        assert lets_in(broker, old) and lets_in(broker, new)
+    publisher.publish(new)
+    eventually(lambda: not lets_in(broker, unpublished) and not lets_in(broker, old))
+    assert lets_in(broker, new)
+    log = broker.log_path.read_text()
+    for why in ("the answer is 302", "more than 262,144 bytes"):
+        assert why in log
+
+
+def test_names_of_keys_that_nobody_has_cost_no_fetches(
+    start: Callable[[int], EmberBroker], publisher: Publisher, issuers: list[Issuer]
+) -> None:
+    publisher.publish(issuers[0])
+    broker = start(86400)
+    assert lets_in(broker, issuers[0])
+    assert not any(lets_in(broker, issuers[2]) for _ in range(5))
+    assert publisher.asked == 1
+
+
+def test_who_is_not_believed_or_never_ends_is_not_heard(
+    publisher: Publisher, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.body = b"here"
+    assert fetch(publisher.url, 4, 10, str(authority.file)) == b"here"
+    with pytest.raises(FetchError, match="certificate verify failed"):
+        fetch(publisher.url, 4, 10)
+    with pytest.raises(FetchError, match="more than 3 bytes"):
+        fetch(publisher.url, 3, 10, str(authority.file))
+    clock = itertools.count(0, 100)
+    with monkeypatch.context() as patched, pytest.raises(FetchError, match="takes too long"):
+        patched.setattr(fetch_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        fetch(publisher.url, 4, 10, str(authority.file))
+    with pytest.raises(FetchError, match="No such file"):
+        fetch(publisher.url, 4, 10, "/nowhere.pem")
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://login.example.org/keys", "expected https, because"),
+        ("ftp://127.0.0.1/keys", "expected https://host/path"),
+        ("https://", "expected https://host/path"),
+        ("https://name:password@host/keys", "expected https://host/path"),
+        ("https://host:port/keys", "Port could not be cast"),
+    ],
+)
+def test_addresses_that_are_refused(url: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        OAuth(jwks_url=url, audience="x")
+    with pytest.raises(ConfigError, match=r"oauth\.audience is missing"):
+        OAuth(jwks_url="https://login.example.org/keys")
+    assert OAuth(jwks_url="http://127.0.0.1:8080/keys", audience="x")
+
+
+@pytest.mark.parametrize("data", [b"<html>", b"{}", b'{"keys": [3]}', b'{"keys": []}', b"[" * 100_000, b"{"])
+def test_documents_without_keys(data: bytes) -> None:
+    with pytest.raises(TokenProblem, match="no keys for tokens"):
+        keys_in(data)
