@@ -56,8 +56,14 @@ class Storage:
         names = self.data.layout.queue_ids(self.data.disk.filesystem)
         return [name for name in names if name.startswith(prefix)]
 
-    def open_log(self, log_id: str, segment_bytes: int | None = None, keep_place: bool = False) -> Log:
-        opened = self.data.open_log(log_id, segment_bytes, keep_place)
+    def open_log(
+        self,
+        log_id: str,
+        segment_bytes: int | None = None,
+        keep_place: bool = False,
+        indexed: bool = False,
+    ) -> Log:
+        opened = self.data.open_log(log_id, segment_bytes, keep_place, indexed)
         for damage in opened.recovery.damages:
             log.error("%s", damage)
         return opened

@@ -34,6 +34,7 @@ from embermq.broker.stream_headers import HEADERS_FLAG, prepared
 from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
 from embermq.store.record import PERSISTENT
+from embermq.store.segment_index import write_indexes
 from embermq.store.stream import Block, retain, sequence_at_time
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Stream(Queue):
         self.levels = [self.low]
         self.limits: Retention = retention_from(self.effective)
         self.limits_of = self.effective  # what `limits` was made of
-        self.log = self.low.log = storage.open_log(id, self.limits.segment_bytes)
+        self.log = self.low.log = storage.open_log(id, self.limits.segment_bytes, indexed=True)
         self.filters = Filters(self.log)
         self.noted_segment: Segment | None = None  # has a message without headers
         self.low.next_sequence = self.log.next_sequence
@@ -141,6 +142,7 @@ class Stream(Queue):
             return
         self.safe_end = end
         self.filters.write()
+        write_indexes(self.log, end)
         self.retain()
         self.mark()
         if self.unwritten:
@@ -159,9 +161,7 @@ class Stream(Queue):
         log, limits = self.log, self.limits
         # Should the newest segment be lost with the power, the one before must be there to count on from.
         if limits.limited and len(log.segments) > 1 and self.safe_end > log.segments[-1].first:
-            before = list(log.segments)
-            if retain(log, self.turn.now_ms, limits.bytes_max, limits.age_ms_max):
-                self.filters.forget([segment for segment in before if segment.removed])
+            self.filters.forget(retain(log, self.turn.now_ms, limits.bytes_max, limits.age_ms_max))
             if limits.age_ms_max is not None:
                 self.look_at(log.segments[0].time_max + limits.age_ms_max + 1)
         self.ready_count = log.count
@@ -340,7 +340,11 @@ class Stream(Queue):
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:
         """The log was opened with the stream; some of it may be too old by now."""
-        self.turn.after_write(self.retain)  # when all that was recovered is synced, not before
+        self.turn.after_write(self.recovered)  # when all that was recovered is synced, not before
+
+    def recovered(self) -> None:
+        write_indexes(self.log, self.safe_end, everywhere=True)
+        self.retain()
 
     def drop(self) -> None:
         for group in self.groups.values():

@@ -5,6 +5,7 @@ cdef class Bitmap:
     cdef public bytearray bits
     cdef public Py_ssize_t size
     cdef public Py_ssize_t count
+    cdef public bint whole
 
     @cython.locals(offset=Py_ssize_t, at=Py_ssize_t)
     cpdef void add(self, unsigned long long sequence) except *

@@ -1,28 +1,42 @@
 """A set of sequences within a bounded span, one bit each: which records of a segment are alive.
 
 Grows as it is filled, so that a small queue pays for few bytes; a full 8 MiB segment of 100-byte messages
-needs 8 KiB.
+needs 8 KiB. Where nothing is ever removed, as in a full segment of a stream, a whole map needs no bits.
 """
 
 from __future__ import annotations
 
+NO_BITS = bytearray()  # never written to
+
 
 class Bitmap:
-    """Members are `base + i`; adding grows the map, removing never shrinks it."""
+    """Members are `base + i`; adding grows the map, removing never shrinks it.
 
-    __slots__ = ("base", "bits", "count", "size")
+    A `whole` map has every sequence that anybody asks for, and stays so.
+    """
+
+    __slots__ = ("base", "bits", "count", "size", "whole")
 
     def __init__(self, base: int) -> None:
         self.base = base
         self.bits = bytearray(16)
         self.size = 16  # bytes; len(bits), kept because the hot path asks for it
         self.count = 0
+        self.whole = False
+
+    def fill(self, count: int) -> None:
+        """Be whole from now on, with so many members."""
+        self.bits = NO_BITS
+        self.size = 0
+        self.count = count
+        self.whole = True
 
     def add(self, sequence: int) -> None:
         """Add a sequence that is not a member."""
         offset = sequence - self.base
         at = offset >> 3
         if at >= self.size:
+            assert not self.whole
             self.bits.extend(bytes(at + 1 - self.size + self.size))
             self.size = len(self.bits)
         self.bits[at] |= 1 << (offset & 7)
@@ -34,7 +48,7 @@ class Bitmap:
         offset = sequence - self.base
         at = offset >> 3
         if at >= self.size:
-            return False
+            return self.whole
         return (self.bits[at] >> (offset & 7)) & 1 == 1
 
     def remove(self, sequence: int) -> bool:

@@ -58,13 +58,20 @@ class DataDirectory:
         committer = Committer(filesystem, layout.directory, call_soon_threadsafe, sync)
         return cls(layout, lock, disk, definitions, committer)
 
-    def open_log(self, queue_id: str, segment_bytes: int | None = None, keep_place: bool = False) -> Log:
+    def open_log(
+        self,
+        queue_id: str,
+        segment_bytes: int | None = None,
+        keep_place: bool = False,
+        indexed: bool = False,
+    ) -> Log:
         """Open or begin the log of a queue. Look at `log.recovery.damages` afterwards."""
         return Log.open(
             self.layout.queue(queue_id),
             self.disk,
             segment_bytes or self.segment_bytes,
             keep_place=keep_place,
+            indexed=indexed,
         )
 
     def drop_orphans(self, known_ids: Iterable[str]) -> list[str]:

@@ -12,7 +12,6 @@ appended to; `count` is the number of records neither acked nor dropped.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 from collections.abc import Iterable
@@ -22,7 +21,7 @@ from embermq.store.disk import Disk
 from embermq.store.filesystem import WRITE_BYTES_MAX, File
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
-from embermq.store.recovery import Damage, Recovery, damaged_name, recover
+from embermq.store.recovery import Damage, Recovery, keep_aside, recover
 from embermq.store.scan import lost_while_running
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
@@ -110,10 +109,14 @@ class Log:
         segment_bytes: int = SEGMENT_BYTES,
         keep_transient: bool = False,
         keep_place: bool = False,
+        indexed: bool = False,
     ) -> Log:
-        """Open or begin the log in `directory`. What recovery found is in `log.recovery`."""
+        """Open or begin the log in `directory`. What recovery found is in `log.recovery`.
+
+        Of a log that is never acked, full segments need not be read if they are `indexed`.
+        """
         exists = disk.filesystem.exists(directory)
-        recovery = recover(disk, directory, keep_transient, keep_place) if exists else Recovery()
+        recovery = recover(disk, directory, keep_transient, keep_place, indexed) if exists else Recovery()
         return cls(directory, disk, recovery, segment_bytes, 0 if keep_place else SEQUENCE_MAX)
 
     # -- appending
@@ -370,15 +373,12 @@ class Log:
         """A reader met damage in a segment that was sound: forget what is lost, keep the file for people."""
         path = os.path.join(self.directory, segment.name)
         scan = lost_while_running(self.disk.filesystem, path, segment)
+        if not scan.forgotten:
+            return  # another reader has met it before
         self.count -= scan.forgotten
         if segment.live.count == 0 and segment.sealed:
             self.finished.append(segment)
-        aside = ""
-        with contextlib.suppress(OSError):
-            # A second name for the same file: it survives the segment's deletion.
-            name = damaged_name(self.disk.filesystem.list(self.directory), segment.name)
-            self.disk.filesystem.link(path, os.path.join(self.directory, name))
-            aside = os.path.join(self.directory, name)
+        aside = keep_aside(self.disk.filesystem, path)
         damage = Damage(path, aside, segment.live.count, scan.bytes_lost, tuple(scan.lost))
         self.recovery.damages.append(damage)
         logger.error("%s", damage)

@@ -13,6 +13,7 @@ from embermq.store.filesystem import read_span
 from embermq.store.record import RECORD_HEADER, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.scan import find_record, parse_records
 from embermq.store.segment import Segment
+from embermq.store.segment_index import position_before, position_before_time
 
 if TYPE_CHECKING:
     from embermq.store.log import Log
@@ -42,7 +43,7 @@ class Reader:
             self._seek(segment, sequence)
         else:
             # Forward in the same segment: whichever is closer, where we stopped or an index entry.
-            self.position = max(self.position, segment.position_before(sequence))
+            self.position = max(self.position, position_before(self.log, segment, sequence))
         while True:
             self._read_segment(segment, sequence, bytes_max, records)
             if records:
@@ -57,7 +58,7 @@ class Reader:
 
     def _seek(self, segment: Segment, sequence: int) -> None:
         self.segment = segment
-        self.position = segment.position_before(sequence)
+        self.position = position_before(self.log, segment, sequence)
         self.sequence = sequence
 
     def _read_segment(self, segment: Segment, sequence: int, bytes_max: int, records: list[Record]) -> None:
@@ -120,7 +121,7 @@ class Reader:
 def first_at_time(reader: Reader, segment: Segment, timestamp_ms: int, bytes_max: int) -> int | None:
     """The sequence of the segment's first live record that is not older than `timestamp_ms`."""
     reader.segment = segment
-    reader.position = segment.position_before_time(timestamp_ms)
+    reader.position = position_before_time(reader.log, segment, timestamp_ms)
     sequence = segment.first
     assert reader.position >= SEGMENT_HEADER_SIZE
     while True:

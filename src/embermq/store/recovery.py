@@ -12,11 +12,12 @@ Every step leaves a directory from which recovery can start again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field
 
 from embermq.store.disk import Disk
-from embermq.store.filesystem import read_all, write_all
+from embermq.store.filesystem import FileSystem, read_all, write_all
 from embermq.store.record import (
     ACK_SUFFIX,
     NOTE,
@@ -29,8 +30,9 @@ from embermq.store.record import (
     encode_ack_header,
     parse_segment_name,
 )
-from embermq.store.scan import Scan, scan_segment
+from embermq.store.scan import AckScan, Scan, scan_segment
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
+from embermq.store.segment_index import delete_stray_indexes, load_from_index
 
 UNFINISHED_SUFFIX = ".new"
 
@@ -89,23 +91,35 @@ def list_segments(names: list[str]) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def scan_directory(disk: Disk, directory: str, names: list[str], keep_transient: bool) -> list[Scan]:
-    """Scan every segment of a log; changes nothing."""
+def scan_directory(
+    disk: Disk, directory: str, names: list[str], keep_transient: bool, indexed: bool = False
+) -> list[Scan]:
+    """Scan every segment of a log, or believe its index where that may be; changes nothing."""
     found = list_segments(names)
     scans = []
     low = 0
     for at, (first, identity) in enumerate(found):
         high = found[at + 1][0] if at + 1 < len(found) else SEQUENCE_MAX
         segment = Segment(first, identity)
-        scan = scan_segment(disk.filesystem, directory, segment, low, high, keep_transient)
+        # The last segment is always read: it may still grow, and its end may be torn.
+        full = indexed and at + 1 < len(found)
+        if full and load_from_index(disk.filesystem, directory, segment, low, high):
+            scan = Scan(segment, segment.size, header_sound=True, acks=AckScan())
+            scan.live_bytes = segment.size - SEGMENT_HEADER_SIZE - segment.count * RECORD_HEADER_SIZE
+        else:
+            scan = scan_segment(disk.filesystem, directory, segment, low, high, keep_transient)
         if segment.count:
             low = segment.last + 1
         scans.append(scan)
     return scans
 
 
-def recover(disk: Disk, directory: str, keep_transient: bool, keep_place: bool = False) -> Recovery:
+def recover(
+    disk: Disk, directory: str, keep_transient: bool, keep_place: bool = False, indexed: bool = False
+) -> Recovery:
     """Bring the directory of a log into order. Afterwards every file that counts is sound.
+
+    But for those of `indexed` segments (see segment_index): their damage is found when they are read.
 
     With `keep_place` segments stay, even without a live record: they know the last sequence.
     """
@@ -113,7 +127,7 @@ def recover(disk: Disk, directory: str, keep_transient: bool, keep_place: bool =
     filesystem = disk.filesystem
     names = filesystem.list(directory)
     # Scanning comes first and changes nothing, so that a newer version is refused with all files untouched.
-    scans = scan_directory(disk, directory, names, keep_transient)
+    scans = scan_directory(disk, directory, names, keep_transient, indexed)
     if keep_place:
         recovery.acked = sorted(entry for scan in scans for entry in scan.acks.ranges)
     _remove_leftovers(disk, directory, names, scans)
@@ -147,6 +161,8 @@ def recover(disk: Disk, directory: str, keep_transient: bool, keep_place: bool =
             continue
         _mend_acks(disk, directory, scan, names, recovery)
         recovery.segments.append(segment)
+    if indexed:
+        delete_stray_indexes(filesystem, directory, recovery.segments)
     if len(filesystem.list(directory)) != len(names):
         # What was deleted must stay so before its sequences are used again: an empty segment that came back
         # after a power cut would make sound records of the same sequences look misplaced.
@@ -280,6 +296,16 @@ def damaged_name(names: list[str], name: str) -> str:
     while f"{name}.damaged-{number}" in names:
         number += 1
     return f"{name}.damaged-{number}"
+
+
+def keep_aside(filesystem: FileSystem, path: str) -> str:
+    """Give a damaged file a second name, which survives the deletion of the first; "" if that fails."""
+    with contextlib.suppress(OSError):
+        directory, name = os.path.split(path)
+        aside = os.path.join(directory, damaged_name(filesystem.list(directory), name))
+        filesystem.link(path, aside)
+        return aside
+    return ""
 
 
 def _write_new_file(disk: Disk, directory: str, name: str, content: bytes) -> None:

@@ -6,6 +6,7 @@ damaged place. Neither changes a file: recovery and `check` both build on `scan_
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field
 from zlib import crc32
@@ -29,6 +30,7 @@ from embermq.store.record import (
     is_segment_header,
 )
 from embermq.store.segment import Segment
+from embermq.store.segment_index import index_path
 
 
 @dataclass
@@ -251,6 +253,17 @@ def lost_while_running(filesystem: FileSystem, path: str, segment: Segment) -> S
     fresh = Segment(segment.first, segment.identity)
     scan = Scan(fresh, len(data), True, AckScan())
     walk_all(Walk(fresh, data, segment.first, segment.last + 1, None, True), scan)
+    if segment.indexed:
+        # Its index says that all is well: the next start must not believe that.
+        scan.forgotten = segment.count - fresh.count
+        segment.indexed = False
+        with contextlib.suppress(OSError):
+            filesystem.unlink(index_path(os.path.dirname(path), segment))
+        segment.live = fresh.live
+        segment.index_sequences = fresh.index_sequences
+        segment.index_positions = fresh.index_positions
+        segment.index_times = fresh.index_times
+        return scan
     for sequence in range(segment.first, segment.last + 1):
         if segment.live.has(sequence) and not fresh.live.has(sequence):
             segment.live.remove(sequence)

@@ -19,6 +19,7 @@ cdef class Segment:
     cdef public bint created
     cdef public bint queued
     cdef public bint sealed
+    cdef public bint indexed
     cdef public bint removed
     cdef public unsigned long long time_max
     cdef public Py_ssize_t index_at

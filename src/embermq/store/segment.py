@@ -30,6 +30,7 @@ ACK_GAP_MAX = 64  # how many dead sequences an ack may skip and still extend the
 
 
 NO_BUFFER = bytearray()  # stands for "none lent at the moment"; never written to
+NO_ENTRIES = array("Q")  # likewise
 
 
 def new_identity() -> int:
@@ -56,6 +57,7 @@ class Segment:
         "index_positions",
         "index_sequences",
         "index_times",
+        "indexed",
         "last",
         "live",
         "name",
@@ -86,6 +88,7 @@ class Segment:
         self.queued = False  # whether the log knows that something is to be written
         self.sealed = False
         self.removed = False
+        self.indexed = False  # all of it is alive, and where its records are stands in a file (segment_index)
         self.time_max = 0
         self.index_at = 0
         self.index_sequences = array("Q")
@@ -177,6 +180,12 @@ class Segment:
         return True
 
     # -- index
+
+    def rest_on_index(self, count: int) -> None:
+        """What is said of the segment's records stands in its index file: no need to know it here."""
+        self.indexed = True
+        self.live.fill(count)
+        self.index_sequences = self.index_positions = self.index_times = NO_ENTRIES
 
     def add_index(self, sequence: int, position: int) -> None:
         self.index_sequences.append(sequence)

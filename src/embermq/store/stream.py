@@ -6,6 +6,7 @@ from embermq.store.log import READ_BLOCK_BYTES, Log
 from embermq.store.reader import Reader, first_at_time
 from embermq.store.record import RECORD_HEADER_SIZE
 from embermq.store.segment import Segment
+from embermq.store.segment_index import index_path
 
 
 class Block:
@@ -96,13 +97,13 @@ def retain(
     bytes_max: int | None = None,
     age_ms_max: int | None = None,
     count_max: int | None = None,
-) -> int:
-    """Let go of the oldest segments while the log is over a limit; how many records went.
+) -> list[Segment]:
+    """Let go of the oldest segments while the log is over a limit; those that went.
 
     Whole segments only, so that `count_max` records are always left if there were as many; and never the last
     segment: a stream keeps its place in the numbering.
     """
-    before = log.count
+    gone: list[Segment] = []
     while len(log.segments) > 1:
         oldest = log.segments[0]
         if not (
@@ -112,4 +113,8 @@ def retain(
         ):
             break
         log.remove(oldest)
-    return before - log.count
+        gone.append(oldest)
+        if oldest.indexed:
+            path = index_path(log.directory, oldest)
+            log.disk.delete_segment(path, path)
+    return gone

@@ -114,7 +114,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(part=st.floats(0, 1))
     def retain(self, part: float) -> None:
         keep = int(len(self.live) * part)
-        gone = retain(self.log, now_ms=0, count_max=keep)
+        gone = sum(segment.live.count for segment in retain(self.log, now_ms=0, count_max=keep))
         for sequence in sorted(self.live)[:gone]:
             del self.live[sequence]
         assert len(self.live) >= keep
