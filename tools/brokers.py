@@ -31,6 +31,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from embermq.testing.ports import HeldPorts
+from tools.ports import free_port
+
 RABBITMQ_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 REPOSITORY = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 90.0
@@ -41,14 +44,6 @@ PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 
 class BrokerError(Exception):
     """A broker could not be started or stopped; the text carries the end of its log."""
-
-
-def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def answers_handshake(host: str, port: int) -> bool:
@@ -81,6 +76,7 @@ class Broker(ABC):
         self.http_port = 0
         self.start_seconds = 0.0
         self._process: subprocess.Popen[bytes] | None = None
+        self._held = HeldPorts()
         atexit.register(self.close)
 
     @property
@@ -128,6 +124,7 @@ class Broker(ABC):
         except BaseException:
             self.kill()
             raise
+        self._held.release()
         self.start_seconds = time.monotonic() - began
         return self
 
@@ -160,6 +157,7 @@ class Broker(ABC):
     def close(self) -> None:
         """End the process if it still runs and remove the temporary data directory."""
         self.kill()
+        self._held.release()
         atexit.unregister(self.close)
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
@@ -180,6 +178,7 @@ class Broker(ABC):
         if self._process is not None and self._process.stdout is not None:
             self._process.stdout.close()
         self._process = None
+        self._held.hold(self.host, self.port, self.http_port)
 
     def cpu_seconds(self) -> float:
         """User and system time of the process, all its threads."""

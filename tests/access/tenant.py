@@ -32,7 +32,7 @@ def ask(
         headers={"authorization": credentials, "content-type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             data = response.read()
             return Reply(response.status, json.loads(data) if data else None)
     except urllib.error.HTTPError as error:

@@ -247,7 +247,7 @@ def test_secrets_are_nowhere(configured: Configured) -> None:
     configured.file.write_text(configured.text)
     shown = subprocess.run(
         [sys.executable, "-m", "embermq", "config", "show"],
-        env=environment, capture_output=True, text=True, check=True, timeout=30,
+        env=environment, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert 'password = "********"' in shown.stdout
     texts += [shown.stdout, shown.stderr]
@@ -274,7 +274,7 @@ def test_word_is_sent_to_systemd_and_its_sockets_are_used(tmp_path: Path) -> Non
         socket.create_server(("127.0.0.1", 0)) as http,
     ):
         listening.bind(address)
-        listening.settimeout(30)
+        listening.settimeout(60)
         # As systemd does it: descriptors from 3 on, and our own process number in the environment.
         program = (
             "import os, sys\n"
@@ -308,7 +308,7 @@ def test_word_is_sent_to_systemd_and_its_sockets_are_used(tmp_path: Path) -> Non
                 while True:
                     connection.process_data_events(1)
             assert farewell.value.reply_code == 320
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
             process.communicate()

@@ -20,7 +20,8 @@ import pytest
 from tests.access.certificates import Authority
 from tests.access.tenant import ask, make_user
 from tests.extensions.client import eventually
-from tools.brokers import EmberBroker, free_port
+from tools.brokers import EmberBroker
+from tools.ports import free_port
 
 
 class Secured:
@@ -60,7 +61,7 @@ class Secured:
 
     def serial(self) -> str:
         """Of the certificate that the broker shows now."""
-        with socket.create_connection(("127.0.0.1", self.amqps), timeout=10) as plain:
+        with socket.create_connection(("127.0.0.1", self.amqps), timeout=60) as plain:
             with self.context().wrap_socket(plain, server_hostname="localhost") as secured:
                 certificate = secured.getpeercert()
                 assert certificate is not None
@@ -100,7 +101,7 @@ def test_the_end_of_a_certificate_is_seen_coming(
 def test_management_over_tls(secured: Secured) -> None:
     url = f"https://127.0.0.1:{secured.https}/api/overview"
     request = urllib.request.Request(url, headers={"authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="})
-    with urllib.request.urlopen(request, context=secured.context(), timeout=10) as response:
+    with urllib.request.urlopen(request, context=secured.context(), timeout=60) as response:
         listeners = json.loads(response.read())["listeners"]
     assert {"amqp", "amqp/ssl", "http", "https"} == {listener["protocol"] for listener in listeners}
 
@@ -140,7 +141,7 @@ def test_what_is_weak_is_refused(secured: Secured, weakness: dict[str, Any]) -> 
         context.set_ciphers(weakness.pop("ciphers"))
     for name, value in weakness.items():
         setattr(context, name, value)
-    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=10) as plain:
+    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=60) as plain:
         with pytest.raises((ssl.SSLError, ConnectionError)):
             context.wrap_socket(plain, server_hostname="localhost")
 
@@ -161,10 +162,10 @@ def test_certificates_are_renewed_without_a_restart(secured: Secured) -> None:
 
 
 def test_plain_bytes_on_the_tls_port_and_silence_harm_nobody(secured: Secured) -> None:
-    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=10) as stranger:
+    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=60) as stranger:
         stranger.sendall(b"AMQP\x00\x00\x09\x01")
         assert stranger.recv(100)[:1] in (b"", b"\x15"), "nothing, or an alert"
-    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=10):
+    with socket.create_connection(("127.0.0.1", secured.amqps), timeout=60):
         secured.connect(secured.context()).close()
 
 
@@ -195,7 +196,7 @@ authorities = "{authority.file}"
         match = re.fullmatch(r"EmberMQ \S+ ready: amqps://127.0.0.1:(\d+) https://127.0.0.1:\d+\n", line)
         assert match, line
         context = ssl.create_default_context(cafile=str(authority.file))
-        with socket.create_connection(("127.0.0.1", int(match[1])), timeout=10) as plain:
+        with socket.create_connection(("127.0.0.1", int(match[1])), timeout=60) as plain:
             got = b""
             try:  # without a certificate: TLS 1.3 says no when the client thinks that it is through
                 with context.wrap_socket(plain, server_hostname="localhost") as secured:
@@ -206,11 +207,11 @@ authorities = "{authority.file}"
             assert got == b""
     finally:
         process.terminate()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 0 and "swordfish" not in said
     file.write_text(file.read_text().replace("swordfish", "wrong"))
     failed = subprocess.run(
         [sys.executable, "-m", "embermq", "serve", "--config", str(file)],
-        capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert failed.returncode == 1 and f"TLS cannot be set up with {certificate}" in failed.stderr

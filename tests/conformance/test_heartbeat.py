@@ -161,10 +161,11 @@ def test_silent_client_is_dropped_without_a_close(connect: Connect) -> None:
 
 @MISSED
 def test_what_a_silent_client_held_is_given_back(connect: Connect) -> None:
-    silent, other = connect(heartbeat=1), connect().channel(1)
+    other = connect().channel(1)
     queue = other.declare(unique(), exclusive=False, auto_delete=True)
     other.publish(b"x", routing_key=queue)
     other.sync()
+    silent = connect(heartbeat=1)
     held = silent.channel(1).get(queue, no_ack=False)
     assert held is not None
     other.consume(queue)

@@ -64,18 +64,18 @@ def port_of(client: RawClient) -> str:
 )
 def test_pause_before_the_end(raw: RawClient, provoke: Callable[[RawClient], None]) -> None:
     raw.open_protocol()
+    began = time.monotonic()
     provoke(raw)
-    # A lower bound only: guessing passwords must cost time.
-    with pytest.raises(Silence):
-        raw.read_frame(0.4)
     raw.expect_eof()
+    # A lower bound only: guessing passwords must cost time.
+    assert time.monotonic() - began >= 0.4
 
 
 @rule("002", "4.10.2", "negotiation/pause-is-private", "The pause of one client does not delay the others")
 def test_pause_does_not_hold_up_others(connect: Connect) -> None:
     # A broker that sleeps while it pauses would end every guesser before it serves the next client. The
-    # machine may be slow, too, and the pauses over before we look: one good round of five is proof enough.
-    for _ in range(5):
+    # machine may be slow, too, and the pauses over before we look: one good round of many is proof enough.
+    for _ in range(30):
         guesser = connect(handshake=False)
         guesser.open_protocol()
         guesser.start_ok(password="wrong", properties={})

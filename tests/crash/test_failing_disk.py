@@ -15,7 +15,7 @@ from tests.crash.failing_disk import FaultyBroker
 
 Connect = Callable[[], Client]
 QUEUE = "kept"
-LOOK_SECONDS_MAX = 30.0
+LOOK_SECONDS_MAX = 60.0
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def ask(broker: EmberBroker, method: str, path: str, body: object = None) -> Any
         data=None if body is None else json.dumps(body).encode(),
         headers=AUTHORIZATION,
     )
-    with urllib.request.urlopen(request, timeout=20) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         text = response.read()
         return json.loads(text) if text else None
 

@@ -44,7 +44,7 @@ class Management:
         headers = {"authorization": LOGIN, "content-type": "application/json"}
         request = urllib.request.Request(address, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
+            with urllib.request.urlopen(request, timeout=60) as response:
                 text = response.read()
                 return response.status, json.loads(text) if text else None
         except urllib.error.HTTPError as error:

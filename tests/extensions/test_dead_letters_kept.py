@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.extensions.client import Client, eventually, unique
+from tests.extensions.client import Client, eventually, in_time, unique
 from tests.extensions.management import Management
 from tools.brokers import Broker, EmberBroker
 
@@ -55,8 +55,15 @@ def test_what_consumers_had_of_it(client: Client, connect: Callable[[], Client])
 
 
 def test_a_queue_that_nobody_used(client: Client) -> None:
-    queue, letters = with_letters(client, x_expires=50)
-    client.publish(queue, b"forgotten")
+    letters = ""
+
+    def publish_before_it_expires(expires_ms: int) -> None:
+        nonlocal letters
+        queue, letters = with_letters(client, x_expires=expires_ms)
+        client.publish(queue, b"forgotten")
+        client.count(letters)  # the broker has it
+
+    in_time(publish_before_it_expires)
     assert client.await_message(letters).headers["x-first-death-reason"] == "deleted"
 
 

@@ -42,7 +42,7 @@ def peer(victim: EmberBroker) -> Iterator[Peer]:
         yield one
 
 
-def wait_until(condition: object, seconds: float = 15.0) -> None:
+def wait_until(condition: object, seconds: float = 60.0) -> None:
     assert callable(condition)
     deadline = time.monotonic() + seconds
     while not condition():

@@ -16,7 +16,7 @@ from embermq.wire.properties import Properties
 from tools.brokers import EmberBroker
 
 FRAME_MAX = 131072
-REPLY_SECONDS_MAX = 20.0
+REPLY_SECONDS_MAX = 60.0
 NO_PROPERTIES = Properties().encode()
 
 HANDSHAKE = PROTOCOL_HEADER + b"".join(

@@ -11,7 +11,7 @@ import pytest
 from tools.brokers import EmberBroker
 
 BODY = b"x" * 100_000
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

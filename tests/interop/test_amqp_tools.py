@@ -20,7 +20,7 @@ class Tools:
 
     def run(self, tool: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            [f"amqp-{tool}", f"--url={self.url}", *arguments], input=stdin, capture_output=True, timeout=40
+            [f"amqp-{tool}", f"--url={self.url}", *arguments], input=stdin, capture_output=True, timeout=60
         )
 
     def __call__(self, tool: str, *arguments: str, stdin: bytes = b"") -> bytes:

@@ -32,6 +32,6 @@ def test_amqplib(broker: Broker, amqplib: Path, scenario: str) -> None:
         cwd=amqplib,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
     )
     assert done.returncode == 0, done.stderr

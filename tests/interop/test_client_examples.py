@@ -46,6 +46,6 @@ def test_example(
         request.getfixturevalue("celery_worker")
     (tmp_path / "greetings.py").write_text(EXAMPLES[client])
     command = [sys.executable, "greetings.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert f"hello from {client}" in done.stdout

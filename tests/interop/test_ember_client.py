@@ -32,7 +32,7 @@ from embermq.client import (
 from embermq.wire.table import Timestamp
 from tools.brokers import Broker, EmberBroker, RabbitBroker
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 PERSISTENT = Properties(delivery_mode=2)
 
 

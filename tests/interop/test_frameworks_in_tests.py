@@ -40,8 +40,8 @@ def test_dramatiq_works_retries_and_dead_letters(broker: EmbeddedBroker) -> None
         worker = dramatiq.Worker(rabbit, worker_threads=2, worker_timeout=100)
         worker.start()
         try:
-            assert done.wait(20)
-            (letter,) = broker.wait_for_messages("default.XQ", 1, vhost, timeout=20)
+            assert done.wait(60)
+            (letter,) = broker.wait_for_messages("default.XQ", 1, vhost, timeout=60)
             assert b"hopeless" in letter.body
         finally:
             worker.stop()
@@ -65,7 +65,7 @@ def test_faststream_subscribes_publishes_and_replies(broker: EmbeddedBroker) -> 
 
         async with stream:
             await stream.start()
-            reply = await stream.request("hello", queue="words", timeout=10)
+            reply = await stream.request("hello", queue="words", timeout=60)
             await stream.publish("world", queue="words")
             async with asyncio.timeout(10):
                 while len(seen) < 2:

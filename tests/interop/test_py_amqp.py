@@ -191,12 +191,12 @@ def test_consume_with_qos(connection: amqp.Connection, channel: amqp.Channel, qu
     seen: list[amqp.Message] = []
     tag = reader.basic_consume(queue, callback=seen.append)
     while len(seen) < 2:
-        connection.drain_events(timeout=5)
+        connection.drain_events(timeout=60)
     assert reader.queue_declare(queue, passive=True).message_count == 4
     assert len(seen) == 2
     reader.basic_ack(0, multiple=True)
     while len(seen) < 4:
-        connection.drain_events(timeout=5)
+        connection.drain_events(timeout=60)
     reader.basic_cancel(tag)
     reader.basic_recover(requeue=True)
     reader.close()
@@ -210,7 +210,7 @@ def test_consumer_cancelled_by_the_broker(
     channel.basic_consume(queue_name, consumer_tag="told", on_cancel=(told := []).append)
     connection.channel().queue_delete(queue_name)
     while not told:
-        connection.drain_events(timeout=5)
+        connection.drain_events(timeout=60)
     assert told == ["told"]
 
 
@@ -223,7 +223,7 @@ def test_consumer_cancelled_without_a_handler_raises(
 
     def delete_and_listen() -> None:
         other.queue_delete(queue_name)
-        connection.drain_events(timeout=5)
+        connection.drain_events(timeout=60)
 
     with pytest.raises(ConsumerCancelled, match="told"):
         delete_and_listen()
@@ -237,7 +237,7 @@ def test_deleting_the_queue_one_consumes_is_answered_before_the_cancel(
     channel.basic_consume(queue_name, consumer_tag="own")
     assert channel.queue_delete(queue_name) == 0
     with pytest.raises(ConsumerCancelled, match="own"):
-        connection.drain_events(timeout=5)
+        connection.drain_events(timeout=60)
 
 
 def test_exchange_to_exchange_and_topic(channel: amqp.Channel, queue: str, fresh_name: Names) -> None:

@@ -21,7 +21,7 @@ def managed_broker(target: str) -> Iterator[Broker]:
 
 @pytest.fixture
 def client(managed_broker: Broker) -> Client:
-    return Client(f"{managed_broker.host}:{managed_broker.http_port}", "guest", "guest", timeout=20)
+    return Client(f"{managed_broker.host}:{managed_broker.http_port}", "guest", "guest", timeout=60)
 
 
 def test_the_broker_is_alive(client: Client) -> None:

@@ -25,7 +25,7 @@ from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 PLUGINS = Path("/usr/lib/rabbitmq/lib")
 SCRIPT = "priv/www/cli/rabbitmqadmin"
-SETTLE_S = 20.0
+SETTLE_S = 60.0
 
 
 def script_text() -> str | None:
@@ -57,7 +57,7 @@ class Admin:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=40,
+            timeout=60,
         )
 
     def __call__(self, *arguments: str, stdin: str = "") -> str:
@@ -81,7 +81,7 @@ def wait_for_management(broker: Broker) -> None:
     deadline = time.monotonic() + SETTLE_S
     while True:
         try:
-            urllib.request.urlopen(f"{broker.http_url}/api/overview", timeout=5)
+            urllib.request.urlopen(f"{broker.http_url}/api/overview", timeout=60)
         except urllib.error.HTTPError:
             return  # that it wants to know who we are is answer enough
         except OSError:

@@ -9,7 +9,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, eventually, unique
+from tests.extensions.client import Client, eventually, in_time, unique
 from tests.streams.api import RefusedError, ask
 from tools.brokers import EmberBroker
 
@@ -47,7 +47,7 @@ def read(client: Client, queue: str, name: str = "batch", **part: int) -> list[t
     }
     seen = []
     for method, properties, body in channel.consume(
-        queue, auto_ack=True, arguments=arguments, inactivity_timeout=20
+        queue, auto_ack=True, arguments=arguments, inactivity_timeout=60
     ):
         assert method is not None, f"no end came behind {len(seen)} messages"
         seen.append((int(properties.headers["x-lease-index"]), int(body)))
@@ -162,11 +162,17 @@ def test_a_lease_has_a_size(reader: Client, stored: EmberBroker) -> None:
 
 
 def test_a_lease_ends_by_itself(reader: Client, stored: EmberBroker) -> None:
-    queue = declare(reader, 5)
-    lease(stored, queue, timeout_ms=300)
-    act(stored, queue, "renew", body={"timeout_ms": 900})
-    time.sleep(0.5)
+    queue = ""
+
+    def renew_before_it_ends(timeout_ms: int) -> None:
+        nonlocal queue
+        queue = declare(reader, 5)
+        lease(stored, queue, timeout_ms=timeout_ms)
+        act(stored, queue, "renew", body={"timeout_ms": 600_000})
+
+    time.sleep(in_time(renew_before_it_ends) / 1000)  # it would have ended by now
     assert counts(stored, queue) == (0, 5)
+    act(stored, queue, "renew", body={"timeout_ms": 100})
     eventually(lambda: counts(stored, queue) == (5, 0))
     assert ask(stored, "GET", f"/leases/%2F/{queue}") == []
 

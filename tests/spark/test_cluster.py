@@ -20,7 +20,7 @@ from embermq.client import connect
 from embermq.testing import EmbeddedBroker
 from tests.spark.conftest import JAVA_OPTIONS, declare_stream
 from tests.spark.test_reading_streams import numbers
-from tools.brokers import free_port
+from tools.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 START_S_MAX = 120.0

@@ -27,7 +27,7 @@ def ask(broker: EmberBroker, method: str, path: str, body: object = None) -> Any
         headers={"Authorization": f"Basic {login}", "Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=20) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             text = response.read()
     except urllib.error.HTTPError as error:
         with error:

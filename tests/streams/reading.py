@@ -72,7 +72,7 @@ def read_range(client: Client, stream: str, begin: Any, end: int, **arguments: A
     arguments |= {"x-stream-offset": begin, "x-stream-end-offset": end}
     seen = []
     for method, properties, body in channel.consume(
-        stream, auto_ack=True, arguments=arguments, inactivity_timeout=20
+        stream, auto_ack=True, arguments=arguments, inactivity_timeout=60
     ):
         assert method is not None, f"no end came behind {len(seen)} messages"
         headers = dict(properties.headers)

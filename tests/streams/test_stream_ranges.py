@@ -56,7 +56,7 @@ def test_a_range_with_acks(reader: Client) -> None:
     channel.basic_qos(prefetch_count=4)
     arguments = {"x-stream-offset": 10, "x-stream-end-offset": 25}
     bodies = []
-    for method, _, body in channel.consume(stream, arguments=arguments, inactivity_timeout=20):
+    for method, _, body in channel.consume(stream, arguments=arguments, inactivity_timeout=60):
         bodies.append(body)
         channel.basic_ack(method.delivery_tag)
     assert bodies == [b"%d" % number for number in range(10, 25)]

@@ -24,7 +24,7 @@ def test_the_mode_is_the_expected_one() -> None:
 
 def test_a_process_started_by_a_test_has_the_same_mode() -> None:
     out = subprocess.run(
-        [sys.executable, "-m", "embermq.build"], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-m", "embermq.build"], capture_output=True, text=True, check=True, timeout=60
     )
     assert out.stdout.splitlines()[0] == build_info().mode
 

@@ -47,7 +47,7 @@ def test_commands_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
     with EmberBroker(tmp_path / "data") as broker:
         for example in examples_in(page.name, text):
             program = example.program.replace(ADDRESSES_IN_EXAMPLES[0], f"{broker.host}:{broker.port}")
-            subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=30)
+            subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for command, expected in commands_in(text):
         done = subprocess.run(
@@ -56,7 +56,7 @@ def test_commands_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
             env={**os.environ, "PATH": path},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
         )
         assert re.fullmatch(pattern(expected), done.stdout), f"$ {command}\n{done.stdout}{done.stderr}"
 

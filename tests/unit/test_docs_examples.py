@@ -62,7 +62,7 @@ def test_example(example: Example, addresses: list[str]) -> None:
     for written, real in zip(ADDRESSES_IN_EXAMPLES, addresses, strict=True):
         program = program.replace(written, real)
     assert program != example.program, "a runnable example must connect to the broker"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     if example.output is not None:
         assert done.stdout == example.output

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from embermq.config import Config
 from embermq.testing.host import Address, Host, ProcessHost, ThreadHost
 from embermq.testing.inside import DEFAULT_VHOST, BrokerNotRunning, MessageView, QueueView
+from embermq.testing.ports import HeldPorts
 
 WAIT_S = 10.0
 LOOK_S = 0.005
@@ -46,6 +47,7 @@ class EmbeddedBroker:
         self.temporary_dir: Path | None = None
         self.host: Host | None = None
         self.address: Address | None = None
+        self._held = HeldPorts()
 
     # -- its life
 
@@ -61,6 +63,7 @@ class EmbeddedBroker:
             host.stop()
             raise
         self.host = host
+        self._held.release()
         # The same ports next time: clients under test reconnect to where they were.
         self.settings["amqp_port"], self.settings["http_port"] = (
             self.address.amqp_port,
@@ -80,12 +83,17 @@ class EmbeddedBroker:
         """Stop as on SIGTERM: clients are told, everything is written."""
         if self.host is not None:
             self.host.stop()
-            self.host = None
+            self._ended()
 
     def kill(self) -> None:
         """Stop as on SIGKILL: no goodbye, and only what was confirmed is sure to be there after `start`."""
         self.running.kill()
+        self._ended()
+
+    def _ended(self) -> None:
         self.host = None
+        if self.address is not None:
+            self._held.hold(self.address.host, self.address.amqp_port, self.address.http_port)
 
     def restart(self) -> None:
         """Stop and start again, on the same ports."""
@@ -95,6 +103,7 @@ class EmbeddedBroker:
     def close(self) -> None:
         """Stop, and remove the temporary directory."""
         self.stop()
+        self._held.release()
         if self.temporary_dir is not None:
             shutil.rmtree(self.temporary_dir, ignore_errors=True)
             self.temporary_dir = None

@@ -58,7 +58,7 @@ class Worker:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(20)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.kill()
         assert self.process.stdout is not None
@@ -70,7 +70,7 @@ class StageDoor:
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(40)
+        self._listener.settimeout(60)
         self.port: int = self._listener.getsockname()[1]
 
     def answer(self) -> socket.socket:

@@ -14,7 +14,7 @@ from tests.interop.celery_application.conftest import StageDoor, Worker, let_go_
 from tests.interop.celery_application.tasks import make_app
 from tools.brokers import Broker
 
-GET_SECONDS_MAX = 40
+GET_SECONDS_MAX = 60
 
 pytestmark = pytest.mark.timeout(180)
 StartWorker = Callable[..., Worker]
@@ -88,7 +88,7 @@ def test_revoked_while_waiting(app: Celery, worker: Worker, stage_door: StageDoo
     line = stage_door.answer()
     victim = app.send_task("add", (1, 1))
     (reply,) = app.control.broadcast(
-        "revoke", {"task_id": victim.id}, destination=[worker.name], reply=True, timeout=20, limit=1
+        "revoke", {"task_id": victim.id}, destination=[worker.name], reply=True, timeout=60, limit=1
     )
     assert "ok" in reply[worker.name]
     let_go_on(line)
@@ -108,7 +108,7 @@ def test_revoked_and_terminated_while_running(app: Celery, stage_door: StageDoor
 
 
 def test_remote_control(app: Celery, worker: Worker, queue_name: str) -> None:
-    inspect = app.control.inspect(destination=[worker.name], timeout=20, limit=1)
+    inspect = app.control.inspect(destination=[worker.name], timeout=60, limit=1)
     assert inspect.ping() == {worker.name: {"ok": "pong"}}
     assert "add" in inspect.registered()[worker.name]
     assert [queue["name"] for queue in inspect.active_queues()[worker.name]] == [worker.queue]

@@ -88,14 +88,14 @@ def test_prefetch_limits_unacknowledged_messages(
     seen: list[int] = []
     reader.basic_consume(queue, lambda _c, method, _p, _b: seen.append(method.delivery_tag))
     while len(seen) < 3:
-        connection.process_data_events(time_limit=5)
+        connection.process_data_events(time_limit=60)
     # A round trip on the same channel: whatever was going to be pushed has been pushed before its answer.
     assert depth(reader, queue) == 7
     connection.process_data_events()
     assert seen == [1, 2, 3]
     reader.basic_ack(2, multiple=True)
     while len(seen) < 5:
-        connection.process_data_events(time_limit=5)
+        connection.process_data_events(time_limit=60)
     assert depth(reader, queue) == 5
     connection.process_data_events()
     assert seen == [1, 2, 3, 4, 5]
@@ -114,7 +114,7 @@ def test_consumers_take_turns(
     for _ in range(20):
         channel.basic_publish("", queue, b"x")
     while sum(seen.values()) < 20:
-        connection.process_data_events(time_limit=5)
+        connection.process_data_events(time_limit=60)
     assert seen == {"a": 10, "b": 10}
 
 
@@ -136,7 +136,7 @@ def test_consumer_is_told_when_its_queue_is_deleted(
     tag = channel.basic_consume(queue_name, lambda *_: None)
     connection.channel().queue_delete(queue_name)
     while not cancelled:
-        connection.process_data_events(time_limit=5)
+        connection.process_data_events(time_limit=60)
     assert cancelled == [tag]
     assert channel.consumer_tags == []
     assert channel.is_open
@@ -200,7 +200,7 @@ def test_flow_off_holds_deliveries_back(
     assert seen == []
     assert reader.flow(active=True) is True
     while not seen:
-        connection.process_data_events(time_limit=5)
+        connection.process_data_events(time_limit=60)
     assert seen == [b"later"]
 
 
@@ -226,7 +226,7 @@ def test_rpc_over_an_exclusive_reply_queue(broker: Broker, queue_name: str) -> N
 
     server = threading.Thread(target=serve)
     server.start()
-    assert ready.wait(30)
+    assert ready.wait(60)
     with pika.BlockingConnection(parameters(broker)) as connection:
         channel = connection.channel()
         replies = channel.queue_declare("", exclusive=True).method.queue
@@ -240,7 +240,7 @@ def test_rpc_over_an_exclusive_reply_queue(broker: Broker, queue_name: str) -> N
             asked = pika.BasicProperties(reply_to=replies, correlation_id=str(number))
             channel.basic_publish("", queue_name, b"%d" % number, asked)
         while len(answers) < 10:
-            connection.process_data_events(time_limit=5)
+            connection.process_data_events(time_limit=60)
     server.join()
     assert answers == {str(number): b"%d" % number**2 for number in range(10)}
 
@@ -259,7 +259,7 @@ def test_threads_publish_through_one_connection(broker: Broker, queue_name: str)
         for thread in threads:
             thread.start()
         while len(seen) < 8:
-            connection.process_data_events(time_limit=5)
+            connection.process_data_events(time_limit=60)
         for thread in threads:
             thread.join()
     assert sorted(seen) == [b"%d" % number for number in range(8)]
@@ -276,7 +276,7 @@ def test_direct_reply_to(channel: BlockingChannel, queue: str) -> None:
     assert request.reply_to.startswith("amq.rabbitmq.reply-to.")
     channel.basic_publish("", request.reply_to, b"!")
     while not answers:
-        channel.connection.process_data_events(time_limit=5)
+        channel.connection.process_data_events(time_limit=60)
     assert answers == [b"!"]
 
 

@@ -89,7 +89,7 @@ def test_return_callback_without_confirms(
     channel.basic_publish("", fresh_name("nowhere"), b"", mandatory=True)
     channel.basic_publish("", fresh_name("nowhere"), b"y" * 300_000, mandatory=True)
     while len(returned) < 2:
-        connection.process_data_events(time_limit=5)
+        connection.process_data_events(time_limit=60)
     assert returned == [(312, b""), (312, b"y" * 300_000)]
 
 

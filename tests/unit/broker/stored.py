@@ -43,7 +43,7 @@ class StoredBroker:
         done: list[bool] = []
         self.storage.when_safe(lambda: done.append(True), with_acks=True)
         while not done:
-            call, arguments = self.calls.get(timeout=20)
+            call, arguments = self.calls.get(timeout=60)
             call(*arguments)
         assert self.failures == []
 

@@ -281,7 +281,7 @@ def test_names_cannot_play_with_the_terminal(run: Command) -> None:
 
 def test_whoever_reads_may_stop_reading(broker: EmbeddedBroker) -> None:
     line = f"EMBERMQ_URL={broker.http_url} {sys.executable} -m embermq exchange list | head -1"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("vhost") and done.stderr == ""
 
 
@@ -299,7 +299,7 @@ def test_bash_completes() -> None:
             f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; "
             '_embermq; printf "%s\\n" "${COMPREPLY[@]}"'
         )
-        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
         return done.stdout.split()
 
     assert completed("embermq que") == ["queue"]

@@ -28,7 +28,7 @@ def test_commands_do_what_the_page_says(page: Path) -> None:
         environment = {**os.environ, "PATH": path, "EMBERMQ_URL": broker.http_url}
         for command, expected in commands_in(page.read_text(), "console live"):
             done = subprocess.run(
-                ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=30
+                ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=60
             )
             assert done.returncode == 0, done.stderr
             assert re.fullmatch(pattern(expected), done.stdout), f"$ {command}\n{done.stdout}"

@@ -19,7 +19,7 @@ def ember() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def connection(ember: Broker) -> Iterator[Connection]:
-    with connect(ember.url, call_timeout_s=20) as opened:
+    with connect(ember.url, call_timeout_s=60) as opened:
         yield opened
 
 

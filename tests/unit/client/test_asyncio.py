@@ -28,7 +28,8 @@ from embermq.client import (
     connect_async,
     serve_rpc_async,
 )
-from tools.brokers import Broker, free_port
+from tools.brokers import Broker
+from tools.ports import free_port
 
 Scene = Callable[[AsyncChannel, str], Coroutine[None, None, None]]
 
@@ -36,7 +37,7 @@ Scene = Callable[[AsyncChannel, str], Coroutine[None, None, None]]
 @asynccontextmanager
 async def scene(broker: Broker) -> AsyncIterator[tuple[AsyncConnection, AsyncChannel, str]]:
     """A connection, a channel, and a queue of its own."""
-    async with await connect_async(broker.url, call_timeout_s=20) as connection:
+    async with await connect_async(broker.url, call_timeout_s=60) as connection:
         async with await connection.channel() as channel:
             name = f"aio.{uuid.uuid4().hex}"
             await channel.queue_declare(name, exclusive=True)
@@ -68,7 +69,7 @@ def test_many_publishes_at_once(ember: Broker) -> None:
         await asyncio.gather(*(channel.publish(b"%d" % number, queue) for number in range(2000)))
         assert channel.unconfirmed_count == 0
         got = []
-        async with await channel.consume(queue, timeout_s=5) as consumer:
+        async with await channel.consume(queue, timeout_s=60) as consumer:
             async for message in consumer:
                 message.ack()
                 got.append(int(message.body))
@@ -84,7 +85,7 @@ def test_batches_both_ways(ember: Broker) -> None:
         await channel.publish_batch([b"plain", Outgoing(b"own", properties=Properties(type="t"))], queue)
         await channel.publish_batch((b"x" * 1000 for _ in range(1000)), queue)
         consumer = await channel.consume(queue, prefetch=2000)
-        got = await consumer.fetch_all(1002, timeout_s=10)
+        got = await consumer.fetch_all(1002, timeout_s=60)
         assert [message.properties.type for message in got[:2]] == [None, "t"]
         consumer.ack(got)
         await consumer.cancel()
@@ -138,7 +139,7 @@ def test_callbacks(ember: Broker, concurrency: int) -> None:
 
         async with await channel.consume(queue, handle, concurrency=concurrency):
             await channel.publish_batch([b"%d" % number for number in range(9)], queue)
-            await asyncio.wait_for(enough.wait(), 10)
+            await asyncio.wait_for(enough.wait(), 60)
         assert most == concurrency
         if concurrency == 1:
             assert seen == [b"%d" % number for number in range(9)]
@@ -154,7 +155,7 @@ def test_a_failing_callback_gives_its_message_back_and_says_so(ember: Broker) ->
         await channel.publish(b"x", queue)
         consumer = await channel.consume(queue, fail)
         with pytest.raises(RuntimeError, match="no"):
-            await asyncio.wait_for(consumer.join(), 10)
+            await asyncio.wait_for(consumer.join(), 60)
         message = await channel.get(queue)
         assert message is not None and message.redelivered
 
@@ -239,7 +240,7 @@ def test_waiting_ends_in_time_and_can_be_cancelled(ember: Broker) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         await channel.publish(b"x", queue)
-        assert len(await consumer.fetch(1, timeout_s=5)) == 1
+        assert len(await consumer.fetch(1, timeout_s=60)) == 1
 
     play(ember, act)
 

@@ -26,7 +26,8 @@ from embermq.client import (
     connect,
 )
 from embermq.wire.methods import BasicQos
-from tools.brokers import Broker, free_port
+from tools.brokers import Broker
+from tools.ports import free_port
 
 
 def test_a_message_goes_and_comes(channel: Channel, queue: str) -> None:
@@ -46,7 +47,7 @@ def test_a_message_goes_and_comes(channel: Channel, queue: str) -> None:
 def test_bodies_of_all_sizes(channel: Channel, queue: str, size: int) -> None:
     body = bytes(index % 251 for index in range(size))
     channel.publish(body, queue)
-    message = next(channel.consume(queue, timeout_s=5))
+    message = next(channel.consume(queue, timeout_s=60))
     assert message.body == body
 
 
@@ -68,8 +69,8 @@ def test_a_batch_is_confirmed_as_a_whole_and_keeps_its_order(channel: Channel, q
     bodies = [b"%d" % number for number in range(5000)]
     channel.publish_batch(bodies, queue)
     assert channel.unconfirmed_count == 0
-    with channel.consume(queue, timeout_s=5, prefetch=5000) as consumer:
-        got = consumer.fetch_all(5000, timeout_s=10)
+    with channel.consume(queue, timeout_s=60, prefetch=5000) as consumer:
+        got = consumer.fetch_all(5000, timeout_s=60)
         consumer.ack(got)
     assert [message.body for message in got] == bodies
     assert channel.queue_declare(queue, passive=True).message_count == 0
@@ -87,7 +88,7 @@ def test_messages_of_a_batch_may_have_their_own_address(channel: Channel, queue:
         ],
         queue,
     )
-    got = channel.consume(queue).fetch_all(4, timeout_s=5)
+    got = channel.consume(queue).fetch_all(4, timeout_s=60)
     assert [message.body for message in got] == [b"plain", b"own key", b"own properties", b"raw properties"]
     assert [message.routing_key for message in got] == [queue, "a.b", queue, queue]
     assert [message.properties.type for message in got] == [None, None, "x", "y"]
@@ -96,7 +97,7 @@ def test_messages_of_a_batch_may_have_their_own_address(channel: Channel, queue:
 def test_a_batch_with_a_fault_in_it_sends_what_came_before(channel: Channel, queue: str) -> None:
     with pytest.raises(TypeError):
         channel.publish_batch([b"good", 5], queue)  # type: ignore[list-item]
-    assert len(channel.consume(queue).fetch_all(1, timeout_s=5)) == 1
+    assert len(channel.consume(queue).fetch_all(1, timeout_s=60)) == 1
     assert channel.unconfirmed_count == 0
 
 
@@ -119,7 +120,7 @@ def test_a_mandatory_message_without_a_queue_is_reported(channel: Channel, queue
         channel.publish(b"lost", "client.nowhere", mandatory=True)
     assert [message.body for message in caught.value.returned] == [b"lost"]
     assert caught.value.returned[0].reply_text == "312 NO_ROUTE"
-    assert told.wait(5)
+    assert told.wait(60)
     assert returned[0].routing_key == "client.nowhere"
     channel.publish(b"found", queue, mandatory=True)
 
@@ -148,7 +149,7 @@ def test_a_refused_message_is_reported(channel: Channel) -> None:
 def test_confirms_can_be_waited_for_later(channel: Channel, queue: str) -> None:
     confirmations = [channel.publish_soon(b"x", queue) for _ in range(1000)]
     for confirmation in confirmations:
-        confirmation.wait(10)
+        confirmation.wait(60)
         assert confirmation.done
     assert channel.queue_declare(queue, passive=True).message_count == 1000
 
@@ -157,20 +158,20 @@ def test_a_channel_without_confirms(connection: Connection, queue: str) -> None:
     with connection.channel(confirms=False) as plain:
         plain.publish(b"one", queue)
         plain.publish_batch([b"two", b"three"], queue)
-        got = plain.consume(queue).fetch_all(3, timeout_s=5)
+        got = plain.consume(queue).fetch_all(3, timeout_s=60)
         assert [message.body for message in got] == [b"one", b"two", b"three"]
 
 
 def test_settling(channel: Channel, queue: str) -> None:
     channel.publish_batch([b"ack", b"nack", b"reject", b"drop"], queue)
     consumer = channel.consume(queue)
-    ack, nack, reject, drop = consumer.fetch_all(4, timeout_s=5)
+    ack, nack, reject, drop = consumer.fetch_all(4, timeout_s=60)
     ack.ack()
     ack.ack()  # twice does nothing
     nack.nack()
     reject.reject(requeue=True)
     drop.nack(requeue=False)
-    again = consumer.fetch_all(2, timeout_s=5)
+    again = consumer.fetch_all(2, timeout_s=60)
     assert sorted(message.body for message in again) == [b"nack", b"reject"]
     assert all(message.redelivered for message in again)
     again[1].ack(multiple=True)
@@ -180,7 +181,7 @@ def test_settling(channel: Channel, queue: str) -> None:
 
 def test_cancelling_gives_back_what_was_not_read(channel: Channel, queue: str) -> None:
     channel.publish_batch([b"1", b"2", b"3"], queue)
-    with channel.consume(queue, timeout_s=5) as consumer:
+    with channel.consume(queue, timeout_s=60) as consumer:
         next(consumer).ack()
     bodies = []
     while (message := channel.get(queue, no_ack=True)) is not None:
@@ -204,7 +205,7 @@ def test_a_callback_runs_in_its_own_thread(channel: Channel, queue: str) -> None
 
     with channel.consume(queue, handle):
         channel.publish_batch([b"1", b"2", b"3"], queue)
-        assert enough.wait(5)
+        assert enough.wait(60)
     assert [body for body, _ in seen] == [b"1", b"2", b"3"]
     assert all(name.startswith("embermq-consumer") for _, name in seen)
 
@@ -216,7 +217,7 @@ def test_a_failing_callback_gives_its_message_back_and_says_so(channel: Channel,
     channel.publish(b"x", queue)
     consumer = channel.consume(queue, fail)
     with pytest.raises(RuntimeError, match="no"):
-        consumer.join(5)
+        consumer.join(60)
     message = channel.get(queue)
     assert message is not None and message.redelivered
 

@@ -17,7 +17,7 @@ from embermq.client import ConnectionFailed, ConnectionLost, Timeout, connect, c
 from tests.unit.client.proxy import Proxy
 from tools.brokers import Broker, EmberBroker
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"-addext subjectAltName=DNS:localhost -keyout {path}.key -out {path}".split(),
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=60,
     )
     path.write_bytes(path.read_bytes() + Path(f"{path}.key").read_bytes())
     return path

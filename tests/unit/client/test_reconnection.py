@@ -23,7 +23,7 @@ from embermq.client import (
 from tools.brokers import Broker, BrokerError, EmberBroker
 
 PERSISTENT = Properties(delivery_mode=2)
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")

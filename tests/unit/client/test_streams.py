@@ -44,11 +44,11 @@ def test_every_place_to_begin(stream: Stream) -> None:
     filled(stream, 10)
     for offset, expected in (("first", 0), (4, 4), ("last", 9), (timedelta(hours=1), 0)):
         with stream.consume(offset, prefetch=100) as consumer:
-            message = consumer.fetch(1, timeout_s=5)[0]
+            message = consumer.fetch(1, timeout_s=60)[0]
             assert (message.stream_offset, message.body) == (expected, b"%d" % expected)
     with stream.consume(prefetch=100) as consumer:
         stream.channel.publish(b"new", stream.name)
-        assert consumer.fetch(1, timeout_s=5)[0].stream_offset == 10
+        assert consumer.fetch(1, timeout_s=60)[0].stream_offset == 10
 
 
 @pytest.mark.parametrize("no_ack", [True, False])
@@ -73,10 +73,10 @@ def test_looking_without_consuming(stream: Stream) -> None:
 def test_a_named_consumer_goes_on_where_it_was(stream: Stream) -> None:
     filled(stream, 10)
     with stream.consume("first", name="reader", prefetch=100) as consumer:
-        for message in consumer.fetch_all(4, timeout_s=5):
+        for message in consumer.fetch_all(4, timeout_s=60):
             message.ack()
     with stream.consume("first", name="reader") as consumer:
-        assert consumer.fetch(1, timeout_s=5)[0].stream_offset == 4
+        assert consumer.fetch(1, timeout_s=60)[0].stream_offset == 4
 
 
 def test_a_super_stream(channel: Channel) -> None:
@@ -89,7 +89,7 @@ def test_a_super_stream(channel: Channel) -> None:
         channel.publish(b"x", "a" if number % 3 else "b", "super-key", mandatory=True)
     assert sum(part.next_offset() for part in by_hash.partitions()) == 30
     assert [part.next_offset() for part in by_key.partitions()] == [20, 10]
-    with by_hash.consume("first", name="group", prefetch=5, timeout_s=5) as consumer:
+    with by_hash.consume("first", name="group", prefetch=5, timeout_s=60) as consumer:
         seen = set()
         for message in consumer:
             seen.add(message.routing_key)
@@ -138,13 +138,13 @@ def test_a_reconnection_goes_on_behind_what_was_settled() -> None:
         consumer = stream.consume("first", prefetch=10)
         bulk_channel = connection.channel()
         bulk = Stream(bulk_channel, "mortal").consume("first", no_ack=True, end_offset=150)
-        offsets = [message.stream_offset for message in bulk.fetch_all(100, timeout_s=10)]
-        for message in consumer.fetch_all(7, timeout_s=5):
+        offsets = [message.stream_offset for message in bulk.fetch_all(100, timeout_s=60)]
+        for message in consumer.fetch_all(7, timeout_s=60):
             message.ack()
         broker.kill()
         broker.start()
         filled(stream, 50)
-        seen = [message.stream_offset for message in consumer.fetch_all(10, timeout_s=20)]
+        seen = [message.stream_offset for message in consumer.fetch_all(10, timeout_s=60)]
         assert seen == list(range(7, 17))
         offsets += [message.stream_offset for message in bulk]
         assert offsets == list(range(150))

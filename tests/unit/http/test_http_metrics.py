@@ -161,7 +161,7 @@ def test_prometheus_has_no_complaint(broker: EmberBroker, path: str) -> None:
         ["promtool", "check", "metrics"],
         input=scrape(broker, path, "guest").encode(),
         capture_output=True,
-        timeout=30,
+        timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, b"")
 

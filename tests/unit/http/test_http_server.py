@@ -26,14 +26,14 @@ def ember() -> Iterator[EmberBroker]:
 
 @pytest.fixture
 def raw(ember: EmberBroker) -> Iterator[socket.socket]:
-    with socket.create_connection((ember.host, ember.http_port), timeout=20) as connection:
+    with socket.create_connection((ember.host, ember.http_port), timeout=60) as connection:
         yield connection
 
 
 def ask(
     broker: EmberBroker, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
 ) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection(broker.host, broker.http_port, timeout=20)
+    connection = http.client.HTTPConnection(broker.host, broker.http_port, timeout=60)
     sent = None if body is None else json.dumps(body)
     connection.request(method, path, sent, {"Authorization": LOGIN, **(headers or {})})
     answer = connection.getresponse()

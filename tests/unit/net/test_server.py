@@ -19,7 +19,7 @@ from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
 from tests.unit.amqp.conversation import HANDSHAKE, frames_of, publish, split_frames, start_ok
 
 Scenario = Callable[[App], Awaitable[None]]
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 
 
 def play(directory: Path, scenario: Scenario, **settings: object) -> None:

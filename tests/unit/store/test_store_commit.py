@@ -17,7 +17,7 @@ from embermq.store.log import Log
 from tests.unit.store.faulty_disk import FaultyFileSystem
 from tests.unit.store.test_store_log import fill
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 class Loop:

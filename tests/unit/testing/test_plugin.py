@@ -23,7 +23,7 @@ def run(directory: Path, program: str, *flags: str) -> str:
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=100,
     )
     return done.stdout + done.stderr
 
