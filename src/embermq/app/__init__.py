@@ -182,7 +182,7 @@ class App:
         self.issuer_keys.close()
         if not self.failure.done():
             self.broker.note_stop()
-        self.turn.run()
+        self.turn.finish()
         if self.data is not None:
             await self.settle()
             self.data.close()
@@ -198,7 +198,7 @@ class App:
         assert self.broker.storage is not None
         self.broker.storage.when_safe(done)
         await asyncio.wait([safe, self.failure], timeout=SETTLE_S, return_when=asyncio.FIRST_COMPLETED)
-        self.turn.run()
+        self.turn.finish()
 
     async def abort(self) -> None:
         """End as a killed process would: nobody is told, nothing more is written."""

@@ -3,12 +3,18 @@
 Written is not yet safe: `when_safe` calls back after the sync that covers everything written before. A disk
 that is full stops that, and says so: what was not written waits in memory, is tried again every second, and
 nobody is told that it is safe until it is. A sync that fails is final; nothing can be trusted after it.
+
+Thousands of logs that all have something new (the first message to as many new queues: a directory and a file
+for each) are written over several turns, so that others have theirs; whoever asks to be called when that is
+safe waits for the last of them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -19,6 +25,8 @@ log = logging.getLogger("embermq.storage")
 
 Callback = Callable[[], None]
 RETRY_S = 1.0
+STEP_S = 0.004  # writing in one turn, or as long as everything else took since the last time
+STEP_S_MAX = 0.05
 
 
 class Logged(Protocol):
@@ -42,7 +50,10 @@ class Storage:
         self.call_later = call_later
         self.on_failure = on_failure  # the broker must stop
         self.unwritten: list[Logged] = []  # logs that the disk refused
-        self.waiting: list[tuple[Callback, bool]] = []  # for these to be written
+        self.written_count = 0  # logs written so far, each as often as it was
+        self.postponed_count = 0  # logs that the next turns write
+        self.wrote_at_s = 0.0
+        self.waiting: deque[tuple[int, Callback, bool]] = deque()  # until so many logs are written
         self.written: set[Logged] = set()  # since the last `tidy`
         self.quiet: set[Logged] = set()  # before it
         self.on_full: Callable[[bool], None] = lambda full: None
@@ -68,18 +79,36 @@ class Storage:
             log.error("%s", damage)
         return opened
 
-    def write(self, levels: list[Logged]) -> None:
-        """Hand what the logs have gathered to the operating system."""
+    def write(self, levels: list[Logged]) -> list[Logged]:
+        """Hand what the logs have gathered to the operating system; those that are left for the next turn."""
+        began_s = time.perf_counter()
+        step_s = STEP_S
+        if self.postponed_count:
+            # As long as the others had: what comes in faster than it is written must not pile up in memory.
+            step_s = max(STEP_S, min(began_s - self.wrote_at_s, STEP_S_MAX))
+        done = 0
         for level in levels:
-            level.dirty = False
-            if level.log is None:
-                continue  # deleted since
-            try:
-                level.log.write()
-            except OSError as error:
-                self.refused(level, error)
-            self.data.committer.mark_dirty(level.log)
-            self.written.add(level)
+            self.write_log(level)
+            done += 1
+            if time.perf_counter() - began_s >= step_s:
+                break
+        self.wrote_at_s = time.perf_counter()
+        self.written_count += done
+        self.postponed_count = len(levels) - done
+        if self.waiting:
+            self.call_waiting()
+        return levels[done:]
+
+    def write_log(self, level: Logged) -> None:
+        level.dirty = False
+        if level.log is None:
+            return  # deleted since
+        try:
+            level.log.write()
+        except OSError as error:
+            self.refused(level, error)
+        self.data.committer.mark_dirty(level.log)
+        self.written.add(level)
 
     def tidy(self) -> None:
         """Once in a while: logs that are empty and have been quiet for a while let go of their last file."""
@@ -92,9 +121,13 @@ class Storage:
 
     def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
         """Call back when everything written so far would survive a power cut, with the queues it is in."""
-        if self.unwritten:
-            self.waiting.append((callback, with_acks))
-            return
+        if self.unwritten or self.postponed_count:
+            self.waiting.append((self.written_count + self.postponed_count, callback, with_acks))
+        else:
+            self.sync(callback, with_acks)
+
+    def sync(self, callback: Callback, with_acks: bool) -> None:
+        """Call back after the sync that covers what is written."""
 
         def done(failure: Exception | None) -> None:
             if failure is None:
@@ -124,11 +157,17 @@ class Storage:
 
     def retry(self) -> None:
         levels, self.unwritten = self.unwritten, []
-        self.write(levels)
+        for level in levels:
+            self.write_log(level)
         if self.unwritten:
             return
         log.warning("the disk takes writes again")
         self.on_full(False)
-        waiting, self.waiting = self.waiting, []
-        for callback, with_acks in waiting:
-            self.when_safe(callback, with_acks)
+        self.call_waiting()
+
+    def call_waiting(self) -> None:
+        """What those wait for who came first may be written by now."""
+        waiting = self.waiting
+        while waiting and not self.unwritten and waiting[0][0] <= self.written_count:
+            _, callback, with_acks = waiting.popleft()
+            self.sync(callback, with_acks)

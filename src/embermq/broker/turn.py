@@ -106,6 +106,12 @@ class Turn:
         self.actions.append(action)
         self.wake()
 
+    def finish(self) -> None:
+        """The last turns: until every log is written."""
+        self.run()
+        while self.logs:
+            self.run()
+
     def run(self) -> None:
         self.count += 1
         if self.count & TIMED_MASK:
@@ -131,7 +137,10 @@ class Turn:
             logs = self.logs
             self.logs = []
             assert self.storage is not None
-            self.storage.write(logs)
+            left = self.storage.write(logs)
+            if left:
+                self.logs = left + self.logs
+                self.wake()
         if self.actions:
             actions = self.actions
             self.actions = []

@@ -310,14 +310,16 @@ class Log:
         path = os.path.join(self.directory, name)
         if exists:
             return self.disk.open_file(path)
-        filesystem = self.disk.filesystem
-        if not filesystem.exists(self.directory):
-            filesystem.make_directory(self.directory)
+        if not self.recovery.has_directory:
+            with contextlib.suppress(FileExistsError):
+                self.disk.filesystem.make_directory(self.directory)
+            self.recovery.has_directory = True
             self.dirty_directories = self.dirty_directories | {os.path.dirname(self.directory)}
         self.dirty_directories = self.dirty_directories | {self.directory}
-        if filesystem.exists(path):
+        try:
+            return self.disk.open_file(path, create=True)
+        except FileExistsError:
             return self.disk.open_file(path)  # created by a write that failed behind that point
-        return self.disk.open_file(path, create=True)
 
     def remove(self, segment: Segment) -> None:
         """Let go of a segment in memory and, later, on disk."""

@@ -69,6 +69,7 @@ class Recovery:
     """What opening a log found."""
 
     segments: list[Segment] = field(default_factory=list)
+    has_directory: bool = False
     next_sequence: int = 0
     live_bytes: int = 0  # payload bytes of the live records
     forgotten: int = 0  # transient records
@@ -123,7 +124,7 @@ def recover(
 
     With `keep_place` segments stay, even without a live record: they know the last sequence.
     """
-    recovery = Recovery()
+    recovery = Recovery(has_directory=True)
     filesystem = disk.filesystem
     names = filesystem.list(directory)
     # Scanning comes first and changes nothing, so that a newer version is refused with all files untouched.

@@ -1,0 +1,137 @@
+"""Many logs with something new are written over several turns; what is safe is told in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from embermq.broker import storage as storage_module
+from embermq.broker.queue import Queue
+from tests.unit.broker.stored import StoredBroker
+from tests.unit.broker.world import message
+
+
+@pytest.fixture(autouse=True)
+def one_log_per_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_module, "STEP_S", 0.0)
+    monkeypatch.setattr(storage_module, "STEP_S_MAX", 0.0)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[StoredBroker]:
+    with StoredBroker(tmp_path / "data") as stored:
+        yield stored
+
+
+def declared(world: StoredBroker, *names: str) -> list[Queue]:
+    return [
+        world.vhost.declare_queue(
+            name, owner=None, durable=True, exclusive=False, auto_delete=False, arguments={}
+        )
+        for name in names
+    ]
+
+
+def one_turn(world: StoredBroker) -> None:
+    scheduled, world.loop.scheduled[:] = list(world.loop.scheduled), []
+    for action in scheduled:
+        action()
+
+
+def on_disk(world: StoredBroker, queues: list[Queue]) -> list[bool]:
+    return [world.storage.has_log(queue.low.log_id) for queue in queues]
+
+
+def take_calls(world: StoredBroker) -> None:
+    while not world.calls.empty():
+        call, arguments = world.calls.get()
+        call(*arguments)
+
+
+def test_a_turn_leaves_logs_to_the_next_ones_in_their_order(world: StoredBroker) -> None:
+    queues = declared(world, "a", "b", "c")
+    world.wait_until_safe()
+    for queue in queues:
+        queue.append(message(b"first", persistent=True))
+    one_turn(world)
+    assert on_disk(world, queues) == [True, False, False]
+    one_turn(world)
+    assert on_disk(world, queues) == [True, True, False]
+    assert world.loop.run() == 1
+    assert on_disk(world, queues) == [True, True, True]
+
+
+def test_nobody_is_told_that_it_is_safe_before_the_last_log_is_written(world: StoredBroker) -> None:
+    queues = declared(world, "a", "b", "c")
+    world.wait_until_safe()
+    told: list[str] = []
+    for queue in queues:
+        queue.append(message(b"first", persistent=True))
+    one_turn(world)
+    world.storage.when_safe(lambda: told.append("three"))
+    one_turn(world)
+    take_calls(world)
+    assert told == []
+    one_turn(world)
+    take_calls(world)
+    assert told == ["three"]
+
+
+def test_who_asked_first_does_not_wait_for_what_came_later(world: StoredBroker) -> None:
+    queues = declared(world, "a", "b", "c", "d")
+    world.wait_until_safe()
+    told: list[str] = []
+    queues[0].append(message(b"first", persistent=True))
+    queues[1].append(message(b"first", persistent=True))
+    one_turn(world)
+    world.storage.when_safe(lambda: told.append("two"))
+    queues[2].append(message(b"first", persistent=True))
+    queues[3].append(message(b"first", persistent=True))
+    one_turn(world)
+    world.storage.when_safe(lambda: told.append("four"))
+    take_calls(world)
+    assert told == ["two"]
+    world.loop.run()
+    take_calls(world)
+    assert told == ["two", "four"]
+
+
+def test_what_comes_while_a_log_waits_is_written_with_it(tmp_path: Path) -> None:
+    world = StoredBroker(tmp_path / "data")
+    first, second = declared(world, "a", "b")
+    world.wait_until_safe()
+    first.append(message(b"1", persistent=True))
+    second.append(message(b"2", persistent=True))
+    one_turn(world)
+    second.append(message(b"3", persistent=True))
+    world.loop.run()
+    with world.restarted(cleanly=False) as again:
+        bodies = [bytes(each.content[each.header_size :]) for each in again.vhost.queues["b"].messages()]
+        assert bodies == [b"2", b"3"]
+
+
+def test_a_queue_that_is_deleted_meanwhile_leaves_nothing(world: StoredBroker) -> None:
+    queues = declared(world, "a", "b", "c")
+    world.wait_until_safe()
+    told: list[bool] = []
+    for queue in queues:
+        queue.append(message(b"first", persistent=True))
+    one_turn(world)
+    world.storage.when_safe(lambda: told.append(True))
+    world.vhost.delete_queue(queues[1])
+    world.loop.run()
+    take_calls(world)
+    world.wait_until_safe()
+    assert told == [True]
+    assert on_disk(world, queues) == [True, False, True]
+
+
+def test_the_last_turns_write_everything(world: StoredBroker) -> None:
+    queues = declared(world, "a", "b", "c")
+    world.wait_until_safe()
+    for queue in queues:
+        queue.append(message(b"first", persistent=True))
+    world.loop.turn.finish()
+    assert on_disk(world, queues) == [True, True, True]
