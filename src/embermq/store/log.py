@@ -12,6 +12,7 @@ appended to; `count` is the number of records neither acked nor dropped.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterable
