@@ -63,6 +63,11 @@ class Disk:
     def forget_file(self, path: str) -> None:
         self._files.pop(path, None)
 
+    def make_directory(self, path: str) -> None:
+        """It may be there already."""
+        with contextlib.suppress(FileExistsError):
+            self.filesystem.make_directory(path)
+
     # -- buffers
 
     def take_buffer(self) -> bytearray:

@@ -12,7 +12,6 @@ appended to; `count` is the number of records neither acked nor dropped.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 from collections.abc import Iterable
@@ -312,8 +311,7 @@ class Log:
         if exists:
             return self.disk.open_file(path)
         if not self.recovery.has_directory:
-            with contextlib.suppress(FileExistsError):
-                self.disk.filesystem.make_directory(self.directory)
+            self.disk.make_directory(self.directory)
             self.recovery.has_directory = True
             self.dirty_directories = self.dirty_directories | {os.path.dirname(self.directory)}
         self.dirty_directories = self.dirty_directories | {self.directory}
