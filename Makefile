@@ -94,6 +94,14 @@ soak: test-needs  ## kill brokers for a long time (CYCLES=300), then a crowd of 
 	tools/run-tests.sh compiled $(PY) tests/spark/test_cluster.py --spark-cluster -x -q $(T)
 	tools/run-tests.sh interpreted $(PY) tests/crash/test_mutants.py --cycles $(CYCLES) -q
 
+.PHONY: differ
+PROGRAMS ?= 500
+SEED ?= 1
+differ: test-needs  ## random programs against EmberMQ and RabbitMQ, every answer compared (PROGRAMS=500 SEED=1)
+	@$(MAKE) install EMBERMQ_COMPILE=require
+	tools/system-packages.sh rabbitmq-server=rabbitmq-server
+	$(PY) -m tools.differ --programs $(PROGRAMS) --seed $(SEED) $(D)
+
 .PHONY: lint
 lint: $(VENV)/.dev  ## ruff, mypy --strict, and whether generated code is up to date
 	$(PY) -m ruff check --quiet .

@@ -211,16 +211,16 @@ class Channel(Deliveries):
     def check_properties(self, buf: bytearray) -> int:
         """Properties that RabbitMQ refuses a message for."""
         peek = self.peek
-        if peek.delivery_mode != MODE_TRANSIENT and peek.delivery_mode != MODE_PERSISTENT:
-            raise PreconditionFailed(
-                f"invalid message: {{delivery_mode_unknown,{peek.delivery_mode}}}", blame=BASIC_PUBLISH
-            )
         if peek.user_id_at != NOT_THERE or peek.expiration_at != NOT_THERE:
             check_rare_properties(buf, peek, self.user)
         if peek.headers_at != NOT_THERE or peek.reply_to_at != NOT_THERE:
             self.wishes = wishes_in(buf, peek, self.reply_queue, self.link.turn.now_ms)
             if self.wishes is not None and self.route is not None:
                 require_topic(self, "write", self.route.exchange, *self.wishes.keys)
+        if peek.delivery_mode != MODE_TRANSIENT and peek.delivery_mode != MODE_PERSISTENT:
+            raise PreconditionFailed(
+                f"invalid message: {{delivery_mode_unknown,{peek.delivery_mode}}}", blame=BASIC_PUBLISH
+            )
         return 0
 
     def on_body(self, buf: bytearray, pos: int, stop: int) -> int:
@@ -381,6 +381,7 @@ class Channel(Deliveries):
     def shut(self) -> None:
         """The channel ends: consumers leave, what they had goes back, open transactions roll back."""
         shut_before, self.closing = self.closing, True
+        self.flow_active = False  # what goes back must not come here again when a queue drains at once
         entries = list(self.unacked.values())
         if self.transaction is not None:
             entries.extend(self.transaction.held_entries())

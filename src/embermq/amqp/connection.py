@@ -355,6 +355,8 @@ class Connection(Link):
         self.confirming_channels.clear()
         self.last_channel = None
         for channel in channels:
+            channel.flow_active = False
+        for channel in channels:
             channel.shut()
         queues = list(self.exclusive_queues)
         self.exclusive_queues.clear()

@@ -31,6 +31,9 @@ def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
 
 
 def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
+    tag = method.consumer_tag = method.consumer_tag or generated_name("amq.ctag-")
+    if tag in channel.consumers:
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
     name = queue_name(channel, method.queue)
     if name == REPLY_TO:
         consume_replies(channel, method)
@@ -40,9 +43,6 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
         return
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
-    tag = method.consumer_tag or generated_name("amq.ctag-")
-    if tag in channel.consumers:
-        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
     if LEASE in method.arguments:
         begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
         return
@@ -62,7 +62,6 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
         channel.link.number if method.no_local else 0,
         method.arguments,
     )
-    channel.last_queue = channel.last_queue or queue.name
     begin_consuming(channel, consumer, method)
 
 
@@ -80,9 +79,7 @@ def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
         raise PreconditionFailed("reply consumer cannot acknowledge")
     if channel.reply_queue is not None:
         raise PreconditionFailed("reply consumer already set")
-    tag = method.consumer_tag or generated_name("amq.ctag-")
-    if tag in channel.consumers:
-        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    tag = method.consumer_tag
     queue: Queue = channel.vhost.add_reply_queue(REPLY_TO_PREFIX, channel.connection)
     channel.reply_queue = queue
     consumer = ChannelConsumer(channel, queue, tag, True, False, 0, method.arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.amqp.publish_rules import require_topic
 from embermq.broker.exchange import Exchange
-from embermq.broker.vhost import DEFAULT_EXCHANGE
+from embermq.broker.vhost import DEFAULT_EXCHANGE, check_exchange_type
 from embermq.errors import AccessRefused, FrameError
 from embermq.wire import methods
 
@@ -26,6 +26,8 @@ def refuse_default(name: str) -> None:
 
 def on_exchange_declare(channel: Channel, method: methods.ExchangeDeclare) -> None:
     name = clean(method.exchange)
+    if not method.passive:
+        check_exchange_type(method.type)
     refuse_default(name)
     if method.passive:
         channel.user.require_any(channel.vhost.name, "exchange", name)

@@ -13,8 +13,7 @@ from embermq.amqp.consumer import ChannelConsumer
 from embermq.broker.description import description_of_queue, description_of_super_stream, told
 from embermq.broker.look import Look, browsing, telling
 from embermq.broker.stream import Stream
-from embermq.broker.vhost import generated_name
-from embermq.errors import NotAllowed, PreconditionFailed
+from embermq.errors import PreconditionFailed
 from embermq.wire import methods
 
 DESCRIBE, DESCRIBE_TIME, BROWSE = "x-describe", "x-describe-time", "x-browse"
@@ -26,10 +25,8 @@ def is_look(arguments: dict[str, object]) -> bool:
 
 def consume_look(channel: Channel, method: methods.BasicConsume, name: str) -> None:
     channel.user.require("read", channel.vhost.name, "queue", name)
-    tag = method.consumer_tag or generated_name("amq.ctag-")
-    if tag in channel.consumers:
-        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
     look = look_for(channel, method, name)
+    tag = method.consumer_tag
     consumer = ChannelConsumer(channel, look, tag, method.no_ack, False, 0, method.arguments)
     channel.consumers[tag] = consumer
     if not method.no_wait:

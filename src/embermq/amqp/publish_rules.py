@@ -66,10 +66,10 @@ def shortstr_at(buf: bytearray, pos: int) -> str:
 
 
 def expiration_problem(expiration: str) -> str | None:
-    """What RabbitMQ says of an expiration that is no number of milliseconds; the empty one is none at all."""
-    match = re.match(r"-?[0-9]+", expiration)
+    """What RabbitMQ says of an expiration that is no number of milliseconds."""
+    match = re.match(r"[-+]?[0-9]+", expiration)
     if match is None:
-        return "no_integer" if expiration else None
+        return "no_integer"
     rest = expiration[match.end() :]
     if rest:
         return f'{{leftover_string,"{rest}"}}'

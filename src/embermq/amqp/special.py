@@ -47,6 +47,11 @@ def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int
     keys: list[str] = []
     has_bcc = False
     due = 0
+    reply_to = None
+    if peek.reply_to_at != ABSENT and shortstr_at(buf, peek.reply_to_at) == REPLY_TO:
+        if reply_queue is None:
+            raise PreconditionFailed("fast reply consumer does not exist", blame=BASIC_PUBLISH)
+        reply_to = reply_queue.name
     if peek.headers_at != ABSENT:
         start = peek.headers_at
         stop = start + 4 + load_u32(buf, start)
@@ -57,11 +62,6 @@ def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int
         # Both begin so, and few others do.
         if buf.find(b"x-de", start, stop) >= 0:
             due = due_in(buf, start, stop, now_ms)
-    reply_to = None
-    if peek.reply_to_at != ABSENT and shortstr_at(buf, peek.reply_to_at) == REPLY_TO:
-        if reply_queue is None:
-            raise PreconditionFailed("fast reply consumer does not exist", blame=BASIC_PUBLISH)
-        reply_to = reply_queue.name
     if not keys and not has_bcc and reply_to is None and not due:
         return None
     return Wishes(tuple(keys), has_bcc, reply_to, due)

@@ -5,6 +5,7 @@ Texts are RabbitMQ's, including its Erlang-flavoured reasons: people search for 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Mapping
 from decimal import Decimal
 
@@ -46,6 +47,11 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def atom(name: str) -> str:
+    """As Erlang writes it: in quotes where it is not a plain word."""
+    return name if re.fullmatch("[a-z][A-Za-z0-9_@]*", name) else f"'{name}'"
 
 
 def integer(minimum: int = 0, maximum: int | None = None, too_large: str = "value_too_large") -> Check:
@@ -110,43 +116,59 @@ DEDUPLICATION_ARGUMENTS: dict[str, Check] = {
     "x-deduplication-window": integer(minimum=1, maximum=TTL_MS_MAX),
     "x-deduplication-count": integer(minimum=1, maximum=DEDUPLICATION_COUNT_MAX),
 }
+# In RabbitMQ's order: of several mistakes the first is told.
 QUEUE_ARGUMENTS: dict[str, Check] = {
-    **DEDUPLICATION_ARGUMENTS,
-    "x-message-ttl": integer(maximum=TTL_MS_MAX),
+    "x-queue-type": text("\"unsupported queue type '{}'\"", ("classic", "quorum", "stream")),
     "x-expires": integer(minimum=1, maximum=TTL_MS_MAX),
-    "x-max-length": integer(),
-    "x-max-length-bytes": integer(),
-    "x-max-priority": integer(maximum=255, too_large="max_value_exceeded"),
-    "x-overflow": text("invalid_overflow", ("drop-head", "reject-publish", "reject-publish-dlx")),
+    "x-message-ttl": integer(maximum=TTL_MS_MAX),
     "x-dead-letter-exchange": text(),
     "x-dead-letter-routing-key": text(),
-    "x-queue-type": text("\"unsupported queue type '{}'\"", ("classic", "quorum", "stream")),
+    "x-dead-letter-strategy": text("invalid_dlx_strategy", ("at-most-once", "at-least-once")),
+    "x-max-length": integer(),
+    "x-max-length-bytes": integer(),
+    "x-max-in-memory-length": integer(),
+    "x-max-in-memory-bytes": integer(),
+    "x-max-priority": integer(maximum=255, too_large="max_value_exceeded"),
+    "x-overflow": text("invalid_overflow", ("drop-head", "reject-publish", "reject-publish-dlx")),
     "x-queue-mode": text("\"unsupported queue mode '{}'\"", ("default", "lazy")),
     "x-queue-version": queue_version,
     "x-single-active-consumer": boolean,
-    "x-delivery-limit": delivery_limit,
-    "x-retry-delay": integer(minimum=1, maximum=TTL_MS_MAX),
-    "x-retry-backoff": backoff,
-    "x-retry-max-delay": integer(minimum=1, maximum=TTL_MS_MAX),
-    "x-consumer-timeout": integer(),
-    "x-dead-letter-strategy": text("invalid_dlx_strategy", ("at-most-once", "at-least-once")),
-    "x-template": text(),
-    "x-namespace": text(),
-    # What RabbitMQ does with more than one node, or in its memory: checked as it does, and without effect.
-    "x-queue-master-locator": text("invalid_locator", ("min-masters", "client-local", "random")),
-    "x-queue-leader-locator": text(
-        "invalid_queue_locator_arg", ("client-local", "balanced", "least-leaders", "random")
-    ),
     "x-quorum-initial-group-size": integer(minimum=1),
     "x-quorum-target-group-size": integer(minimum=1),
     "x-initial-cluster-size": integer(minimum=1),
-    "x-max-in-memory-length": integer(),
-    "x-max-in-memory-bytes": integer(),
+    "x-queue-leader-locator": text(
+        "invalid_queue_locator_arg", ("client-local", "balanced", "least-leaders", "random")
+    ),
+    "x-queue-master-locator": text("invalid_locator", ("min-masters", "client-local", "random")),
+    "x-delivery-limit": delivery_limit,
+    "x-consumer-timeout": integer(),
+    # Our own.
+    **DEDUPLICATION_ARGUMENTS,
+    "x-retry-delay": integer(minimum=1, maximum=TTL_MS_MAX),
+    "x-retry-backoff": backoff,
+    "x-retry-max-delay": integer(minimum=1, maximum=TTL_MS_MAX),
+    "x-template": text(),
+    "x-namespace": text(),
+}
+# What has to do with clusters, or with RabbitMQ's memory, is checked and without effect; on queues of a type
+# that has nothing of the kind it is refused.
+NOT_FOR = {
+    "classic": (
+        "x-max-in-memory-length",
+        "x-max-in-memory-bytes",
+        "x-quorum-initial-group-size",
+        "x-quorum-target-group-size",
+        "x-initial-cluster-size",
+    ),
+    "quorum": ("x-initial-cluster-size",),
 }
 
 # An equal declaration must repeat these; other arguments may come and go.
 NOT_COMPARED = ("x-consumer-timeout",)
-COMPARED_QUEUE_ARGUMENTS = tuple(name for name in QUEUE_ARGUMENTS if name not in NOT_COMPARED)
+COMPARED_QUEUE_ARGUMENTS = (
+    *(name for name in QUEUE_ARGUMENTS if name not in (*NOT_COMPARED, "x-queue-type")),
+    "x-queue-type",
+)
 DEFAULTS = {"x-queue-type": "classic"}  # whoever says so says no more than who says nothing
 COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange", "x-delayed-type", *DEDUPLICATION_ARGUMENTS)
 
@@ -158,15 +180,19 @@ def check_queue_arguments(
     if "x-dead-letter-exchange" in arguments and not isinstance(arguments["x-dead-letter-exchange"], str):
         found = type_name(arguments["x-dead-letter-exchange"])
         raise PreconditionFailed(f"invalid type '{found}' for arg 'x-dead-letter-exchange' in {what}")
-    for name, value in arguments.items():
-        check = QUEUE_ARGUMENTS.get(name)
-        problem = check(value) if check is not None else None
+    kind = str(arguments.get("x-queue-type", "classic"))
+    refused = NOT_FOR.get(kind, ())
+    for name, check in QUEUE_ARGUMENTS.items():
+        if name not in arguments or name in refused:
+            continue
+        problem = check(arguments[name])
+        if name == "x-dead-letter-routing-key" and not problem and "x-dead-letter-exchange" not in arguments:
+            problem = "routing_key_but_no_dlx_defined"
         if problem is not None:
             raise PreconditionFailed(f"invalid arg '{name}' for {what}: {problem}")
-    if "x-dead-letter-routing-key" in arguments and "x-dead-letter-exchange" not in arguments:
-        raise PreconditionFailed(
-            f"invalid arg 'x-dead-letter-routing-key' for {what}: routing_key_but_no_dlx_defined"
-        )
+    for name in arguments:
+        if name in refused:
+            raise PreconditionFailed(f"invalid arg '{name}' for {what} of queue type rabbit_{kind}_queue")
     if arguments.get("x-queue-type") == "quorum":
         require_lasting(what, durable, exclusive, auto_delete)
 

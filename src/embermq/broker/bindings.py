@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.broker.catalog import Catalog, binding_body, binding_name
 from embermq.broker.event_properties import binding_ends
 from embermq.broker.events import Events
-from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.exchange import Binding, Exchange, identity_of
 from embermq.broker.queue import Queue
 from embermq.broker.sharing import check_binding
 
@@ -43,7 +43,7 @@ class Bindings:
     def unbind(
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
-        binding = source.bindings.get(Binding(source, destination, routing_key, arguments).identity)
+        binding = source.bindings.get(identity_of(destination, routing_key, arguments))
         if binding is None:
             self.catalog.rely()
             return

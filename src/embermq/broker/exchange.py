@@ -49,7 +49,7 @@ class Binding:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        return (self.destination, self.routing_key, frozen(self.arguments))
+        return identity_of(self.destination, self.routing_key, self.arguments)
 
     @property
     def destination_kind(self) -> str:
@@ -61,6 +61,13 @@ class Binding:
         destination = self.destination
         exclusive = isinstance(destination, Queue) and destination.exclusive
         return bool(self.source.durable and destination.durable and not exclusive)
+
+
+def identity_of(
+    destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
+) -> tuple[object, ...]:
+    """What tells the bindings of an exchange apart."""
+    return (destination, routing_key, frozen(arguments))
 
 
 def frozen(value: object) -> object:

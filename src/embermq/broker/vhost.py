@@ -115,17 +115,13 @@ class VirtualHost(Bindings):
         internal: bool,
         arguments: dict[str, object],
     ) -> Exchange:
-        if not type:
-            raise CommandInvalid("invalid exchange type ''")
-        if type not in MATCHERS and type != DELAYED_TYPE:
-            raise CommandInvalid(f"unknown exchange type '{type}'")
+        check_exchange_type(type)
         if type == DELAYED_TYPE:
             args.check_delayed_type(arguments.get("x-delayed-type"), MATCHERS)
         existing = self.exchanges.get(name)
         if existing is not None:
             what = describe_exchange(existing)
-            args.check_exchange_arguments(what, arguments)
-            args.require_equal(what, "type", type, existing.type)
+            args.require_equal(what, "type", args.atom(type), args.atom(existing.type))
             args.require_equal(what, "durable", durable, bool(existing.durable))
             args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
             args.require_equal(what, "internal", internal, bool(existing.internal))
@@ -242,7 +238,6 @@ class VirtualHost(Bindings):
             require_access(existing, owner)
             if exclusive != existing.exclusive:
                 raise locked(existing)
-            check_declaration(what, arguments, durable, exclusive, auto_delete)
             args.require_equal(what, "durable", durable, bool(existing.durable))
             args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
             require_equal_declaration(what, arguments, existing.arguments)
@@ -369,6 +364,13 @@ class VirtualHost(Bindings):
         """Forget its ready messages and those that wait to come to it; how many were ready."""
         self.delays.take_back_from_queue(queue.name)
         return queue.purge()
+
+
+def check_exchange_type(type: str) -> None:
+    if not type:
+        raise CommandInvalid("invalid exchange type ''")
+    if type not in MATCHERS and type != DELAYED_TYPE:
+        raise CommandInvalid(f"unknown exchange type '{type}'")
 
 
 def require_access(queue: Queue, owner: object) -> None:

@@ -34,8 +34,9 @@ def test_the_user_id_is_the_users_own() -> None:
 @pytest.mark.parametrize(
     ("expiration", "problem"),
     [
-        ("", None),
+        ("", "no_integer"),
         ("0", None),
+        ("+1", None),
         ("60000", None),
         ("315360000000", None),
         ("315360000001", "{value_too_large,315360000001}"),

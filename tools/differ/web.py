@@ -1,0 +1,94 @@
+"""The HTTP API, as a client that asks exactly what it is told and tells what can be compared.
+
+Refusals are compared word by word. Of what succeeds, the fields in STABLE are: the others are statistics,
+which come and go with the clock.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from typing import Any
+
+ROLES = ("none", "management", "policymaker", "monitoring", "administrator")
+STABLE = frozenset(
+    {"name", "vhost", "durable", "auto_delete", "exclusive", "internal", "type", "arguments", "source"}
+    | {
+        "destination",
+        "destination_type",
+        "routing_key",
+        "properties_key",
+        "user",
+        "configure",
+        "write",
+        "read",
+    }
+    | {"exchange", "pattern", "definition", "priority", "apply-to", "value", "component", "tracing", "policy"}
+    | {"operator_policy", "effective_policy_definition", "payload", "properties", "headers", "redelivered"}
+    | {"payload_bytes", "payload_encoding", "routed", "message_count", "status", "default_queue_type", "tags"}
+    | {"description", "error", "reason", "users", "vhosts", "permissions", "topic_permissions", "parameters"}
+    | {"global_parameters", "policies", "queues", "exchanges", "bindings"}
+)
+DEEP = frozenset({"arguments", "definition", "value", "properties", "effective_policy_definition", "headers"})
+
+
+class Web:
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.undo: list[str] = []
+
+    def prepare(self) -> None:
+        """A user for every role, whose password is its name, who may do everything in "/"."""
+        for role in ROLES:
+            tags = "" if role == "none" else role
+            self.ask({"ask": "PUT", "path": f"/api/users/{role}", "body": {"password": role, "tags": tags}})
+            rights = {"configure": ".*", "write": ".*", "read": ".*"}
+            self.ask({"ask": "PUT", "path": f"/api/permissions/%2F/{role}", "body": rights})
+        self.undo.clear()
+
+    def ask(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Status, place and body of the answer."""
+        user = step.get("as", "guest")
+        headers = {"authorization": "Basic " + base64.b64encode(f"{user}:{user}".encode()).decode()}
+        body = step.get("body")
+        data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
+        if data is not None:
+            headers["content-type"] = "application/json"
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(step["ask"], step["path"], data, headers)
+            response = connection.getresponse()
+            text = response.read()
+        finally:
+            connection.close()
+        if response.status in (201, 204) and step["ask"] in ("PUT", "POST"):
+            self.undo.append(step["path"])
+        told: dict[str, Any] = {"status": response.status, "body": stable(parsed(text))}
+        if response.headers.get("location"):
+            told["location"] = response.headers["location"].removeprefix(f"http://127.0.0.1:{self.port}")
+        return told
+
+    def clean(self) -> None:
+        """What was put is deleted, last first."""
+        while self.undo:
+            self.ask({"ask": "DELETE", "path": self.undo.pop()})
+
+
+def parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text.decode("utf-8", "backslashreplace")
+
+
+def stable(value: Any, deep: bool = False) -> Any:
+    """Without statistics; lists in an order of our own."""
+    if isinstance(value, dict):
+        return {
+            name: stable(item, deep or name in DEEP) for name, item in value.items() if deep or name in STABLE
+        }
+    if isinstance(value, list):
+        items = [stable(item, deep) for item in value]
+        return items if deep else sorted(items, key=json.dumps)
+    return value
