@@ -65,7 +65,7 @@ async def browse(request: Request) -> Response:
         return Response.of(await unacked_page(request, queue, wanted, count, truncate))
     if state != "ready":
         raise bad_request("state is ready or unacked")
-    return Response.of(await ready_page(queue, wanted, place_asked(query.get("from")), count, truncate))
+    return Response.of(await ready_page(request, queue, wanted, count, truncate))
 
 
 def place_asked(text: str | None) -> Place | None:
@@ -78,9 +78,9 @@ def place_asked(text: str | None) -> Place | None:
 
 
 async def ready_page(
-    queue: Queue, wanted: MessageFilter, place: Place | None, count: int, truncate: int | None
+    request: Request, queue: Queue, wanted: MessageFilter, count: int, truncate: int | None
 ) -> View:
-    pace = Pace()
+    pace, place = Pace(request.context.broker.turn), place_asked(request.query.get("from"))
     shown: list[View] = []
     scanned = scanned_bytes = shown_bytes = 0
     more = True
@@ -125,7 +125,7 @@ async def unacked_page(
     skip = request.query.get("from") or "0"
     if not skip.isascii() or not skip.isdigit() or len(skip) > 9:
         raise bad_request("from is a number, for unacked messages")
-    pace = Pace()
+    pace = Pace(request.context.broker.turn)
     shown: list[View] = []
     scanned = shown_bytes = 0
     for channel, entries in request.context.sessions.unacked(queue):

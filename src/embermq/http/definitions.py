@@ -93,7 +93,7 @@ async def export_all(request: Request) -> Response:
         "templates": [template_view(broker.defaults.templates, name) for name in template_names(broker)],
         "policies": [view for vhost in vhosts for view in policy_views(vhost)],
     }
-    return await finished(document, vhosts, with_vhost=True)
+    return await finished(request, document, vhosts, with_vhost=True)
 
 
 @describes("What a virtual host has, as one document.", answer=schemas.DEFINITIONS)
@@ -104,7 +104,7 @@ async def export_vhost(request: Request) -> Response:
         "parameters": [without_vhost(view) for view in parameter_views(vhost)],
         "policies": [without_vhost(view) for view in policy_views(vhost)],
     }
-    return await finished(document, [vhost], with_vhost=False)
+    return await finished(request, document, [vhost], with_vhost=False)
 
 
 def is_for_rabbitmq(user: User) -> bool:
@@ -129,9 +129,9 @@ def vhost_definition(vhost: VirtualHost) -> View:
     return {"name": vhost.name, **metadata, "metadata": metadata}
 
 
-async def finished(document: View, vhosts: list[VirtualHost], with_vhost: bool) -> Response:
+async def finished(request: Request, document: View, vhosts: list[VirtualHost], with_vhost: bool) -> Response:
     """The document with queues, exchanges and bindings, which may be many: in steps."""
-    pace = Pace()
+    pace = Pace(request.context.broker.turn)
     parts = [encode(document)[:-1]]
     for key, definitions in (
         ("queues", [d for vhost in vhosts for d in queues_of(vhost)]),
@@ -177,7 +177,7 @@ def is_temporary(binding: Binding) -> bool:
 @describes("Bring in a document of definitions.", body=schemas.DEFINITIONS, status=204)
 async def import_all(request: Request) -> Response:
     broker, document = request.context.broker, document_of(request)
-    pace = Pace()
+    pace = Pace(request.context.broker.turn)
     for body in things(document, "users"):
         new = await aside(broker, partial(user_from, clean(text(body, "name")), {"tags": "", **body}))
         store_user(broker, new)
@@ -206,7 +206,7 @@ async def import_all(request: Request) -> Response:
 
 @describes("Bring definitions into a virtual host.", body=schemas.DEFINITIONS, status=204)
 async def import_vhost(request: Request) -> Response:
-    await import_topology(request, document_of(request), Pace(), vhost_of(request))
+    await import_topology(request, document_of(request), Pace(request.context.broker.turn), vhost_of(request))
     return Response(204)
 
 

@@ -128,7 +128,7 @@ class History:
             self.drop(key)
 
     async def sample_things(self, sums: dict[str, Totals]) -> None:
-        pace = Pace()
+        pace = Pace(self.broker.turn)
         met = 0
         for vhost in list(self.broker.vhosts.values()):
             if vhost.name not in sums:
@@ -148,7 +148,7 @@ class History:
                     await pace.breathe()
 
     async def sample_clients(self, sums: dict[str, Totals]) -> None:
-        pace = Pace()
+        pace = Pace(self.broker.turn)
         for counts in self.counting.connection_counts():
             sum_of = sums.get(counts.vhost)
             if sum_of is not None:

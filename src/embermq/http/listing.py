@@ -40,9 +40,10 @@ async def listing(
     name_of: Callable[[Item], str] = lambda item: str(getattr(item, "name", "")),
     sortable: Mapping[str, Callable[[Item], Any]] | None = None,
 ) -> Response:
-    """`sortable` names columns whose values are quick to have: sorting by them needs no views."""
-    pace = Pace()
-    everything = list(items)
+    """`sortable` names columns whose values are quick to have: sorting by them needs no views. A list is not
+    copied first, and not changed either."""
+    pace = Pace(request.context.broker.turn)
+    everything = items if isinstance(items, list) else list(items)
     page, page_size = page_asked(request)
     chosen = everything
     if request.query.get("name"):
@@ -52,39 +53,18 @@ async def listing(
             if matches(name_of(item)):
                 chosen.append(item)
             await pace.breathe()
-    sort = request.query.get("sort", "")
-    quick = (sortable or {}).get(sort)
-    if quick is not None:
-        chosen.sort(key=quick, reverse=request.flag("sort_reverse"))
-        sort = ""
-    if not sort and page:
-        return await one_page(request, pace, chosen, len(everything), view, page, page_size)
-    if not sort:
-        return Response(200, await encode_all(request, pace, chosen, view))
-    views: list[View] = []
-    for item in chosen:
-        views.append(view(item))
-        await pace.breathe()
-    views.sort(key=lambda shown: sort_key(shown, sort), reverse=request.flag("sort_reverse"))
-    if page:
-        return await one_page(request, pace, views, len(everything), itself, page, page_size)
-    return Response(200, await encode_all(request, pace, views, itself))
-
-
-async def one_page(
-    request: Request,
-    pace: Pace,
-    chosen: list[Item],
-    total_count: int,
-    view: Callable[[Item], View],
-    page: int,
-    page_size: int,
-) -> Response:
     count = len(chosen)
     page_count = max(1, -(-count // page_size))
     if page > page_count:
         text = f"Page out of range, page: {page} page size: {page_size}, len: {count}"
         raise Refusal(400, "page_out_of_range", text)
+    sort = request.query.get("sort", "")
+    if sort:
+        key = (sortable or {}).get(sort) or (lambda item: sort_key(view(item), sort))
+        needed = page * page_size if page else count
+        chosen = await pace.sorted(chosen, key, request.flag("sort_reverse"), needed)
+    if not page:
+        return Response(200, await encode_all(request, pace, chosen, view))
     shown = chosen[(page - 1) * page_size : page * page_size]
     summary = {
         "filtered_count": count,
@@ -92,14 +72,10 @@ async def one_page(
         "page": page,
         "page_count": page_count,
         "page_size": page_size,
-        "total_count": total_count,
+        "total_count": len(everything),
     }
-    items = await encode_all(request, pace, shown, view)
-    return Response(200, encode(summary)[:-1] + b',"items":' + items + b"}")
-
-
-def itself(view: View) -> View:
-    return view
+    encoded = await encode_all(request, pace, shown, view)
+    return Response(200, encode(summary)[:-1] + b',"items":' + encoded + b"}")
 
 
 async def encode_all(request: Request, pace: Pace, items: list[Item], view: Callable[[Item], View]) -> bytes:

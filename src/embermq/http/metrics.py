@@ -34,14 +34,15 @@ DETAILED = (
 @describes("Sums for Prometheus.", answer=schemas.TEXT, content_type="text/plain")
 async def metrics(request: Request) -> Response:
     context, vhosts = request.context, list(request.context.broker.vhosts.values())
-    out = await of_the_broker(context)
+    out, sums = await of_the_broker(context, "aggregated")
+    put_sums_of_channels(out, sums)
     await put_sums(out, context, vhosts)
     return Response(200, out.text(), CONTENT_TYPE)
 
 
 @describes("Metrics of each queue, channel and so on.", answer=schemas.TEXT, content_type="text/plain")
 async def per_object(request: Request) -> Response:
-    out = await of_the_broker(request.context)
+    out, _ = await of_the_broker(request.context, "per-object")
     vhosts = visible_vhosts(request)
     await put_each(out, request.context, vhosts)
     put_pipelines(out, vhosts)
@@ -59,23 +60,24 @@ async def detailed(request: Request) -> Response:
     out = Exposition(DETAILED_PREFIX)
     await put_each(out, request.context, vhosts, families)
     about = Exposition(PREFIX)
-    put_identity(about, request.context)
+    put_identity(about, request.context, "detailed")
     return Response(200, out.text() + about.text(), CONTENT_TYPE)
 
 
-async def of_the_broker(context: Context) -> Exposition:
-    sums = await totals(context.broker.vhosts.values(), context.sessions)
+async def of_the_broker(context: Context, endpoint: str) -> tuple[Exposition, Totals]:
+    sums = await totals(context.broker.vhosts.values(), context.sessions, context.broker.turn)
     sums.tally.add(context.broker.past)
     out = Exposition(PREFIX)
-    put_identity(out, context)
+    put_identity(out, context, endpoint)
     put_things(out, sums)
     put_global(out, sums)
     put_resources(out, context)
     put_ours(out, context, sums)
-    return out
+    return out, sums
 
 
-def put_identity(out: Exposition, context: Context) -> None:
+def put_identity(out: Exposition, context: Context, endpoint: str) -> None:
+    """`endpoint` is RabbitMQ's word for what is asked for; dashboards choose one of them by it."""
     out.add(
         "build_info",
         GAUGE,
@@ -96,6 +98,7 @@ def put_identity(out: Exposition, context: Context) -> None:
         rabbitmq_node=context.node,
         rabbitmq_cluster=context.node,
         rabbitmq_cluster_permanent_id=context.node,
+        rabbitmq_endpoint=endpoint,
     )
 
 
@@ -159,6 +162,39 @@ def put_global(out: Exposition, sums: Totals) -> None:
             queue_type=CLASSIC,
             dead_letter_strategy="at_least_once",
         )
+
+
+def put_sums_of_channels(out: Exposition, sums: Totals) -> None:
+    """The same numbers under the names that older dashboards and alert rules know."""
+    tally = sums.tally
+    by_hand = tally.got + tally.got_no_ack
+    for name, about, value in (
+        ("channel_messages_published", "Messages published", tally.received),
+        ("channel_messages_confirmed", "Messages confirmed", tally.confirmed),
+        ("channel_messages_unroutable_returned", "Messages that no queue was for, returned", tally.returned),
+        (
+            "channel_messages_unroutable_dropped",
+            "Messages that no queue was for, dropped",
+            tally.unroutable - tally.returned,
+        ),
+        (
+            "channel_messages_delivered",
+            "Messages delivered without acknowledgement",
+            tally.delivered_no_ack,
+        ),
+        (
+            "channel_messages_delivered_ack",
+            "Messages delivered, to be acknowledged",
+            tally.delivered - tally.delivered_no_ack - by_hand,
+        ),
+        ("channel_messages_acked", "Messages acknowledged", tally.acked),
+        ("channel_messages_redelivered", "Messages handed out again", tally.redelivered),
+        ("channel_get_ack", "Messages got with basic.get, to be acknowledged", tally.got),
+        ("channel_get", "Messages got with basic.get without", tally.got_no_ack),
+        ("channel_get_empty", "basic.get on empty queues", tally.got_empty),
+        ("queue_messages_published", "Messages put into queues", tally.routed),
+    ):
+        out.add(f"{name}_total", COUNTER, about, value)
 
 
 def put_resources(out: Exposition, context: Context) -> None:

@@ -46,7 +46,7 @@ code { font: .9em ui-monospace, monospace }
 @describes("A page with the most important numbers.", answer=schemas.TEXT, content_type="text/html")
 async def start_page(request: Request) -> Response:
     context, vhosts = request.context, visible_vhosts(request)
-    sums = await totals(vhosts, context.sessions)
+    sums = await totals(vhosts, context.sessions, context.broker.turn)
     cards = {
         "Ready": sums.ready,
         "Unacknowledged": sums.unacked,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from embermq.broker.queue import Queue, describe
@@ -57,8 +58,8 @@ def view_asked(request: Request) -> Callable[[Queue], View]:
 
 @describes("Queues.", query=LIST + RANGES + BRIEF, answer=schemas.listed(schemas.QUEUE))
 async def all_queues(request: Request) -> Response:
-    vhosts = visible_vhosts(request)
-    queues = [queue for vhost in vhosts for queue in request.context.queues_of(vhost)]
+    lists = [request.context.queues_of(vhost) for vhost in visible_vhosts(request)]
+    queues = lists[0] if len(lists) == 1 else list(chain.from_iterable(lists))
     return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 

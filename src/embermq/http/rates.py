@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from embermq.http.describing import number
@@ -31,6 +32,10 @@ RANGES = tuple(
 
 
 AT_REST: View = {"rate": 0.0}
+QUEUE_STATS = ("publish", *DELIVERIES)
+CHANNEL_STATS = CHANNEL[1:]
+VHOST_NUMBERS = (*LENGTHS, *DATA)
+VHOST_STATS = (*PUBLISHING, *DELIVERIES)
 
 
 class Range(NamedTuple):
@@ -94,12 +99,6 @@ def details(history: History, tracks: Sequence[Track], index: int, value: int, w
     return view
 
 
-POSITIONS: dict[tuple[str, ...], dict[str, int]] = {
-    columns: {column: index for index, column in enumerate(columns)}
-    for columns in (QUEUE, EXCHANGE, CHANNEL, DATA, COLUMNS)
-}
-
-
 class Numbers:
     """The numbers of one thing (or the sum of several) beside what was sampled of them."""
 
@@ -118,38 +117,46 @@ class Numbers:
         found = [history.track(key, lengthen=bool(ranges.asked)) for key in keys]
         self.tracks = [track for track in found if track is not None]
 
-    def view(self, *columns: str) -> View:
+    def view(self, columns: tuple[str, ...]) -> View:
+        """This is done for every queue of a page, so what rests is shown without a call for each number."""
         view: View = {}
-        positions = POSITIONS[self.columns]
-        for column in columns:
-            index = positions[column]
-            view[column] = self.values[index]
-            view[f"{column}_details"] = details(
-                self.history, self.tracks, index, self.values[index], self.ranges.of(column)
+        values, at_rest = self.values, not self.tracks and not self.ranges.asked
+        for column, its_details, index in places_of(self.columns, columns):
+            view[column] = values[index]
+            view[its_details] = (
+                AT_REST
+                if at_rest
+                else details(self.history, self.tracks, index, values[index], self.ranges.of(column))
             )
         return view
 
 
+@cache
+def places_of(columns: tuple[str, ...], shown: tuple[str, ...]) -> list[tuple[str, str, int]]:
+    """What is shown, the name of its details, and where its value stands."""
+    return [(column, f"{column}_details", columns.index(column)) for column in shown]
+
+
 def queue_numbers(history: History, key: Hashable, values: tuple[int, ...], ranges: Ranges) -> View:
     numbers = Numbers(history, [key], QUEUE, values, ranges)
-    return {**numbers.view(*LENGTHS), "message_stats": numbers.view("publish", *DELIVERIES)}
+    return {**numbers.view(LENGTHS), "message_stats": numbers.view(QUEUE_STATS)}
 
 
 def exchange_numbers(history: History, key: Hashable, values: tuple[int, ...], ranges: Ranges) -> View:
-    return {"message_stats": Numbers(history, [key], EXCHANGE, values, ranges).view(*EXCHANGE)}
+    return {"message_stats": Numbers(history, [key], EXCHANGE, values, ranges).view(EXCHANGE)}
 
 
 def channel_numbers(history: History, key: Hashable, values: tuple[int, ...], ranges: Ranges) -> View:
-    return {"message_stats": Numbers(history, [key], CHANNEL, values, ranges).view(*CHANNEL[1:])}
+    return {"message_stats": Numbers(history, [key], CHANNEL, values, ranges).view(CHANNEL_STATS)}
 
 
 def connection_numbers(history: History, key: Hashable, values: tuple[int, ...], ranges: Ranges) -> View:
-    return Numbers(history, [key], DATA, values, ranges).view(*DATA)
+    return Numbers(history, [key], DATA, values, ranges).view(DATA)
 
 
 def vhost_numbers(history: History, name: str, values: tuple[int, ...], ranges: Ranges) -> View:
     numbers = Numbers(history, [("vhost", name)], COLUMNS, values, ranges)
-    return {**numbers.view(*LENGTHS, *DATA), "message_stats": numbers.view(*PUBLISHING, *DELIVERIES)}
+    return {**numbers.view(VHOST_NUMBERS), "message_stats": numbers.view(VHOST_STATS)}
 
 
 def total_numbers(
@@ -157,7 +164,7 @@ def total_numbers(
 ) -> View:
     numbers = Numbers(history, keys, COLUMNS, values, ranges)
     return {
-        "queue_totals": numbers.view(*LENGTHS),
-        "message_stats": numbers.view(*PUBLISHING, *DELIVERIES),
-        "churn_rates": numbers.view(*CHURN),
+        "queue_totals": numbers.view(LENGTHS),
+        "message_stats": numbers.view(VHOST_STATS),
+        "churn_rates": numbers.view(CHURN),
     }

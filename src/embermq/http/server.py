@@ -24,7 +24,7 @@ BODY_BYTES_MAX = 32 * 1024 * 1024
 BODIES_BYTES_MAX = 64 * 1024 * 1024  # of all connections together, while they are being received
 CONNECTIONS_MAX = 256
 IDLE_S_MAX = 60.0
-WRITE_PIECE_BYTES = 256 * 1024
+WRITE_PIECE_BYTES = 32 * 1024  # the system copies it, and messages wait meanwhile
 
 # method, target, headers, body, peer's address -> response
 Answer = Callable[[str, str, dict[str, str], bytes, str], Awaitable[Response]]
@@ -193,8 +193,11 @@ class HTTPProtocol(asyncio.Protocol):
         if with_body:
             for start in range(0, len(response.body), WRITE_PIECE_BYTES):
                 self.send(h11.Data(data=response.body[start : start + WRITE_PIECE_BYTES]))
+                await asyncio.sleep(0)
                 if not self.writable.is_set():
                     await self.until_read()
+                if self.transport.is_closing():
+                    return
         self.send(h11.EndOfMessage())
 
     async def until_read(self) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from embermq.broker.queue import Queue
 from embermq.broker.session import ConnectionCounts
 from embermq.broker.tally import Tally
+from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 from embermq.http.pace import Pace
 
@@ -117,8 +118,8 @@ class Totals:
         )
 
 
-async def totals(vhosts: Iterable[VirtualHost], counting: Counting) -> Totals:
-    pace, sums = Pace(), Totals()
+async def totals(vhosts: Iterable[VirtualHost], counting: Counting, turn: Turn) -> Totals:
+    pace, sums = Pace(turn), Totals()
     names = set()
     for vhost in vhosts:
         names.add(vhost.name)
