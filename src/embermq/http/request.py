@@ -71,8 +71,8 @@ def encode(value: object) -> bytes:
     try:
         return quick_encode(value)
     except (UnicodeEncodeError, OverflowError, TypeError):
-        # A timestamp (an int of a kind of its own), or a lone surrogate (bytes that were no UTF-8): that is no
-        # error when it is escaped to ASCII.
+        # A timestamp (an int of a kind of its own), or a lone surrogate (bytes that were no UTF-8), which is
+        # no error when it is escaped to ASCII.
         return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
