@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.schedule import rank_of, unit_of
 from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 TARGETS: dict[str, Callable[..., Broker]] = {"embermq": EmberBroker, "rabbitmq": RabbitBroker}
@@ -22,6 +23,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--spark-kills", type=int, default=1, help="tests/spark: how many times to kill a query")
     parser.addoption("--spark-cluster", action="store_true", help="tests/spark: also on a cluster (a minute)")
     parser.addoption("--crash-seed", type=int, help="tests/crash: repeat the history with this seed only")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: rank_of(item.nodeid))
+    if os.environ.get("EMBERMQ_EXPECT") != "interpreted":
+        return
+    for item in items:
+        if once := item.get_closest_marker("once"):
+            item.add_marker(
+                pytest.mark.skip(reason=f"the compiled run has it, once is enough: {once.args[0]}")
+            )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`, what belongs together by tests/schedule.py goes to one worker."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # the order of the tests is the one that we gave them
+    return Together(config, log)
 
 
 def target_name() -> str:

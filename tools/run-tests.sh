@@ -25,4 +25,5 @@ if [ $# -gt 0 ]; then
     exec "$python" -m pytest "$@"
 fi
 # A file is the unit of distribution: tests of one file share a broker. The few that fail get a second look.
-exec "$python" -m tools.second_look -n "${JOBS:-2}" --dist loadfile -q
+# Tests wait for something more than half of the time: four processes keep two processors busy.
+exec "$python" -m tools.second_look -n "${JOBS:-4}" --dist loadfile -q

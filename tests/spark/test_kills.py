@@ -152,10 +152,9 @@ def test_everything_is_killed_again_and_again(
             driver = Driver(tmp_path, broker, "--to-the-end")
             assert driver.process.wait(PATIENCE_S) == 0, driver.log.read_text()[-3000:]
             with connect(broker.url) as connection, connection.channel(prefetch=None) as channel:
+                count = channel.queue_declare("out", passive=True).message_count
                 with channel.consume("out", no_ack=True) as consumer:
-                    sunk = []
-                    while messages := consumer.fetch(1000, 1.0):
-                        sunk += [message.body for message in messages]
+                    sunk = [message.body for message in consumer.fetch_all(count, PATIENCE_S)]
                 assert channel.queue_declare(LEASED, passive=True).message_count == 0
         finally:
             if driver is not None:

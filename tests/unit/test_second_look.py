@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.once("the runner of the tests is plain Python")
 
 BEGINNING = """
 import os
