@@ -6,8 +6,10 @@ import asyncio
 import gc
 import logging
 import os
+import shutil
 import signal
 from collections.abc import Callable
+from functools import partial
 
 from embermq import __version__
 from embermq.amqp.connection import Connection
@@ -33,6 +35,7 @@ from embermq.net.proxy import Peer
 from embermq.net.server import Server
 from embermq.net.tls import certificate_end
 from embermq.net.watch import ResourceWatch
+from embermq.store.commit import SyncMode
 from embermq.store.data_directory import DataDirectory
 
 log = logging.getLogger("embermq")
@@ -48,7 +51,8 @@ GC_THRESHOLDS = (50_000, 20, 50)
 class App:
     """A broker with its data directory and its listeners, on the running loop.
 
-    One `in_memory` has no data directory: durable means until it stops.
+    One `in_memory` has no data directory: durable means until it stops. Only streams need files: the first
+    one has the directory made, and it goes when the broker stops.
     """
 
     def __init__(self, config: Config, in_memory: bool = False) -> None:
@@ -57,9 +61,17 @@ class App:
         self.failure: asyncio.Future[None] = self.loop.create_future()
         self.turn = Turn(self.loop.call_soon)
         self.data: DataDirectory | None = None
+        self.in_memory = in_memory
         self.watch: ResourceWatch | None = None
         if in_memory:
-            self.broker = Broker(self.turn, Catalog(), None, self.loop.call_later, defaults_of(config))
+            self.broker = Broker(
+                self.turn,
+                Catalog(),
+                None,
+                self.loop.call_later,
+                defaults_of(config),
+                partial(self.open_storage, "os"),
+            )
             self.create_defaults(self.broker)
         else:
             self.broker = self.open_data()
@@ -102,18 +114,17 @@ class App:
 
     def open_data(self) -> Broker:
         """The broker as its data directory remembers it."""
-        self.data = DataDirectory.open(
-            str(self.config.data_dir),
-            self.loop.call_soon_threadsafe,
-            "always" if self.config.sync == "always" else "os",
-        )
-        self.data.committer.sync_here_when(lambda: not self.turn.scheduled, self.loop.call_soon)
-        catalog = DiskCatalog(self.data.definitions, self.fail)
-        storage = Storage(self.data, self.loop.call_later, self.fail)
+        storage = self.open_storage("always" if self.config.sync == "always" else "os")
+        catalog = DiskCatalog(storage.data.definitions, self.fail)
         broker = Broker(self.turn, catalog, storage, self.loop.call_later, defaults_of(self.config))
         if not broker.restore(catalog):
             self.create_defaults(broker)
         return broker
+
+    def open_storage(self, sync: SyncMode) -> Storage:
+        self.data = DataDirectory.open(str(self.config.data_dir), self.loop.call_soon_threadsafe, sync)
+        self.data.committer.sync_here_when(lambda: not self.turn.scheduled, self.loop.call_soon)
+        return Storage(self.data, self.loop.call_later, self.fail)
 
     def create_defaults(self, broker: Broker) -> None:
         """`/`, and guest unless the settings name other users."""
@@ -185,7 +196,12 @@ class App:
         self.turn.finish()
         if self.data is not None:
             await self.settle()
-            self.data.close()
+            self.close_data(self.data)
+
+    def close_data(self, data: DataDirectory) -> None:
+        data.close()
+        if self.in_memory:
+            shutil.rmtree(data.layout.directory, ignore_errors=True)
 
     async def settle(self) -> None:
         """Let what waits for the disk come to its end: a dead letter leaves its old queue only after that."""
@@ -209,7 +225,7 @@ class App:
         self.issuer_keys.close()
         await asyncio.sleep(0)
         if self.data is not None:
-            self.data.close()
+            self.close_data(self.data)
 
 
 async def serve(

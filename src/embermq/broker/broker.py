@@ -43,12 +43,14 @@ class Broker(Accounts):
         storage: Storage | None = None,
         call_later: CallLater | None = None,
         defaults: Defaults | None = None,
+        scratch: Callable[[], Storage] | None = None,
     ) -> None:
         super().__init__(catalog or Catalog())
         self.defaults = defaults or Defaults()
         self.defaults.templates.catalog = self.catalog
         self.turn = turn
         self.storage = storage
+        self.scratch = scratch  # makes a storage for streams when everything else is in memory
         turn.storage = storage
         if call_later is not None:
             turn.timetable = Timetable(turn, call_later)
@@ -66,11 +68,25 @@ class Broker(Accounts):
         return self.vhosts[name]
 
     def new_vhost(self, name: str) -> VirtualHost:
-        vhost = VirtualHost(name, self.turn, self.catalog, self.storage, self.events, self.defaults)
+        vhost = VirtualHost(
+            name,
+            self.turn,
+            self.catalog,
+            None if self.scratch is not None else self.storage,
+            self.events,
+            self.defaults,
+            self.stream_storage,
+        )
         self.vhosts[name] = vhost
         if name == DEFAULT_VHOST:
             add_event_exchange(vhost)
         return vhost
+
+    def stream_storage(self) -> Storage | None:
+        """Where streams are: with everything else or, if that is in memory, in a place made for the first."""
+        if self.storage is None and self.scratch is not None:
+            self.storage = self.turn.storage = self.scratch()
+        return self.storage
 
     def describe_vhost(
         self, vhost: VirtualHost, description: str, tags: tuple[str, ...], default_queue_type: str = ""

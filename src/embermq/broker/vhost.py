@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Callable
 
 from embermq.broker import arguments as args
 from embermq.broker.bindings import Bindings
@@ -66,6 +67,7 @@ class VirtualHost(Bindings):
         storage: Storage | None = None,
         events: Events | None = None,
         defaults: Defaults | None = None,
+        stream_storage: Callable[[], Storage | None] | None = None,
     ) -> None:
         self.name = name
         self.defaults = defaults or Defaults()
@@ -81,6 +83,7 @@ class VirtualHost(Bindings):
         self.turn = turn
         self.catalog = catalog
         self.storage = storage
+        self.stream_storage = stream_storage or (lambda: storage)
         self.policies = Policies(self)
         self.parameters = Parameters(catalog, name)
         self.dead_letters = DeadLetters(self)
@@ -302,7 +305,8 @@ class VirtualHost(Bindings):
         declared = arguments
         if template:
             arguments = {**template, **arguments}
-        kind: type[Queue] = Stream if arguments.get("x-queue-type") == STREAM else Queue
+        is_stream = arguments.get("x-queue-type") == STREAM
+        kind: type[Queue] = Stream if is_stream else Queue
         queue = kind(
             self,
             name,
@@ -311,7 +315,7 @@ class VirtualHost(Bindings):
             auto_delete=auto_delete,
             owner=owner,
             arguments=arguments,
-            storage=self.storage,
+            storage=self.stream_storage() if is_stream else self.storage,
             id=id,
         )
         if template:

@@ -25,7 +25,8 @@ LOOK_S = 0.005
 class EmbeddedBroker:
     """A broker on a free port of this machine, from `start` to `stop` (or for a `with` block).
 
-    - `EmbeddedBroker()`: in a thread of this process, in memory.
+    - `EmbeddedBroker()`: in a thread of this process, in memory. (The first stream, if there is any, has a
+      temporary directory made for it, which goes when the broker stops.)
     - `persistent=True`: in a temporary directory, so that `restart` and `kill` find its data again;
       `data_dir=...`: in that one, which stays.
     - `process=True`: in a process of its own. A kill is then a real SIGKILL.
@@ -72,11 +73,10 @@ class EmbeddedBroker:
         return self
 
     def settings_with_data(self) -> dict[str, Any]:
-        if not self.persistent:
-            return self.settings
         directory = self.given_dir or self.temporary_dir
         if directory is None:
-            directory = self.temporary_dir = Path(tempfile.mkdtemp(prefix="embermq-test-"))
+            # One in memory makes it if it gets a stream to keep, and removes it when it stops.
+            directory = self.temporary_dir = Path(tempfile.gettempdir(), f"embermq-test-{uuid.uuid4().hex}")
         return {**self.settings, "data_dir": directory}
 
     def stop(self) -> None:
@@ -94,6 +94,8 @@ class EmbeddedBroker:
         self.host = None
         if self.address is not None:
             self._held.hold(self.address.host, self.address.amqp_port, self.address.http_port)
+        if not self.persistent:
+            self.remove_temporary_dir()
 
     def restart(self) -> None:
         """Stop and start again, on the same ports."""
@@ -104,6 +106,9 @@ class EmbeddedBroker:
         """Stop, and remove the temporary directory."""
         self.stop()
         self._held.release()
+        self.remove_temporary_dir()
+
+    def remove_temporary_dir(self) -> None:
         if self.temporary_dir is not None:
             shutil.rmtree(self.temporary_dir, ignore_errors=True)
             self.temporary_dir = None
