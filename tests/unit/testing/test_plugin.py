@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -13,17 +14,21 @@ import pytest
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "testing.md"
 REGISTERED = any(entry.value == "embermq.testing.plugin" for entry in entry_points(group="pytest11"))
 
+# Each test is a run of pytest that imports whole frameworks, two or three at once with xdist.
+pytestmark = pytest.mark.timeout(300)
 
-def run(directory: Path, program: str, *flags: str) -> str:
-    """What a run of this test file prints."""
+
+def run(directory: Path, program: str, *flags: str, found_by_pytest: bool = False) -> str:
+    """What a run of this test file prints; with our plugin alone unless pytest shall look for it."""
     (directory / "test_it.py").write_text(program)
-    plugin = [] if REGISTERED else ["-p", "embermq.testing.plugin"]
+    plugin = [] if found_by_pytest and REGISTERED else ["-p", "embermq.testing.plugin"]
+    environment = {} if found_by_pytest else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, *flags, "test_it.py"],
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=100,
+        env={**os.environ, **environment},
     )
     return done.stdout + done.stderr
 
@@ -48,12 +53,12 @@ def test_every_test_has_a_world_of_its_own(tmp_path: Path) -> None:
 def test_the_worlds_before_are_gone(amqp_broker, amqp_vhost):
     assert amqp_broker.queues() == [] and amqp_broker.queues(amqp_vhost) == []
 """
-    assert "5 passed" in run(tmp_path, SHARED + tests + gone)
+    assert "5 passed" in run(tmp_path, SHARED + tests + gone, found_by_pytest=True)
 
 
 def test_with_xdist_each_worker_has_a_broker(tmp_path: Path) -> None:
     tests = "".join(f"def test_{n}(amqp_url): assert publish(amqp_url) == 0\n" for n in range(6))
-    assert "6 passed" in run(tmp_path, SHARED + tests, "-n", "2")
+    assert "6 passed" in run(tmp_path, SHARED + tests, "-p", "xdist", "-n", "2")
 
 
 def test_settings_can_be_overridden(tmp_path: Path) -> None:
