@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from embermq.client import ConsumerCancelled, Message
-from pyspark_embermq.broker_link import BrokerLink
+from embermq.client import ColumnBatch, ColumnConsumer
+from pyspark_embermq.arrivals import Arrivals
+from pyspark_embermq.broker_link import BrokerLink, until_cancelled
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.lease_reader import LeasePartition, read_part
 from pyspark_embermq.leases import Leases, parts_of
@@ -75,48 +76,49 @@ class BatchReader(DataSourceReader):
 
 def read_queue(options: Options, schema: StructType, partition: QueuePartition) -> Iterator[Any]:
     """What waits in a queue: looked at (browse), or taken and acknowledged at the end (drain)."""
+    read = drained if options.mode == "drain" else browsed
     with BrokerLink(options) as link, patient_collector():
         maker = RowMaker(schema, options, refuser(link))
-        messages = drained(link, partition) if options.mode == "drain" else browsed(link, partition)
-        for batch in messages:
-            yield maker.batch(batch, partition.queue)
+        for arrived in read(link, partition, maker.wanted):
+            yield from maker.batches(arrived, partition.queue)
 
 
-def browsed(link: BrokerLink, partition: QueuePartition) -> Iterator[list[Message]]:
+def browsed(link: BrokerLink, partition: QueuePartition, wanted: Collection[str]) -> Iterator[Arrivals]:
     """Without touching them on EmberMQ; elsewhere they are taken and given back, marked as redelivered."""
-    arguments: dict[str, object] = {"x-browse": True} if link.is_embermq else {}
-    # Elsewhere nothing is acknowledged, so nothing may limit what is out.
-    prefetch = link.options.prefetch if link.is_embermq else None
-    with link.channel(prefetch=prefetch, confirms=False) as channel:
-        consumer = channel.consume(partition.queue, arguments=arguments)
-        left = partition.count
-        while link.is_embermq or left > 0:
-            try:
-                batch = consumer.fetch(link.options.batch_rows, link.options.idle_timeout_ms / 1000)
-            except ConsumerCancelled:
-                return
-            if not batch:
-                return
-            if link.is_embermq:
-                consumer.ack(batch)
-            else:
-                batch = batch[:left]
-            left -= len(batch)
-            yield batch
+    options = link.options
+    if not link.is_embermq:
+        # Nothing is acknowledged, so nothing may limit what is out.
+        with link.channel(prefetch=None, confirms=False) as channel:
+            consumer = channel.consume_columns(partition.queue, wanted)
+            for batch, count in up_to(consumer, partition.count, options):
+                yield Arrivals(batch, 0, count)
+        return
+    rows = min(options.batch_rows, max(options.prefetch // 2, 1))
+    with link.channel(prefetch=options.prefetch, confirms=False) as channel:
+        consumer = channel.consume_columns(partition.queue, wanted, arguments={"x-browse": True})
+        for arrived in until_cancelled(consumer, options, rows):
+            consumer.ack(arrived.batch)
+            yield arrived
 
 
-def drained(link: BrokerLink, partition: QueuePartition) -> Iterator[list[Message]]:
+def drained(link: BrokerLink, partition: QueuePartition, wanted: Collection[str]) -> Iterator[Arrivals]:
     """Acknowledged when all of them have been handed to Spark: a task that fails before takes nothing."""
     with link.channel(prefetch=None, confirms=False) as channel:
-        consumer = channel.consume(partition.queue)
-        left = partition.count
-        last: Message | None = None
-        while left > 0:
-            batch = consumer.fetch(min(link.options.batch_rows, left), link.options.idle_timeout_ms / 1000)
-            if not batch:
-                break
-            left -= len(batch)
-            last = batch[-1]
-            yield batch
+        consumer = channel.consume_columns(partition.queue, wanted)
+        last: tuple[ColumnBatch, int] | None = None
+        for last in up_to(consumer, partition.count, link.options):
+            batch, count = last
+            yield Arrivals(batch, 0, count)
         if last is not None:
-            last.ack(multiple=True)
+            consumer.ack(*last)
+
+
+def up_to(consumer: ColumnConsumer, left: int, options: Options) -> Iterator[tuple[ColumnBatch, int]]:
+    """Batches of so many messages in all, and how many count of each; less when no more come."""
+    while left > 0:
+        batch = consumer.fetch(min(options.batch_rows, left), options.idle_timeout_ms / 1000)
+        if batch is None:
+            return
+        count = min(batch.count, left)
+        left -= count
+        yield batch, count

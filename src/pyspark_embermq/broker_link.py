@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute
 
 from embermq.client import (
     AuthenticationFailed,
     Channel,
     ClientError,
+    ColumnConsumer,
     Connection,
     ConnectionFailed,
     ConsumerCancelled,
-    Message,
     NotFound,
     Timeout,
     connect,
 )
+from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.offsets import Bounds, Range
 from pyspark_embermq.options import Options
@@ -150,37 +154,44 @@ class BrokerLink:
 
     # -- reading
 
-    def read(self, part: Range) -> Iterator[list[Message]]:
-        """The messages of a range in order; ends after the last one that is still there."""
+    def read(self, part: Range, wanted: Collection[str]) -> Iterator[Arrivals]:
+        """The messages of a range in order, the offsets always; ends after the last one that is there."""
         arguments: dict[str, object] = {"x-stream-offset": part.start}
-        if self.is_embermq:
-            arguments["x-stream-end-offset"] = part.end
-        prefetch = self.options.prefetch
-        with self.channel(prefetch=prefetch, confirms=False) as channel:
-            consumer = channel.consume(part.queue, arguments=arguments)
-            yield from until_end(consumer, part, self.options, can_end=self.is_embermq)
+        columns = {*wanted, "offset"}
+        if not self.is_embermq:
+            with self.channel(prefetch=self.options.prefetch, confirms=False) as channel:
+                consumer = channel.consume_columns(part.queue, columns, arguments=arguments)
+                yield from until_end(consumer, part, self.options)
+            return
+        arguments["x-stream-end-offset"] = part.end
+        with self.channel(prefetch=None, confirms=False) as channel:
+            # Without acks: the broker sends as fast as we read, and says when that was all.
+            consumer = channel.consume_columns(part.queue, columns, no_ack=True, arguments=arguments)
+            yield from until_cancelled(consumer, self.options)
 
 
-def until_end(consumer: Any, part: Range, options: Options, can_end: bool) -> Iterator[list[Message]]:
-    """Batches of a consumer up to the end of a range; acked as they are taken, because acks are credit."""
-    rows = min(options.batch_rows, max(options.prefetch // 2, 1))
+def until_cancelled(consumer: ColumnConsumer, options: Options, rows: int = 0) -> Iterator[Arrivals]:
+    """Everything of a consumer that the broker ends when it has delivered all, so many rows at a time."""
     while True:
         try:
-            batch = consumer.fetch(rows, options.idle_timeout_ms / 1000)
+            batch = consumer.fetch(rows or options.batch_rows, options.idle_timeout_ms / 1000)
         except ConsumerCancelled:
-            return  # the broker says that this was all
-        if not batch:
-            if can_end:
-                raise Timeout(f"nothing came from '{part.queue}' for {options.idle_timeout_ms} ms")
             return
+        if batch is None:
+            raise Timeout(f"nothing came from '{consumer.consume.queue}' for {options.idle_timeout_ms} ms")
+        yield Arrivals(batch)
+
+
+def until_end(consumer: ColumnConsumer, part: Range, options: Options) -> Iterator[Arrivals]:
+    """Batches up to the end of a range; acked as they are taken, because acks are credit."""
+    while batch := consumer.fetch(1, options.idle_timeout_ms / 1000):
         consumer.ack(batch)
-        last = batch[-1].stream_offset
-        if last is not None and last >= part.end - 1:
-            batch = [message for message in batch if (message.stream_offset or 0) < part.end]
-            if batch:
-                yield batch
+        arrived = Arrivals(batch)
+        within = pa.compute.sum(pa.compute.less(arrived.offset, part.end)).as_py() or 0
+        if within:
+            yield arrived.part(0, within)
+        if within < len(arrived) or arrived.offset[-1].as_py() == part.end - 1:
             return
-        yield batch
 
 
 def timestamp_argument(at_ms: int) -> object:

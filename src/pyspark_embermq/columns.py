@@ -10,33 +10,19 @@ import base64
 import datetime
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
+
+import pyarrow as pa
 
 from embermq.wire.properties import Properties
 from embermq.wire.table import Timestamp
+from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
 
 UTC = datetime.UTC
 OFFSET = "x-stream-offset"
-
-
-class Received(Protocol):
-    """What a row is made of: a message of embermq.client."""
-
-    @property
-    def body(self) -> bytes: ...
-    @property
-    def exchange(self) -> str: ...
-    @property
-    def routing_key(self) -> str: ...
-    @property
-    def redelivered(self) -> bool: ...
-    @property
-    def properties(self) -> Any: ...
-    @property
-    def headers(self) -> dict[str, Any]: ...
 
 
 # In the order in which they stand in the schema.
@@ -70,16 +56,20 @@ TEXT_SCHEMA = SCHEMA.replace("`body` binary", "`body` string")
 # The properties that are a column of their own as they are.
 PLAIN_PROPERTIES = tuple(name for name in Properties.__slots__ if name not in ("headers", "timestamp"))
 
-Values = list[Any]
-Column = Callable[[Sequence[Received], str], Values]
+Values = Any  # a list or an Arrow array
+Column = Callable[[Arrivals, str], Values]
+
+
+def direct_column(name: str) -> Column:
+    return lambda arrived, queue: getattr(arrived, name)
 
 
 def property_column(name: str) -> Column:
-    return lambda messages, queue: [getattr(message.properties, name) for message in messages]
+    return lambda arrived, queue: [getattr(properties, name) for properties in arrived.properties]
 
 
-def timestamp_column(messages: Sequence[Received], queue: str) -> Values:
-    return [moment(message.properties.timestamp) for message in messages]
+def timestamp_column(arrived: Arrivals, queue: str) -> Values:
+    return [moment(properties.timestamp) for properties in arrived.properties]
 
 
 def moment(value: Any) -> datetime.datetime | None:
@@ -92,12 +82,12 @@ def moment(value: Any) -> datetime.datetime | None:
         return None
 
 
-def ingest_column(messages: Sequence[Received], queue: str) -> Values:
+def ingest_column(arrived: Arrivals, queue: str) -> Values:
     """When the broker took the message where it says so, else when we did."""
     now = datetime.datetime.fromtimestamp(time.time(), UTC)
-    found: Values = []
-    for message in messages:
-        taken_ms = message.headers.get("timestamp_in_ms")
+    found: list[Any] = []
+    for headers in arrived.headers:
+        taken_ms = headers.get("timestamp_in_ms")
         if isinstance(taken_ms, int):
             found.append(datetime.datetime.fromtimestamp(taken_ms / 1000, UTC))
         else:
@@ -105,26 +95,22 @@ def ingest_column(messages: Sequence[Received], queue: str) -> Values:
     return found
 
 
-def offset_column(messages: Sequence[Received], queue: str) -> Values:
-    if not messages:
-        return []
-    first, last = messages[0].headers.get(OFFSET), messages[-1].headers.get(OFFSET)
-    if isinstance(first, int) and isinstance(last, int) and last - first + 1 == len(messages):
-        return list(range(first, last + 1))  # without gaps, nearly always: no need to decode them all
-    return [message.headers.get(OFFSET) for message in messages]
-
-
-def own_headers(message: Received) -> dict[str, Any]:
+def own_headers(headers: dict[str, Any]) -> dict[str, Any]:
     """Without the offset that the broker adds: it has a column."""
-    return {name: value for name, value in message.headers.items() if name != OFFSET}
+    return {name: value for name, value in headers.items() if name != OFFSET}
 
 
-def headers_column(messages: Sequence[Received], queue: str) -> Values:
-    return [{name: as_text(value) for name, value in own_headers(message).items()} for message in messages]
+def headers_column(arrived: Arrivals, queue: str) -> Values:
+    return [
+        {name: as_text(value) for name, value in own_headers(headers).items()} for headers in arrived.headers
+    ]
 
 
-def headers_json_column(messages: Sequence[Received], queue: str) -> Values:
-    return [json.dumps(typed(own_headers(message)), default=as_json, sort_keys=True) for message in messages]
+def headers_json_column(arrived: Arrivals, queue: str) -> Values:
+    return [
+        json.dumps(typed(own_headers(headers)), default=as_json, sort_keys=True)
+        for headers in arrived.headers
+    ]
 
 
 def as_text(value: Any) -> str | None:
@@ -163,19 +149,23 @@ def as_json(value: Any) -> Any:
     return str(value)
 
 
+# Those that the client hands out as they are; everything else takes the properties to be decoded.
+DIRECT = ("body", "exchange", "offset", "redelivered", "routing_key")
+
 MAKERS: dict[str, Column] = {
-    "queue": lambda messages, queue: [queue] * len(messages),
-    "offset": offset_column,
-    "exchange": lambda messages, queue: [message.exchange for message in messages],
-    "routing_key": lambda messages, queue: [message.routing_key for message in messages],
-    "body": lambda messages, queue: [message.body for message in messages],
+    "queue": lambda arrived, queue: pa.repeat(pa.scalar(queue, pa.string()), len(arrived)),
     "headers": headers_column,
     "headers_json": headers_json_column,
     "timestamp": timestamp_column,
-    "redelivered": lambda messages, queue: [message.redelivered for message in messages],
     "ingest_timestamp": ingest_column,
+    **{name: direct_column(name) for name in DIRECT},
     **{name: property_column(name) for name in PLAIN_PROPERTIES},
 }
+
+
+def taken_from(name: str) -> set[str]:
+    """The client's columns that a column is made of."""
+    return set() if name == "queue" else {name if name in DIRECT else "properties"}
 
 
 def maker_of(name: str) -> Column:

@@ -97,5 +97,5 @@ def lease_name(offset: dict[str, Any]) -> str:
 def read_part(options: Options, schema: StructType, part: LeasePart) -> Iterator[Any]:
     with BrokerLink(options) as link, patient_collector():
         maker = RowMaker(schema, options, refuser(link))
-        for messages in read(link, part):
-            yield maker.batch(messages, part.queue)
+        for arrived in read(link, part, maker.wanted):
+            yield from maker.batches(arrived, part.queue)

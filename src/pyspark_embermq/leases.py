@@ -6,13 +6,13 @@ import base64
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from embermq.client import ConsumerCancelled, Message
-from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.arrivals import Arrivals
+from pyspark_embermq.broker_link import BrokerLink, until_cancelled
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
 from pyspark_embermq.options import Options
 
@@ -115,7 +115,7 @@ def parts_of(queue: str, lease: str, count: int, parts: int) -> list[LeasePart]:
     ]
 
 
-def read(link: BrokerLink, part: LeasePart) -> Iterator[list[Message]]:
+def read(link: BrokerLink, part: LeasePart, wanted: Collection[str]) -> Iterator[Arrivals]:
     """The messages of a part, in order. What is missing is an error, never a shorter batch."""
     arguments: dict[str, object] = {
         "x-lease": part.lease,
@@ -124,16 +124,10 @@ def read(link: BrokerLink, part: LeasePart) -> Iterator[list[Message]]:
     }
     left = part.end - part.start
     with link.channel(prefetch=None, confirms=False) as channel:
-        consumer = channel.consume(part.queue, no_ack=True, arguments=arguments)
-        while True:
-            try:
-                batch = consumer.fetch(link.options.batch_rows, link.options.idle_timeout_ms / 1000)
-            except ConsumerCancelled:
-                break
-            if not batch:
-                break
-            left -= len(batch)
-            yield batch
+        consumer = channel.consume_columns(part.queue, wanted, no_ack=True, arguments=arguments)
+        for arrived in until_cancelled(consumer, link.options):
+            left -= len(arrived)
+            yield arrived
     if left:
         raise AMQPSourceError(f"lease '{part.lease}' of queue '{part.queue}' ended {left} message(s) early")
 

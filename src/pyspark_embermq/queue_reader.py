@@ -41,7 +41,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.schema = schema
         self.options = options
         self.link = BrokerLink(options)
-        self.queues = {queue: Staging(self.link, queue) for queue in sorted(queues)}
+        maker = RowMaker(schema, options, refuser(self.link))
+        self.queues = {queue: Staging(self.link, queue, maker.wanted) for queue in sorted(queues)}
         self.left: int | None = None  # rows that a trigger AvailableNow may still take
 
     def __getstate__(self) -> dict[str, Any]:
@@ -95,12 +96,12 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         maker = RowMaker(self.schema, self.options, refuser(self.link))
         found: list[InputPartition] = []
         for queue, staging in self.queues.items():
-            messages = staging.between(int(start.get(queue, 0)), int(end.get(queue, 0)))
-            if not messages:
-                continue
-            size = max(-(-len(messages) // self.options.min_partitions), 1)
-            for index in range(0, len(messages), size):
-                found.append(ArrowPartition(packed(maker.batch(messages[index : index + size], queue))))
+            arrivals = staging.between(int(start.get(queue, 0)), int(end.get(queue, 0)))
+            batches = [maker.batch(arrived, queue) for arrived in arrivals if len(arrived)]
+            rows = pa.Table.from_batches(batches, maker.schema)
+            size = max(-(-rows.num_rows // self.options.min_partitions), 1)
+            for index in range(0, rows.num_rows, size):
+                found.append(ArrowPartition(packed(rows.slice(index, size))))
         return found
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -118,9 +119,9 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from rows
 
 
-def packed(batch: pa.RecordBatch) -> bytes:
+def packed(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
     packed: bytes = sink.getvalue().to_pybytes()
     return packed

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from embermq.client import Outgoing, Properties
+from embermq.client import Message, Outgoing, Properties
 from pyspark_embermq.broker_link import BrokerLink
-from pyspark_embermq.columns import Received
 from pyspark_embermq.rows import Refuse
 
 REASON_HEADER = "x-decode-error"
@@ -18,7 +17,7 @@ def refuser(link: BrokerLink) -> Refuse | None:
     if options.on_decode_error != "dead-letter":
         return None
 
-    def refuse(refused: list[tuple[Received, str]]) -> None:
+    def refuse(refused: list[tuple[Message, str]]) -> None:
         with link.channel() as channel:
             channel.publish_batch(
                 [letter(message, why, options.dead_letter_routing_key) for message, why in refused],
@@ -28,7 +27,7 @@ def refuser(link: BrokerLink) -> Refuse | None:
     return refuse
 
 
-def letter(message: Received, why: str, routing_key: str) -> Outgoing:
+def letter(message: Message, why: str, routing_key: str) -> Outgoing:
     properties: Any = message.properties
     named = {name: getattr(properties, name) for name in Properties.__slots__}
     named["headers"] = {**message.headers, REASON_HEADER: why}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_embermq.columns import COLUMNS, MAKERS, Received, maker_of
+from embermq.client import Message
+from pyspark_embermq.arrivals import Arrivals
+from pyspark_embermq.columns import COLUMNS, DIRECT, MAKERS, maker_of, taken_from
 from pyspark_embermq.decoding import Decoder
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 
 # Takes messages that could not be read, with the reason: to a dead-letter exchange.
-Refuse = Callable[[list[tuple[Received, str]]], None]
+Refuse = Callable[[list[tuple[Message, str]]], None]
 
 
 def body_fields(schema: StructType, options: Options) -> list[str]:
@@ -62,55 +63,78 @@ class RowMaker:
             # What is required by the schema may still be missing in a body that cannot be read.
             self.decoder = Decoder(options, pa.schema([field.with_nullable(True) for field in fields]))
 
-    def batch(self, messages: Sequence[Received], queue: str) -> pa.RecordBatch:
+    @property
+    def wanted(self) -> set[str]:
+        """The columns that the client has to hand out."""
+        if self.refuse is not None:
+            return {*DIRECT, "properties"}  # a whole message may have to go elsewhere
+        names = {name for name in self.schema.names if name not in self.from_body}
+        if self.decoder is None:
+            return {column for name in names for column in taken_from(name)}
+        prefix = self.options.metadata_prefix
+        names.discard(self.options.corrupt_column)
+        return {"body"}.union(*(taken_from(name.removeprefix(prefix)) for name in names))
+
+    def batches(self, arrived: Arrivals, queue: str) -> Iterator[pa.RecordBatch]:
+        """The rows of what has arrived, in batches that are not too large."""
+        size = self.options.batch_rows
+        for index in range(0, len(arrived), size):
+            yield self.batch(arrived.part(index, index + size), queue)
+
+    def batch(self, arrived: Arrivals, queue: str) -> pa.RecordBatch:
         decoded: dict[str, pa.Array] = {}
-        corrupt: list[str | None] = [None] * len(messages)
+        corrupt: list[str | None] = [None] * len(arrived)
+        good: pa.Array | None = None  # the rows that stay; None: all
         if self.decoder is not None:
-            columns, problems = self.decoder.decode([message.body for message in messages])
+            columns, problems = self.decoder.decode(arrived.body.to_pylist())
             if problems:
-                messages, columns, corrupt = self.treat(messages, columns, problems)
+                corrupt, good = self.treat(arrived, problems)
             decoded = dict(zip(self.from_body, columns, strict=True))
         arrays = [
-            decoded[field.name] if field.name in decoded else self.column(field, messages, queue, corrupt)
+            decoded[field.name] if field.name in decoded else self.column(field, arrived, queue, corrupt)
             for field in self.schema
         ]
+        if good is not None:
+            arrays = [array.take(good) for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def column(
-        self, field: pa.Field, messages: Sequence[Received], queue: str, corrupt: list[str | None]
-    ) -> pa.Array:
+    def column(self, field: pa.Field, arrived: Arrivals, queue: str, corrupt: list[str | None]) -> pa.Array:
+        name = field.name
         if self.decoder is not None:
-            if field.name == self.options.corrupt_column:
+            if name == self.options.corrupt_column:
                 return pa.array(corrupt, field.type)
-            values = maker_of(field.name.removeprefix(self.options.metadata_prefix))(messages, queue)
-        else:
-            values = maker_of(field.name)(messages, queue)
-            if field.name == "body" and self.options.format == "text":
-                values = [body.decode("utf-8", "replace") for body in values]
-        return pa.array(values, field.type)
+            name = name.removeprefix(self.options.metadata_prefix)
+        values = maker_of(name)(arrived, queue)
+        if not isinstance(values, pa.Array):
+            return pa.array(values, field.type)
+        if self.decoder is None and name == "body" and self.options.format == "text":
+            values = as_texts(values)
+        return values if values.type == field.type else values.cast(field.type)
 
-    def treat(
-        self, messages: Sequence[Received], columns: list[pa.Array], problems: dict[int, str]
-    ) -> tuple[Sequence[Received], list[pa.Array], list[str | None]]:
-        """What the user wants done with bodies that cannot be read."""
+    def treat(self, arrived: Arrivals, problems: dict[int, str]) -> tuple[list[str | None], pa.Array | None]:
+        """What the user wants done with bodies that cannot be read: the corrupt ones, and which rows stay."""
         how = self.options.on_decode_error
+        corrupt: list[str | None] = [None] * len(arrived)
         if how == "fail":
             index, why = next(iter(problems.items()))
             raise AMQPSourceError(
                 f"a body is not {self.options.format} as the schema has it: {why}; "
-                f"it begins with {messages[index].body[:80]!r}. Option 'onDecodeError' can be 'null' or "
-                "'dead-letter' instead of 'fail'"
+                f"it begins with {arrived.body[index].as_py()[:80]!r}. Option 'onDecodeError' can be 'null' "
+                "or 'dead-letter' instead of 'fail'"
             )
         if how == "null":
-            corrupt: list[Any] = [None] * len(messages)
             for index in problems:
-                corrupt[index] = messages[index].body.decode("utf-8", "replace")
-            return messages, columns, corrupt
+                corrupt[index] = arrived.body[index].as_py().decode("utf-8", "replace")
+            return corrupt, None
         assert self.refuse is not None
-        self.refuse([(messages[index], why) for index, why in problems.items()])
-        good = [index for index in range(len(messages)) if index not in problems]
-        return (
-            [messages[index] for index in good],
-            [column.take(pa.array(good, pa.int64())) for column in columns],
-            [None] * len(good),
-        )
+        self.refuse([(arrived.message(index), why) for index, why in problems.items()])
+        good = [index for index in range(len(arrived)) if index not in problems]
+        return corrupt, pa.array(good, pa.int64())
+
+
+def as_texts(bodies: pa.Array) -> pa.Array:
+    """Bodies as UTF-8; what is none in them is replaced."""
+    try:
+        return bodies.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([body.decode("utf-8", "replace") for body in bodies.to_pylist()], pa.string())

@@ -8,78 +8,102 @@ queue is empty make one more batch, because Spark commits a batch only when it b
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
 
-from embermq.client import Channel, ClientError, Consumer, Message
+from embermq.client import Channel, ClientError, ColumnBatch, ColumnConsumer
+from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.broker_link import BrokerLink, sentence
 
 MOMENT_S = 0.05
 
 
-class Staging:
-    """One queue, in the process beside the driver."""
+@dataclass
+class Staged:
+    """Messages with the numbers from `first` on, and who got them; without a batch: one gap."""
 
-    def __init__(self, link: BrokerLink, queue: str) -> None:
-        self.link = link
-        self.queue = queue
-        self.channel: Channel | None = None
-        self.consumer: Consumer | None = None
-        self.base = 0  # the number of the first one that is staged
-        self.staged: deque[Message | None] = deque()  # None is a gap
-        self.begun = False
+    first: int
+    batch: ColumnBatch | None = None
+    consumer: ColumnConsumer | None = None
 
     @property
     def end(self) -> int:
-        return self.base + len(self.staged)
+        return self.first + (1 if self.batch is None else self.batch.count)
+
+
+class Staging:
+    """One queue, in the process beside the driver."""
+
+    def __init__(self, link: BrokerLink, queue: str, wanted: Collection[str]) -> None:
+        self.link = link
+        self.queue = queue
+        self.wanted = wanted
+        self.channel: Channel | None = None
+        self.consumer: ColumnConsumer | None = None
+        self.base = 0  # the first number that is not settled
+        self.end = 0  # and the one behind the last
+        self.staged: deque[Staged] = deque()
+        self.begun = False
 
     def begin_at(self, number: int) -> None:
         """Go on from a checkpoint: what was taken before has been acknowledged or will come again."""
         if not self.begun:
             self.begun = True
-            self.base = number
+            self.base = self.end = number
 
     def take(self, count: int, patience_s: float = MOMENT_S) -> None:
-        """Take up to so many more from the broker: what is there, without waiting long for more."""
+        """Take about so many more from the broker: what is there, without waiting long for more."""
         while count > 0:
-            messages = self.fetched(count, patience_s)
-            if not messages:
+            batch = self.fetched(patience_s)
+            if batch is None:
                 return
-            self.staged.extend(messages)
-            count -= len(messages)
+            self.add(Staged(self.end, batch, self.consumer))
+            count -= batch.count
 
-    def fetched(self, count: int, patience_s: float) -> list[Message]:
+    def fetched(self, patience_s: float) -> ColumnBatch | None:
         try:
             if self.consumer is None or self.channel is None or self.channel.is_closed:
                 self.channel = self.link.connection.channel(
                     prefetch=self.link.options.prefetch, confirms=False
                 )
-                self.consumer = self.channel.consume(self.queue)
-            return self.consumer.fetch(count, patience_s)
+                self.consumer = self.channel.consume_columns(self.queue, self.wanted)
+            return self.consumer.fetch(1, patience_s)
         except ClientError as error:
             # Messages that are staged stay: they will come again, and this is at least once.
             self.consumer = self.channel = None
             raise sentence(self.link.options, error) from error
 
+    def add(self, staged: Staged) -> None:
+        self.staged.append(staged)
+        self.end = staged.end
+
     def add_gap(self) -> None:
-        self.staged.append(None)
+        self.add(Staged(self.end))
 
     @property
     def has_messages(self) -> bool:
-        return any(message is not None for message in self.staged)
+        return any(staged.batch is not None for staged in self.staged)
 
-    def between(self, start: int, end: int) -> list[Message]:
+    def between(self, start: int, end: int) -> list[Arrivals]:
         """The messages with these numbers; none when they were staged by a process that is no more."""
         if start < self.base:
             return []
-        found = list(self.staged)[start - self.base : end - self.base]
-        return [message for message in found if message is not None]
+        return [
+            Arrivals(staged.batch).part(max(start - staged.first, 0), end - staged.first)
+            for staged in self.staged
+            if staged.batch is not None and staged.first < end and staged.end > start
+        ]
 
     def settle(self, end: int) -> None:
         """Spark has done with everything before this number: acknowledge it."""
-        last: Message | None = None
-        while self.staged and self.base < end:
-            message = self.staged.popleft()
-            last = message or last
-            self.base += 1
-        if last is not None:
-            last.ack(multiple=True)
+        last: Staged | None = None
+        while self.staged and self.staged[0].first < end:
+            if self.staged[0].batch is not None:
+                last = self.staged[0]
+            if self.staged[0].end > end:
+                break  # some of it is of the next batch
+            self.staged.popleft()
+        self.base = max(self.base, min(end, self.end))
+        if last is not None and last.batch is not None and last.consumer is not None:
+            last.consumer.ack(last.batch, min(end - last.first, last.batch.count))
             self.link.connection.flush()

@@ -119,13 +119,12 @@ def read_range(options: Options, schema: StructType, part: Range) -> Iterator[An
     with BrokerLink(options) as link, patient_collector():
         maker = RowMaker(schema, options, refuser(link))
         expected = part.start
-        for messages in link.read(part):
-            first, last = messages[0].stream_offset, messages[-1].stream_offset
-            assert first is not None and last is not None
+        for arrived in link.read(part, maker.wanted):
+            first, last = arrived.offset[0].as_py(), arrived.offset[-1].as_py()
             if first > expected:
                 lost(options, part.queue, expected, first)
             expected = last + 1
-            yield maker.batch(messages, part.queue)
+            yield from maker.batches(arrived, part.queue)
         if expected < part.end:
             lost(options, part.queue, expected, part.end)
 

@@ -14,8 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from embermq.client import Message as Delivered
+from embermq.client.core.columns import Columns
+from embermq.wire.primitive import encode_shortstr
 from embermq.wire.properties import Properties
-from pyspark_embermq.columns import SCHEMA, Received
+from pyspark_embermq.arrivals import Arrivals
+from pyspark_embermq.columns import SCHEMA
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 from pyspark_embermq.rows import RowMaker, check_schema
@@ -31,9 +35,18 @@ class Message:
     redelivered: bool = False
     properties: Properties = field(default_factory=Properties)
 
-    @property
-    def headers(self) -> dict[str, Any]:
-        return self.properties.headers or {}
+
+def arrived(messages: list[Message], wanted: set[str]) -> Arrivals:
+    """As if they had come from a broker; what is not wanted is not there."""
+    columns = Columns(wanted)
+    for message in messages:
+        names = bytearray(encode_shortstr(message.exchange) + encode_shortstr(message.routing_key))
+        raw, body = bytearray(message.properties.encode()), bytearray(message.body)
+        columns.on_deliver(names, 1, message.redelivered, 0, len(names))
+        columns.on_header(raw, 0, len(raw))
+        columns.on_body(body, 0, len(body))
+        columns.whole()
+    return Arrivals(columns.take(0))
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +62,7 @@ def rows(text: str, messages: list[Message], refused: list[Any] | None = None, *
     chosen = Options(**options)
     check_schema(schema(text), chosen)
     maker = RowMaker(schema(text), chosen, None if refused is None else refused.extend)
-    return maker.batch(messages, "orders").to_pylist()
+    return maker.batch(arrived(messages, maker.wanted), "orders").to_pylist()
 
 
 def test_every_column() -> None:
@@ -83,12 +96,35 @@ def test_every_column() -> None:
 
 
 def test_only_the_columns_asked_for_are_made() -> None:
-    class Unread(Message):
-        @property
-        def headers(self) -> dict[str, Any]:
-            raise AssertionError("nobody asked for headers")
+    assert rows("body binary, queue string", [Message(b"one")]) == [{"body": b"one", "queue": "orders"}]
+    for text, wanted in [
+        ("body binary, queue string", {"body"}),
+        ("queue string", set()),
+        ("offset bigint, routing_key string", {"offset", "routing_key"}),
+        ("headers map<string,string>, app_id string", {"properties"}),
+    ]:
+        assert RowMaker(schema(text), Options()).wanted == wanted
+    fields = schema("id int, _routing_key string, _corrupt_record string")
+    assert RowMaker(fields, Options(format="json")).wanted == {"body", "routing_key"}
 
-    assert rows("body binary, queue string", [Unread(b"one")]) == [{"body": b"one", "queue": "orders"}]
+
+def test_large_batches_are_cut() -> None:
+    maker = RowMaker(schema("body binary, routing_key string"), Options(batch_rows=2))
+    found = [
+        batch.to_pylist()
+        for batch in maker.batches(arrived([Message(b"%d" % n) for n in range(5)], maker.wanted), "q")
+    ]
+    assert [[row["body"] for row in batch] for batch in found] == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
+
+
+def test_offsets_where_there_are_some() -> None:
+    """A header that only looks like the offset is not taken for it."""
+    field = b"\x0fx-stream-offsetl"
+    in_stream = Properties(headers={"x-stream-offset": 2**40})
+    tricky = Properties(headers={"note": field.decode() + "12345678", "x-stream-offset": 2**40 + 9})
+    trickier = Properties(headers={"note": (field * 3).decode() + "12345678"})
+    messages = [Message(properties=properties) for properties in (in_stream, Properties(), tricky, trickier)]
+    assert [row["offset"] for row in rows("offset bigint", messages)] == [2**40, None, 2**40 + 9, None]
 
 
 def test_text() -> None:
@@ -132,7 +168,7 @@ def test_bad_bodies_as_null() -> None:
 
 
 def test_bad_bodies_as_dead_letters() -> None:
-    refused: list[tuple[Received, str]] = []
+    refused: list[tuple[Delivered, str]] = []
     found = rows(
         "id int, _queue string",
         BAD,

@@ -19,11 +19,13 @@ from embermq.client.aio.rpc import AsyncRpcClient, serve_rpc_async
 from embermq.client.aio.stream import AsyncStream, AsyncStreamConsumer
 from embermq.client.aio.super_stream import AsyncSuperStream, AsyncSuperStreamConsumer
 from embermq.client.blocking.channel import Channel, Confirmation
+from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.connection import Connection, connect
 from embermq.client.blocking.consumer import Consumer
 from embermq.client.blocking.rpc import RpcClient, serve_rpc
 from embermq.client.blocking.stream import Stream, StreamConsumer
 from embermq.client.blocking.super_stream import SuperStream, SuperStreamConsumer
+from embermq.client.core.columns import ColumnBatch
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Outgoing
 from embermq.client.core.topology import QueueInfo
@@ -62,6 +64,8 @@ __all__ = [
     "Channel",
     "ChannelClosed",
     "ClientError",
+    "ColumnBatch",
+    "ColumnConsumer",
     "Confirmation",
     "Connection",
     "ConnectionClosed",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.consumer import Consumer
 from embermq.client.blocking.declaring import Declaring
 from embermq.client.blocking.waiter import Waiter
@@ -269,6 +270,26 @@ class Channel(Declaring):
         self.connection.call(self._core, consume_request(self._core, consumer))
         if callback is not None:
             consumer.start(callback)
+        return consumer
+
+    def consume_columns(
+        self,
+        queue: str = "",
+        wanted: Collection[str] = ("body",),
+        *,
+        prefetch: int | None = None,
+        no_ack: bool = False,
+        arguments: Arguments = None,
+    ) -> ColumnConsumer:
+        """Begin to consume without an object for each message: `fetch` gives columns, as Apache Arrow does.
+
+        `wanted` says which: body, exchange, routing_key, properties, offset, redelivered.
+        """
+        if prefetch is not None:
+            self.qos(prefetch)
+        method = consume_method(queue, "", False, no_ack, False, arguments)
+        consumer = ColumnConsumer(self, self._core, method, wanted)
+        self.connection.call(self._core, consume_request(self._core, consumer))
         return consumer
 
     def cancel(self, consumer_tag: str) -> None:

@@ -22,7 +22,62 @@ if TYPE_CHECKING:
 log = logging.getLogger("embermq.client")
 
 
-class Consumer(ConsumerInbox):
+class BlockingInbox(ConsumerInbox):
+    """Waits for what another thread, or this one meanwhile, reads; leaving its `with` block cancels it."""
+
+    def __init__(self, channel: Channel, core: ChannelCore, consume: BasicConsume) -> None:
+        super().__init__(consume)
+        self.channel = channel
+        self._core = core
+        self.arrived = threading.Condition(core.engine.lock)
+
+    def wake(self) -> None:
+        self.arrived.notify_all()
+
+    def end(self, error: ClientError) -> None:
+        with self._core.engine.lock:
+            super().end(error)
+
+    def await_arrival(self, timeout_s: float | None) -> None:
+        """Until there is something to say, or for so long."""
+        connection = self.channel.connection
+        deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        if not self.something_to_say():
+            # Flushes first: acks that wait in the buffer are what the broker waits for.
+            connection.read_until(self.something_to_say, deadline_s)
+        with self.arrived:
+            if not self.something_to_say() and not self.is_finished() and timeout_s != 0:
+                left_s = None if timeout_s is None else max(deadline_s - time.monotonic(), 0)
+                connection.sleep(lambda: self.arrived.wait_for(self.something_to_say, left_s))
+
+    def something_to_say(self) -> bool:
+        return bool(self.messages) or self.error is not None or self._cancelled
+
+    def raise_error(self) -> None:
+        """Why no more comes, unless that is as it should be."""
+        if self.error is not None and not self.ended_well and not self.channel.closed_by_user:
+            raise self.error
+
+    def cancel(self) -> None:
+        """Tell the broker that no more is wanted; what waits here unread goes back to the queue."""
+        with self.arrived:
+            if self._cancelled:
+                return
+            self._cancelled = True
+            self.arrived.notify_all()
+        if self.error is None and self._core.error is None:
+            self.channel.cancel(self.tag)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+
+
+class Consumer(BlockingInbox):
     """Iterate over it, or `fetch` batches. Leaving its `with` block cancels it.
 
     After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
@@ -31,21 +86,11 @@ class Consumer(ConsumerInbox):
     def __init__(
         self, channel: Channel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
     ) -> None:
-        super().__init__(consume)
-        self.channel = channel
+        super().__init__(channel, core, consume)
         self.timeout_s = timeout_s
-        self._core = core
-        self.arrived = threading.Condition(core.engine.lock)
         self._taken: Iterator[Message] = iter(())
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
-
-    def wake(self) -> None:
-        self.arrived.notify_all()
-
-    def end(self, error: ClientError) -> None:
-        with self._core.engine.lock:
-            super().end(error)
 
     # -- taking messages
 
@@ -101,47 +146,25 @@ class Consumer(ConsumerInbox):
 
     def wait(self, timeout_s: float | None) -> list[Message]:
         """What has arrived; nothing after the time, or when the consumer has ended by our own will."""
-        engine = self._core.engine
-        connection = self.channel.connection
-        deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        if not self.something_to_say():
-            # Flushes first: acks that wait in the buffer are what the broker waits for.
-            connection.read_until(self.something_to_say, deadline_s)
+        self.await_arrival(timeout_s)
         with self.arrived:
-            if not self.something_to_say() and not self.is_finished() and timeout_s != 0:
-                left_s = None if timeout_s is None else max(deadline_s - time.monotonic(), 0)
-                connection.sleep(lambda: self.arrived.wait_for(self.something_to_say, left_s))
             if self.is_finished():
                 return []
             if self.messages:
-                return engine.taken(self)
-            if self.error is not None and not self.ended_well and not self.channel.closed_by_user:
-                raise self.error
+                return self._core.engine.taken(self)
+            self.raise_error()
             return []
-
-    def something_to_say(self) -> bool:
-        return bool(self.messages) or self.error is not None or self._cancelled
 
     # -- ending
 
     def cancel(self) -> None:
-        """Tell the broker that no more is wanted; what waits here unread goes back to the queue."""
-        with self.arrived:
-            if self._cancelled:
-                return
-            self._cancelled = True
-            self.arrived.notify_all()
-        if self.error is None and self._core.error is None:
-            self.channel.cancel(self.tag)
+        super().cancel()
         with self._core.engine.lock:
             unread = [*self._taken, *self.messages]
             self.messages = []
             self._taken = iter(())
             if not self.no_ack:
                 self.give_back(unread)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -202,10 +202,14 @@ class Engine(Outlet):
     def taken(self, inbox: Inbox) -> list[Message]:
         """All that waits in an inbox; reading goes on if it was the one that stopped it."""
         messages = inbox.take()
+        self.relieve(inbox)
+        return messages
+
+    def relieve(self, inbox: Inbox) -> None:
+        """Its user has taken what was there."""
         if self.congested is inbox:
             self.congested = None
             self.wake()
-        return messages
 
     def wake(self) -> None:
         """There is output that was not caused by `feed`."""

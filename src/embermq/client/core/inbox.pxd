@@ -1,5 +1,8 @@
+from embermq.client.core.columns cimport Columns
+
 cdef class Inbox:
     cdef public long long buffered_bytes
+    cdef public Columns columns
     cdef public object consume
     cdef public object error
     cdef public list messages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embermq.client.core.columns import ColumnBatch, Columns
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
@@ -10,13 +11,14 @@ from embermq.wire.methods import BasicConsume
 class Inbox:
     """The shells derive from this and say in `wake` how their user is told; it is called once per read."""
 
-    __slots__ = ("buffered_bytes", "consume", "error", "messages", "no_ack", "tag", "touched")
+    __slots__ = ("buffered_bytes", "columns", "consume", "error", "messages", "no_ack", "tag", "touched")
 
     def __init__(self, consume: BasicConsume) -> None:
         self.consume = consume  # as it has to be said again after a reconnection
         self.tag = consume.consumer_tag
         self.no_ack = consume.no_ack
         self.messages: list[Message] = []
+        self.columns: Columns | None = None  # instead of messages, for who wants them so
         self.buffered_bytes = 0
         self.touched = False  # since the last `wake`
         self.error: ClientError | None = None  # why no more will come
@@ -31,9 +33,17 @@ class Inbox:
         self.buffered_bytes = 0
         return taken
 
+    def take_columns(self, epoch: int) -> ColumnBatch:
+        """The same for who wants columns."""
+        assert self.columns is not None
+        self.buffered_bytes = 0
+        return self.columns.take(epoch)
+
     def interrupted(self) -> None:
         """The connection broke. What waits will come again, unless it counts as delivered already."""
         if not self.no_ack:
+            if self.columns is not None:
+                self.columns.clear()
             self.messages = []
             self.buffered_bytes = 0
 

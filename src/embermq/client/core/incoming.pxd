@@ -1,11 +1,13 @@
 cimport cython
 
+from embermq.client.core.columns cimport Columns
 from embermq.client.core.inbox cimport Inbox
 from embermq.client.core.message cimport Message
 from embermq.client.core.outlet cimport Outlet
 from embermq.wire.kernel cimport cut, load_u16, load_u64, same
 
 cdef int CLASS_BASIC
+cdef int ROW_BYTES
 cdef int CONTENT_HEADER_BYTES
 
 cdef class Incoming:
@@ -28,13 +30,15 @@ cdef class Incoming:
     cdef long long incoming_missing
     cdef list incoming_parts
 
-    @cython.locals(known=bytes, after=Py_ssize_t)
+    @cython.locals(known=bytes, after=Py_ssize_t, inbox=Inbox)
     cpdef int on_deliver(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
     @cython.locals(size=Py_ssize_t, names=bytes, exchange_end=Py_ssize_t)
     cdef int read_names(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
-    @cython.locals(known=bytes)
+    @cython.locals(known=bytes, inbox=Inbox)
     cpdef int on_header(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
-    @cython.locals(size=Py_ssize_t)
+    @cython.locals(size=Py_ssize_t, inbox=Inbox)
     cpdef int on_body(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
     @cython.locals(inbox=Inbox, message=Message)
     cdef int arrived(self, bytes body) except -1
+    cdef int arrived_in_columns(self, Inbox inbox) except -1
+    cdef int came(self, Inbox inbox, long long size) except -1

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from embermq.client.core.engine import Engine
 
 CLASS_BASIC = 60
+ROW_BYTES = 64  # about what a message takes in columns beside its body
 CONTENT_HEADER_BYTES = 12  # class, weight, body size; the property flags follow
 
 
@@ -79,8 +80,12 @@ class Incoming:
             raise UnexpectedFrame("a delivery where content was expected")
         self.incoming_tag = load_u64(buf, pos)
         self.incoming_redelivered = buf[pos + 8] & 1 != 0
-        self.read_names(buf, pos + 9, stop)
-        self.incoming_consumer = self.last_consumer
+        inbox = self.last_consumer
+        if inbox is not None and inbox.columns is not None:
+            inbox.columns.on_deliver(buf, self.incoming_tag, self.incoming_redelivered, pos + 9, stop)
+        else:
+            self.read_names(buf, pos + 9, stop)
+        self.incoming_consumer = inbox
         self.incoming_body = -1
         return 0
 
@@ -108,9 +113,17 @@ class Incoming:
     def on_header(self, buf: bytearray, pos: int, stop: int) -> int:
         if stop - pos < CONTENT_HEADER_BYTES + 2 or load_u16(buf, pos) != CLASS_BASIC:
             raise SyntaxFault("a content header that is none of class basic")
+        if self.incoming_body >= 0:
+            raise UnexpectedFrame("a content header where a body was expected")
         self.incoming_body = load_u64(buf, pos + 4)
         self.incoming_missing = self.incoming_body
         pos += CONTENT_HEADER_BYTES
+        inbox = self.incoming_consumer
+        if inbox is not None and inbox.columns is not None:
+            inbox.columns.on_header(buf, pos, stop)
+            if self.incoming_body == 0:
+                self.arrived_in_columns(inbox)
+            return 0
         known = self.last_properties
         if stop - pos != len(known) or not same(buf, pos, known):
             self.last_properties = cut(buf, pos, stop)
@@ -123,6 +136,13 @@ class Incoming:
         size = stop - pos
         if self.incoming_body < 0 or size > self.incoming_missing:
             raise UnexpectedFrame("more content than the header announced")
+        inbox = self.incoming_consumer
+        if inbox is not None and inbox.columns is not None:
+            inbox.columns.on_body(buf, pos, stop)
+            self.incoming_missing -= size
+            if self.incoming_missing == 0:
+                self.arrived_in_columns(inbox)
+            return 0
         if size == self.incoming_body:
             self.arrived(cut(buf, pos, stop))
             return 0
@@ -157,7 +177,20 @@ class Incoming:
         )
         message.settled = inbox.no_ack
         inbox.messages.append(message)
-        inbox.buffered_bytes += len(body)
+        self.came(inbox, len(body))
+        return 0
+
+    def arrived_in_columns(self, inbox: Inbox) -> int:
+        """A whole message is there, and nothing more has to be done with it."""
+        assert inbox.columns is not None
+        inbox.columns.whole()
+        self.came(inbox, self.incoming_body + ROW_BYTES)
+        self.incoming_body = -1
+        self.incoming_consumer = None
+        return 0
+
+    def came(self, inbox: Inbox, size: int) -> int:
+        inbox.buffered_bytes += size
         if not inbox.touched:
             inbox.touched = True
             self.engine.touched.append(inbox)
@@ -198,5 +231,7 @@ class Incoming:
         self.last_consumer_bytes = b""
         self.last_consumer = None
         self.incoming_method = None
+        if self.incoming_consumer is not None and self.incoming_consumer.columns is not None:
+            self.incoming_consumer.columns.forget_part()
         self.incoming_consumer = None
         self.incoming_parts = []

@@ -1,0 +1,26 @@
+cimport cython
+
+
+@cython.final
+cdef class ByteColumn:
+    cdef bytearray data
+    cdef bytearray places
+    cdef Py_ssize_t size
+    cdef readonly Py_ssize_t count
+    cdef int grow(self, Py_ssize_t wanted) except -1
+    cpdef int append(self, bytearray buf, Py_ssize_t start, Py_ssize_t stop) except -1
+    cpdef int end(self) except -1
+    cpdef int forget_after(self, Py_ssize_t count) except -1
+    cpdef tuple take(self, Py_ssize_t count)
+
+
+@cython.final
+cdef class NumberColumn:
+    cdef bytearray data
+    cdef readonly Py_ssize_t count
+    cpdef int append(self, long long value) except -1
+    cpdef int forget_after(self, Py_ssize_t count) except -1
+    cpdef bytearray take(self, Py_ssize_t count)
+
+
+cpdef long long field_value(bytearray buf, Py_ssize_t start, Py_ssize_t stop, bytes field) except? -1

@@ -1,0 +1,77 @@
+"""Messages that have arrived, as Arrow columns on the client's own buffers.
+
+Nothing is copied or decoded before it is asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute
+
+from embermq.client import ColumnBatch, Message, Properties
+from embermq.client.core.columns import Values
+
+NO_OFFSET = -1
+
+
+class Arrivals:
+    """The messages [start, stop) of a batch of the client."""
+
+    def __init__(self, batch: ColumnBatch, start: int = 0, stop: int | None = None) -> None:
+        self.batch = batch
+        self.start = start
+        self.stop = batch.count if stop is None else stop
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def part(self, start: int, stop: int) -> Self:
+        """Some of these."""
+        return type(self)(self.batch, self.start + start, min(self.start + stop, self.stop))
+
+    @cached_property
+    def body(self) -> pa.Array:
+        return self.array(self.batch.body, pa.binary())
+
+    @cached_property
+    def exchange(self) -> pa.Array:
+        return self.array(self.batch.exchange, pa.string())
+
+    @cached_property
+    def routing_key(self) -> pa.Array:
+        return self.array(self.batch.routing_key, pa.string())
+
+    @cached_property
+    def redelivered(self) -> pa.Array:
+        return self.numbers(self.batch.redelivered).cast(pa.bool_())
+
+    @cached_property
+    def offset(self) -> pa.Array:
+        """In the stream; null where there is none."""
+        offsets = self.numbers(self.batch.offset)
+        known = pa.compute.not_equal(offsets, NO_OFFSET)
+        return offsets if known.false_count == 0 else pa.compute.if_else(known, offsets, None)
+
+    @cached_property
+    def properties(self) -> list[Properties]:
+        raw = self.array(self.batch.properties, pa.binary()).to_pylist()
+        return [Properties.decode(one, 0, len(one)) for one in raw]
+
+    @cached_property
+    def headers(self) -> list[dict[str, Any]]:
+        return [properties.headers or {} for properties in self.properties]
+
+    def message(self, index: int) -> Message:
+        return self.batch.message(self.start + index)
+
+    def array(self, values: Values | None, kind: pa.DataType) -> pa.Array:
+        assert values is not None, "a column that nobody asked for"
+        buffers = [None, pa.py_buffer(values.places), pa.py_buffer(values.data)]
+        return pa.Array.from_buffers(kind, len(self), buffers, 0, self.start)
+
+    def numbers(self, values: bytearray | None) -> pa.Array:
+        assert values is not None, "a column that nobody asked for"
+        return pa.Array.from_buffers(pa.int64(), len(self), [None, pa.py_buffer(values)], 0, self.start)
