@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from embermq.broker import catalog as definitions
-from embermq.broker import stream_group
+from embermq.broker import departing, stream_group
 from embermq.broker.accounts import DEFAULT_VHOST, Accounts
 from embermq.broker.alarm import Alarms
 from embermq.broker.catalog import Catalog, DiskCatalog
@@ -107,6 +107,7 @@ class Broker(Accounts):
             self.revoke_topics(user, vhost.name)
         vhost.policies.delete_all()
         vhost.parameters.delete_all()
+        vhost.departing.close()
         vhost.delays.drop()
         self.past.add(vhost.past)
         del self.vhosts[vhost.name]
@@ -218,6 +219,7 @@ class Broker(Accounts):
             known += [] if queue.rules is None else queue.rules.log_ids()
         self.restore_delayed(catalog)
         known += [log_id for vhost in self.vhosts.values() for log_id in vhost.delays.schedule.log_ids()]
+        known += self.restore_departing(catalog)
         for vhost in self.vhosts.values():
             vhost.leases.recovered()
         # Wait: should we die before the note is gone, the next start would believe it.
@@ -234,6 +236,29 @@ class Broker(Accounts):
             taken_back[definition.vhost][definition.name] = definition.body["below"]
         for vhost in self.vhosts.values():
             vhost.delays.recover(taken_back[vhost.name])
+
+    def restore_departing(self, catalog: DiskCatalog) -> list[str]:
+        """Queues that were deleted and not empty; the names of their logs."""
+        known: list[str] = []
+        there = {queue.id for queue in self.queues()}
+        for definition in catalog.definitions.all(departing.KIND):
+            vhost = self.vhosts.get(definition.vhost)
+            if vhost is None or definition.name in there:
+                # Its virtual host went, too; or the deletion itself has not come to the disk.
+                catalog.note(departing.KIND, definition.vhost, definition.name, None)
+            else:
+                body = definition.body
+                queue = Queue(
+                    vhost,
+                    body["queue"],
+                    self.turn,
+                    durable=True,
+                    arguments=definitions.unpacked(body),
+                    storage=self.storage,
+                    id=definition.name,
+                )
+                known += vhost.departing.restore(queue)
+        return known
 
     def note_stop(self) -> None:
         """A clean stop: remember how far each log was delivered, so that the next start need not guess."""

@@ -343,6 +343,7 @@ class VirtualHost(Bindings):
             return 0
         queue.deleted = True
         del self.queues[queue.name]
+        self.departing.note(queue)
         if queue.durable and not queue.exclusive:
             self.catalog.delete("queue", self.name, queue.name)
         self.exchanges[DEFAULT_EXCHANGE].changed()
