@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from embermq.client.core.login import MECHANISMS
 from embermq.client.errors import BadAddress
 
 PORT_PLAIN, PORT_TLS = 5672, 5671
@@ -37,7 +38,9 @@ class Settings:
     virtual_host: str = "/"
     username: str = field(default="guest", repr=False)
     password: str = field(default="guest", repr=False)
-    mechanism: str = "PLAIN"  # or EXTERNAL: the client's certificate says who it is
+    # Or SCRAM-SHA-256: the password is proven, not sent; EXTERNAL: the client's certificate says who it is;
+    # ANONYMOUS.
+    mechanism: str = "PLAIN"
     tls: ssl.SSLContext | None = None  # amqps makes one that checks the broker's certificate
     server_hostname: str | None = None  # the name in the certificate, when it is not the host
     heartbeat_s: int | None = None  # None: what the broker proposes; 0: none
@@ -71,6 +74,8 @@ def settings_of(url: str | Sequence[str] = "", **options: Any) -> Settings:
         if option not in known:
             raise BadAddress(f"unknown option '{option}', there are: {', '.join(sorted(known))}")
     settings = replace(settings, **options)
+    if settings.mechanism not in MECHANISMS:
+        raise BadAddress(f"unknown mechanism '{settings.mechanism}', there are: {', '.join(MECHANISMS)}")
     if settings.name:
         named = {"connection_name": settings.name} | dict(settings.client_properties)
         settings = replace(settings, client_properties=named)

@@ -19,7 +19,8 @@ from embermq.client.core.engine import CLOSED, CLOSING, OPEN, Engine
 from embermq.client.core.message import Message
 from embermq.client.core.pulse import Pulse
 from embermq.client.core.request import Request
-from embermq.client.errors import ClientError, ConnectionClosed, ConnectionFailed, ConnectionLost, Timeout
+from embermq.client.errors import ClientError, ConnectionClosed, Timeout
+from embermq.client.failure import broken, not_connected
 from embermq.wire.frame import method_frame
 from embermq.wire.methods import ChannelOpen, ConnectionClose, ConnectionUpdateSecret
 
@@ -275,10 +276,7 @@ class AsyncConnection:
                     server_hostname=(settings.server_hostname or endpoint.host) if settings.tls else None,
                 )
         except OSError as failure:  # TimeoutError is one
-            return ConnectionFailed(
-                f"no connection to {endpoint}: {str(failure) or 'no answer in time'}; is a broker running "
-                "there, and is the port right?"
-            )
+            return not_connected(endpoint, settings, failure)
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -310,7 +308,7 @@ class AsyncConnection:
                 return self._ended.result()
             if protocol.over.done():
                 why = protocol.over.result() or "closed by the other side"
-                return ConnectionLost(f"the connection to {self.endpoint} broke: {why}")
+                return broken(self._engine, self.endpoint, self.settings, why)
             error = pulse.tick(self.loop.time())
             protocol.flush()
             if error is not None:

@@ -20,12 +20,8 @@ from embermq.client.blocking.reader import Reader
 from embermq.client.blocking.transport import Transport, open_transport
 from embermq.client.core.engine import Engine
 from embermq.client.core.pulse import Pulse
-from embermq.client.errors import (
-    ClientError,
-    ConnectionClosed,
-    ConnectionFailed,
-    ConnectionLost,
-)
+from embermq.client.errors import ClientError, ConnectionClosed
+from embermq.client.failure import broken, not_connected
 
 log = logging.getLogger("embermq.client")
 
@@ -100,9 +96,7 @@ class Line:
         try:
             transport = open_transport(endpoint, self.settings)
         except OSError as failure:
-            return ConnectionFailed(
-                f"no connection to {endpoint}: {failure}; is a broker running there, and is the port right?"
-            )
+            return not_connected(endpoint, self.settings, failure)
         self._unsent = memoryview(b"")
         self.reader.begin()
         self.ended = None
@@ -173,7 +167,7 @@ class Line:
                     try:
                         self.reader.read(transport)
                     except OSError as failure:
-                        return ConnectionLost(f"the connection to {self.endpoint} broke: {failure}")
+                        return broken(engine, self.endpoint, self.settings, failure)
 
     def read_until(self, done: Callable[[], bool], deadline_s: float) -> None:
         """For users' threads about to wait: send everything, then read until `done`, while it is worth it."""

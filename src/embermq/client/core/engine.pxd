@@ -20,6 +20,7 @@ cdef class Engine(Outlet):
     cdef public bint heard
     cdef public int heartbeat_s
     cdef public ChannelCore last_channel
+    cdef public object login
     cdef public object restoration
     cdef public dict server_properties
     cdef public object settings

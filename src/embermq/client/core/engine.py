@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.inbox import Inbox
+from embermq.client.core.login import Login, Silent
 from embermq.client.core.message import Message
 from embermq.client.core.on_channel import CHANNEL_HANDLERS, on_answer
 from embermq.client.core.on_connection import CONNECTION_HANDLERS
@@ -71,6 +72,7 @@ class Engine(Outlet):
         "heard",
         "heartbeat_s",
         "last_channel",
+        "login",
         "restoration",
         "server_properties",
         "settings",
@@ -94,6 +96,7 @@ class Engine(Outlet):
         self.last_channel: ChannelCore | None = None
         self.congested: Inbox | None = None  # so full that the shell stops reading until its user took some
         self.server_properties: dict[str, object] = {}
+        self.login: Login = Silent("", "")  # before the broker has said what it offers
         self.blocked_reason: str | None = None
         self.update_secret: list[Request] = []
         self.channel_max = CHANNEL_MAX_WITHOUT_LIMIT

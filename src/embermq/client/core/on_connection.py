@@ -6,6 +6,7 @@ import platform
 from typing import TYPE_CHECKING, cast
 
 from embermq import __version__
+from embermq.client.core.login import MECHANISMS
 from embermq.client.errors import AuthenticationFailed, ConnectionClosed, ConnectionFailed, connection_closed
 from embermq.wire.frame import method_frame
 from embermq.wire.methods import (
@@ -69,20 +70,27 @@ def on_start(engine: Engine, method: Method) -> None:
             )
         )
         return
-    if settings.mechanism == "EXTERNAL":
-        response = b""
-    else:
-        response = f"\0{settings.username}\0{settings.password}".encode()
-    answer = ConnectionStartOk(client_properties(engine), settings.mechanism, response, settings.locale)
+    engine.login = login = MECHANISMS[settings.mechanism](settings.username, settings.password)
+    answer = ConnectionStartOk(client_properties(engine), settings.mechanism, login.first(), settings.locale)
     engine.out.write(method_frame(0, answer))
 
 
 def on_secure(engine: Engine, method: Method) -> None:
-    engine.out.write(method_frame(0, ConnectionSecureOk(b"")))
+    try:
+        answer = engine.login.answer(cast(ConnectionSecure, method).challenge)
+    except AuthenticationFailed as error:
+        engine.shell.ended(error)
+        return
+    engine.out.write(method_frame(0, ConnectionSecureOk(answer)))
 
 
 def on_tune(engine: Engine, method: Method) -> None:
     tune = cast(ConnectionTune, method)
+    try:
+        engine.login.accepted()
+    except AuthenticationFailed as error:
+        engine.shell.ended(error)
+        return
     settings = engine.settings
     engine.channel_max = smaller_limit(settings.channel_max, tune.channel_max, CHANNELS_MAX)
     engine.frame_max = smaller_limit(settings.frame_max, tune.frame_max, FRAME_BYTES_MAX)
@@ -105,10 +113,12 @@ def on_close(engine: Engine, method: Method) -> None:
         return
     kind = AuthenticationFailed if code in REFUSALS else ConnectionFailed
     settings = engine.settings
+    # A certificate says who we are; the name and password of the settings were not sent.
+    external = settings.mechanism == "EXTERNAL"
+    who = "the client's certificate" if external else f"user '{settings.username}'"
     engine.shell.ended(
         kind(
-            f"the broker refused user '{settings.username}' at virtual host '{settings.virtual_host}': "
-            f"{code} {text}",
+            f"the broker refused {who} at virtual host '{settings.virtual_host}': {code} {text}",
             reply_code=code,
             reply_text=text,
         )
