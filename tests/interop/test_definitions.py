@@ -117,7 +117,10 @@ def test_there_and_back(ember: Management) -> None:
         status, answer = ember.ask("POST", "definitions", original)
         assert status in (201, 204), answer
         assert comparable(ember.get("definitions")) == comparable(original)
+        assert ember.ask("PUT", "users/native", {"password": "secret", "tags": "management"})[0] == 201
+        assert ember.ask("PUT", "permissions/shop/native", ALL)[0] == 201
         passed_on = ember.get("definitions?for=rabbitmq")
+        assert passed_on["users_without_password"] == ["native"], "made here: RabbitMQ cannot check its hash"
         left_out = {user["name"] for user in original["users"]} - {
             user["name"] for user in passed_on["users"]
         }
@@ -128,6 +131,10 @@ def test_there_and_back(ember: Management) -> None:
         assert comparable(rabbit.get("definitions")) != comparable(original)
         status, answer = rabbit.ask("POST", "definitions", passed_on)
         assert status in (201, 204), answer
+        native = rabbit.get("users/native")
+        assert (native["password_hash"], native["tags"]) == ("", ["management"])
+        assert [found["vhost"] for found in rabbit.get("users/native/permissions")] == ["shop"]
+        assert rabbit.ask("DELETE", "users/native")[0] == 204
         assert rabbit.ask("PUT", "permissions/shop/guest", ALL)[0] in (201, 204)
         assert comparable(rabbit.get("definitions")) == comparable(original)
 

@@ -96,6 +96,7 @@ class App:
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
         self.management = Management(self.broker, self.sessions, self.loop)
         self.management.context.certificate_end = self.certificate_end
+        self.management.context.connections_max = lambda: self.config.limits.connections
         self.management.measure(
             publishers_held=lambda: sum(len(hold.publishers) for hold in self.server.pacer.holds.values()),
             publishers_blocked=lambda: len(self.server.blocked),

@@ -15,7 +15,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from embermq.broker.tokens import TokenProblem, Tokens, keys_in
 from embermq.config.settings import OAuth
-from embermq.net.fetch import FetchError, fetch
 
 log = logging.getLogger("embermq.tokens")
 
@@ -64,6 +63,8 @@ class IssuerKeys:
             self.begin()
 
     def begin(self) -> None:
+        from embermq.net.fetch import fetch  # brings an HTTP client, which a broker seldom needs
+
         if self.thread is None:
             self.thread = ThreadPoolExecutor(1, thread_name_prefix="embermq-keys")
         self.under_way = True
@@ -92,6 +93,8 @@ class IssuerKeys:
             done()
 
     def take(self, tokens: Tokens, work: Future[bytes]) -> None:
+        from embermq.net.fetch import FetchError
+
         try:
             keys = keys_in(work.result())
         except (FetchError, TokenProblem) as problem:

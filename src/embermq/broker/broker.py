@@ -95,6 +95,10 @@ class Broker(Accounts):
         vhost.default_queue_type = default_queue_type
         self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
 
+    def protect_vhost(self, vhost: VirtualHost, protected: bool) -> None:
+        vhost.protected = protected
+        self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
+
     def delete_vhost(self, vhost: VirtualHost) -> None:
         """With everything in it; its connections are the caller's business, who knows them."""
         vhost.closing = True
@@ -133,6 +137,7 @@ class Broker(Accounts):
             vhost.tags = tuple(definition.body.get("tags", ()))
             vhost.limits = dict(definition.body.get("limits", {}))
             vhost.default_queue_type = definition.body.get("default_queue_type", "")
+            vhost.protected = definition.body.get("protected", False)
         self.restore_accounts(stored)
         for kind in (POLICY, OPERATOR_POLICY):
             for definition in stored.all(kind):

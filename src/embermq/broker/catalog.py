@@ -2,7 +2,7 @@
 
 Kinds and what their bodies hold:
 
-    vhost        description, tags, limits, default_queue_type
+    vhost        description, tags, limits, default_queue_type, protected
     user         salt, password_hash (hex), tags, loopback_only, algorithm, scram, limits
     permission   configure, write, read                        name: the user
     topic_permission   exchange -> write, read                 name: the user
@@ -106,6 +106,8 @@ class DiskCatalog(Catalog):
 
 def vhost_body(vhost: VirtualHost) -> Body:
     body: Body = {"description": vhost.description, "tags": list(vhost.tags), "limits": vhost.limits}
+    if vhost.protected:
+        body["protected"] = True
     return {**body, **({"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {})}
 
 

@@ -76,6 +76,7 @@ class VirtualHost(Bindings):
         self.events = events or Events()
         self.description = ""
         self.tags: tuple[str, ...] = ()
+        self.protected = False  # may not be deleted
         self.trace: Trace | None = None  # the firehose, while it is on
         self.past = Tally()  # of queues, exchanges and channels that are gone; and how many there were
         self.limits: dict[str, int] = {}  # max-connections, max-queues

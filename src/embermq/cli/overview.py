@@ -187,7 +187,8 @@ def add_definitions(commands: Commands) -> None:
     group = Group(commands, "definitions", "definitions of everything durable, in RabbitMQ's format")
     vhost = argument("--vhost", "-V", metavar="V", help="only this virtual host")
     file = argument("file", metavar="FILE", nargs="?", default="-", help="- is standard input or output")
-    group.command("export", export, "write them to a file", file, vhost)
+    target = argument("--for", dest="target", choices=["rabbitmq"], help="fit for import into RabbitMQ")
+    group.command("export", export, "write them to a file", file, vhost, target)
     group.command("import", import_, "take them from a file; what is there already stays", file, vhost)
 
 
@@ -196,7 +197,8 @@ def definitions_path(options: argparse.Namespace) -> str:
 
 
 def export(api: Api, output: Output, options: argparse.Namespace) -> None:
-    found = api.get(definitions_path(options))
+    found = api.get(definitions_path(options) + (f"?for={options.target}" if options.target else ""))
+    warn_of_passwords(found.get("users_without_password", []))
     text = json.dumps(found, indent=2, ensure_ascii=False)
     if options.file == "-":
         print(text)
@@ -208,6 +210,16 @@ def export(api: Api, output: Output, options: argparse.Namespace) -> None:
     except OSError as error:
         raise CommandFailed(f"{path}: {error.strerror}", USAGE_ERROR) from None
     output.said(f"written to {path}: {counted(found)}", file=str(path))
+
+
+def warn_of_passwords(users: list[str]) -> None:
+    """RabbitMQ cannot check the hashes that were made here."""
+    if users:
+        print(
+            f"embermq: without a password: {', '.join(users)}. RabbitMQ cannot check theirs: after the "
+            "import, give each a new one with `rabbitmqctl change_password USER PASSWORD`.",
+            file=sys.stderr,
+        )
 
 
 def import_(api: Api, output: Output, options: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
 from embermq.http.history import History
+from embermq.http.login_counts import LoginCounts
 from embermq.http.routing import Route
 
 __all__ = ["Context", "Listener", "Sessions"]
@@ -78,6 +79,8 @@ class Context:
     # When the certificate of the listeners ends; None without TLS.
     certificate_end: Callable[[], float | None] = lambda: None
 
+    logins: LoginCounts = field(default_factory=LoginCounts)
+    connections_max: Callable[[], int] = lambda: 0  # of AMQP; 0: any number
     in_name_order: dict[str, tuple[int, list[Queue]]] = field(default_factory=dict)
 
     def queues_of(self, vhost: VirtualHost) -> list[Queue]:
@@ -91,6 +94,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.history = History(self.broker, self.sessions)
+        self.logins.listen(self.broker.events)
 
     @property
     def uptime_ms(self) -> int:

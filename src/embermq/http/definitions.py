@@ -47,6 +47,7 @@ from embermq.http.thing_name import clean
 from embermq.http.users import permission_from, store_user, user_from
 from embermq.http.vhosts import store_vhost
 from embermq.http.views import (
+    RABBITMQ_HASHING,
     View,
     binding_definition,
     exchange_definition,
@@ -62,10 +63,11 @@ RABBITMQ = "rabbitmq"
 FOR = (
     Parameter(
         "for",
-        "`rabbitmq` leaves out users whose password RabbitMQ could not check: it would lock them out there",
+        "`rabbitmq`: users whose password RabbitMQ could not check come without one, and are named",
         {"type": "string", "enum": [RABBITMQ]},
     ),
 )
+GUEST = "guest"
 BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 
 
@@ -73,15 +75,17 @@ BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 async def export_all(request: Request) -> Response:
     broker = request.context.broker
     users = sorted(broker.users.values(), key=attrgetter("name"))
-    if request.query.get("for") == RABBITMQ:
-        users = [user for user in users if is_for_rabbitmq(user)]
+    for_rabbitmq = request.query.get("for") == RABBITMQ
+    if for_rabbitmq:
+        # RabbitMQ has a guest of its own, who would lose his password.
+        users = [user for user in users if is_for_rabbitmq(user) or user.name != GUEST]
     vhosts = sorted(broker.vhosts.values(), key=attrgetter("name"))
     document: View = {
         "rabbit_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
         "product_name": "EmberMQ",
         "product_version": request.context.version,
-        "users": [user_view(user) for user in users],
+        "users": [user_for_rabbitmq(user) if for_rabbitmq else user_view(user) for user in users],
         "vhosts": [vhost_definition(vhost) for vhost in vhosts],
         "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
         "topic_permissions": topic_permissions.views_of(users),
@@ -93,6 +97,8 @@ async def export_all(request: Request) -> Response:
         "templates": [template_view(broker.defaults.templates, name) for name in template_names(broker)],
         "policies": [view for vhost in vhosts for view in policy_views(vhost)],
     }
+    if for_rabbitmq:
+        document["users_without_password"] = [user.name for user in users if not is_for_rabbitmq(user)]
     return await finished(request, document, vhosts, with_vhost=True)
 
 
@@ -105,6 +111,15 @@ async def export_vhost(request: Request) -> Response:
         "policies": [without_vhost(view) for view in policy_views(vhost)],
     }
     return await finished(request, document, [vhost], with_vhost=False)
+
+
+def user_for_rabbitmq(user: User) -> View:
+    """Without a password where RabbitMQ could not check it: nobody can log in with an empty hash, and
+    permissions have somebody to belong to."""
+    view = user_view(user)
+    if not is_for_rabbitmq(user):
+        view |= {"password_hash": "", "hashing_algorithm": RABBITMQ_HASHING}
+    return view
 
 
 def is_for_rabbitmq(user: User) -> bool:

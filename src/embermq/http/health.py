@@ -9,7 +9,10 @@ from embermq.http.describing import describes
 from embermq.http.exchanges import vhost_of
 from embermq.http.request import Request, Response, bad_request, not_found
 
-PROTOCOLS = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqp0-9-1": "amqp"}
+PROTOCOLS = {
+    **dict.fromkeys(("amqp091", "amqp0.9.1", "amqp0-9-1"), "amqp"),
+    "amqps": "amqp/ssl",
+}
 PORT_DIGITS_MAX = 5
 UNIT_DAYS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 DAY_S = 24 * 60 * 60
@@ -48,11 +51,14 @@ def port_listener(request: Request) -> Response:
 @describes("Does somebody listen for this protocol?", answer=schemas.STATUS)
 def protocol_listener(request: Request) -> Response:
     asked = request.names["protocol"]
-    protocol = PROTOCOLS.get(asked.lower(), asked.lower())
+    wanted = {name: PROTOCOLS.get(name.lower(), name.lower()) for name in asked.split(",")}
     protocols = sorted({listener.protocol for listener in request.context.listeners})
-    if protocol in protocols:
-        return ok(protocol=protocol)
-    return failed(reason="No active listener", missing=asked, protocols=protocols)
+    if set(wanted.values()) <= set(protocols):
+        return ok(protocol=",".join(wanted.values()))
+    missing = [name for name, protocol in wanted.items() if protocol not in protocols]
+    return failed(
+        reason="No active listener", missing=missing if "," in asked else asked, protocols=protocols
+    )
 
 
 @describes("Are all virtual hosts running?", answer=schemas.STATUS)
@@ -87,6 +93,14 @@ def aliveness(request: Request) -> Response:
     """RabbitMQ sends a message to itself; here the loop that answers is the one that carries messages."""
     vhost_of(request)
     return alarms(request)
+
+
+@describes("Are there fewer connections than there may be?", answer=schemas.STATUS)
+def below_connection_limit(request: Request) -> Response:
+    limit, count = request.context.connections_max(), request.context.sessions.connection_count()
+    if limit and count >= limit:
+        return failed(reason="connection limit is reached", limit=limit, connections=count)
+    return ok(connections=count, **({"limit": limit} if limit else {}))
 
 
 @describes("Does the broker carry messages?", answer=schemas.STATUS)

@@ -14,7 +14,7 @@ from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.pace import Pace
 from embermq.http.rates import RANGES, ranges_asked
-from embermq.http.request import Request, Response, bad_request, boolean, echoed, not_found, text
+from embermq.http.request import Refusal, Request, Response, bad_request, boolean, echoed, not_found, text
 from embermq.http.thing_name import clean
 from embermq.http.totals import totals
 from embermq.http.users import tags_of
@@ -75,6 +75,8 @@ def store_vhost(broker: Broker, name: str, body: dict[str, Any]) -> VirtualHost:
     new = (description, tags, kind)
     if new != (vhost.description, vhost.tags, vhost.default_queue_type) and DESCRIBED & told.keys():
         broker.describe_vhost(vhost, *new)
+    if "protected_from_deletion" in told and boolean(told, "protected_from_deletion") != vhost.protected:
+        broker.protect_vhost(vhost, not vhost.protected)
     return vhost
 
 
@@ -82,6 +84,9 @@ def store_vhost(broker: Broker, name: str, body: dict[str, Any]) -> VirtualHost:
 async def delete_vhost(request: Request) -> Response:
     vhost = vhost_named(request)
     broker = request.context.broker
+    if vhost.protected:
+        reason = f"Refusing to delete virtual host '{vhost.name}' because it is protected from deletion"
+        raise Refusal(412, "precondition_failed", reason)
     close_connections(request, vhost)
     pace = Pace(request.context.broker.turn)
     for queue in list(vhost.queues.values()):
@@ -90,6 +95,18 @@ async def delete_vhost(request: Request) -> Response:
     if broker.vhosts.get(vhost.name) is vhost:  # nobody else has asked for the same meanwhile
         close_connections(request, vhost)
         broker.delete_vhost(vhost)
+    return Response(204)
+
+
+@describes("Let nobody delete a virtual host.", status=204)
+def protect_vhost(request: Request) -> Response:
+    request.context.broker.protect_vhost(vhost_named(request), True)
+    return Response(204)
+
+
+@describes("Let a virtual host be deleted again.", status=204)
+def unprotect_vhost(request: Request) -> Response:
+    request.context.broker.protect_vhost(vhost_named(request), False)
     return Response(204)
 
 

@@ -81,7 +81,8 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
         "consumers": len(queue.consumers),
         "exclusive_consumer_tag": exclusive_tag,
         **policies_of(queue),
-        "consumer_utilisation": None,
+        # Now, not over a while: could a message be delivered as soon as it came?
+        "consumer_utilisation": 1.0 if queue.consumers and not queue.ready_count else 0.0,
         "messages_delayed": queue.vhost.delays.count_to_queue(queue.name),
         "messages_paged_out": sum(level.paged_count for level in queue.levels),
         "messages_dlx": queue.vhost.dead_letters.held.count(queue),
@@ -182,6 +183,8 @@ def binding_view(binding: Binding) -> View:
 
 def vhost_metadata(vhost: VirtualHost) -> View:
     metadata: View = {"description": vhost.description, "tags": list(vhost.tags)}
+    if vhost.protected:
+        metadata["protected_from_deletion"] = True
     return metadata | ({"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {})
 
 
@@ -193,6 +196,7 @@ def vhost_view(context: Context, vhost: VirtualHost, sums: Totals, ranges: Range
         "tags": tags,
         "metadata": vhost_metadata(vhost),
         "default_queue_type": vhost.default_queue_type or "classic",
+        "protected_from_deletion": vhost.protected,
         "tracing": vhost.trace is not None,
         "cluster_state": {context.node: "running"},
         "messages_delayed": vhost.delays.count,
@@ -259,6 +263,7 @@ def channel_view(context: Context, info: ChannelInfo, ranges: Ranges = NOTHING) 
         "transactional": info.transactional,
         "consumer_count": info.consumer_count,
         "messages_unacknowledged": info.unacked_count,
+        "messages_unconfirmed": info.counts.received_confirm - info.counts.confirmed,
         "prefetch_count": info.prefetch_count,
         "global_prefetch_count": info.shared_prefetch_count,
         "connection_details": connection_details(connection),
@@ -268,6 +273,11 @@ def channel_view(context: Context, info: ChannelInfo, ranges: Ranges = NOTHING) 
 
 def connection_details(info: ConnectionInfo) -> View:
     return {"name": info.name, "peer_host": info.peer_host, "peer_port": info.peer_port}
+
+
+def consumer_timeout_ms(context: Context, consumer: Consumer) -> int:
+    own = consumer.queue.effective.get("x-consumer-timeout")
+    return own if isinstance(own, int) else context.broker.defaults.consumer_timeout_ms
 
 
 def consumer_view(context: Context, consumer: Consumer) -> View:
@@ -280,6 +290,7 @@ def consumer_view(context: Context, consumer: Consumer) -> View:
         "activity_status": "up" if consumer.is_active else "waiting",
         "arguments": plain(consumer.arguments),
         "prefetch_count": 0,
+        "consumer_timeout": consumer_timeout_ms(context, consumer),
         "channel_details": {},
     }
     found = context.sessions.channel_of(consumer)
