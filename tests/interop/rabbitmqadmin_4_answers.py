@@ -1,450 +1,69 @@
-"""What the HTTP client of rabbitmqadmin for RabbitMQ 4 asks for, and which fields of what type it needs in
-the answers. Fields that it can do without are not here, unless a null would stop it: those have a default.
-"""
+"""What the HTTP client of rabbitmqadmin for RabbitMQ 4 asks for, and what it takes for an answer."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
-
-Table = dict[str, Any]
-
-
-class Rate(msgspec.Struct):
-    rate: float
-
-
-class ObjectTotals(msgspec.Struct):
-    connections: int
-    channels: int
-    queues: int
-    exchanges: int
-    consumers: int
-
-
-class QueueTotals(msgspec.Struct):
-    messages: int
-    messages_ready: int
-    messages_unacknowledged: int
-    messages_details: Rate
-
-
-class MessageStats(msgspec.Struct):
-    publish_details: Rate | None
-    deliver_get_details: Rate | None
-    confirm_details: Rate | None
-    ack_details: Rate | None
-
-
-class ChurnRates(msgspec.Struct):
-    connection_created: int
-    connection_closed: int
-    queue_declared: int
-    queue_created: int
-    queue_deleted: int
-    channel_created: int
-    channel_closed: int
-
-
-class Overview(msgspec.Struct):
-    cluster_name: str
-    node: str
-    erlang_full_version: str
-    erlang_version: str
-    rabbitmq_version: str
-    product_name: str
-    product_version: str
-    statistics_db_event_queue: int
-    churn_rates: ChurnRates
-    queue_totals: QueueTotals
-    object_totals: ObjectTotals
-    message_stats: MessageStats
-    cluster_tags: Table | None = None
-    node_tags: Table | None = None
-
-
-class Node(msgspec.Struct):
-    name: str
-    uptime: int
-    run_queue: int
-    processors: int
-    os_pid: str
-    fd_total: int
-    proc_total: int
-    mem_limit: int
-    mem_alarm: bool
-    disk_free_limit: int
-    disk_free_alarm: bool
-    rates_mode: str
-    enabled_plugins: list[str]
-    being_drained: bool
-
-
-class MemoryTotals(msgspec.Struct):
-    rss: int
-    allocated: int
-    erlang: int
-
-
-class Memory(msgspec.Struct):
-    connection_readers: int
-    connection_writers: int
-    connection_channels: int
-    connection_other: int
-    queue_procs: int
-    quorum_queue_procs: int
-    stream_queue_procs: int
-    stream_queue_replica_reader_procs: int
-    stream_queue_coordinator_procs: int
-    plugins: int
-    metadata_store: int
-    other_proc: int
-    metrics: int
-    mgmt_db: int
-    mnesia: int
-    quorum_ets: int
-    metadata_store_ets: int
-    other_ets: int
-    binary: int
-    msg_index: int
-    code: int
-    atom: int
-    other_system: int
-    allocated_unused: int
-    reserved_unallocated: int
-    strategy: str
-    total: MemoryTotals
-
-
-class MemoryFootprint(msgspec.Struct):
-    memory: Memory
-
-
-class Queue(msgspec.Struct):
-    name: str
-    vhost: str
-    type: str
-    durable: bool
-    auto_delete: bool
-    exclusive: bool
-    arguments: Table
-    node: str = "?"
-    state: str = ""
-    leader: str | None = None
-    members: list[str] | None = None
-    online: list[str] | None = None
-    memory: int = 0
-    consumers: int = 0
-    consumer_utilisation: float = 0.0
-    exclusive_consumer_tag: str | None = None
-    policy: str | None = None
-    message_bytes: int = 0
-    message_bytes_persistent: int = 0
-    message_bytes_ram: int = 0
-    message_bytes_ready: int = 0
-    message_bytes_unacknowledged: int = 0
-    messages: int = 0
-    messages_persistent: int = 0
-    messages_ram: int = 0
-    messages_unacknowledged: int = 0
-
-
-class ClientProperties(msgspec.Struct):
-    connection_name: str = ""
-    platform: str = ""
-    product: str = ""
-    version: str = ""
-    capabilities: dict[str, bool] | None = None
-
-
-class Connection(msgspec.Struct):
-    name: str
-    node: str
-    protocol: str
-    user: str
-    connected_at: int
-    client_properties: ClientProperties
-    state: str | None = None
-    host: str | None = None
-    port: int | None = None
-    peer_host: str | None = None
-    peer_port: int | None = None
-    channel_max: int | None = None
-    channels: int = 0
-
-
-class UserConnection(msgspec.Struct):
-    name: str
-    node: str
-    user: str
-    vhost: str
-
-
-class ConnectionDetails(msgspec.Struct):
-    name: str
-    peer_host: str
-    peer_port: int
-
-
-class Channel(msgspec.Struct):
-    number: int
-    name: str
-    connection_details: ConnectionDetails
-    vhost: str
-    state: str
-    consumer_count: int
-    confirm: bool
-    prefetch_count: int
-    messages_unacknowledged: int
-    messages_unconfirmed: int
-
-
-class ChannelDetails(msgspec.Struct):
-    number: int
-    name: str
-    connection_name: str
-    node: str
-    peer_host: str
-    peer_port: int
-    user: str
-
-
-class NameAndVhost(msgspec.Struct):
-    name: str
-    vhost: str
-
-
-class Consumer(msgspec.Struct):
-    consumer_tag: str
-    active: bool
-    ack_required: bool
-    prefetch_count: int
-    exclusive: bool
-    arguments: Table
-    consumer_timeout: int
-    queue: NameAndVhost
-    channel_details: ChannelDetails
-
-
-class Exchange(msgspec.Struct):
-    name: str
-    vhost: str
-    type: str
-    durable: bool
-    auto_delete: bool
-    arguments: Table
-
-
-class Binding(msgspec.Struct):
-    vhost: str
-    source: str
-    destination: str
-    destination_type: Literal["queue", "exchange"]
-    routing_key: str
-    arguments: Table
-    properties_key: str | None = None
-
-
-class VhostMetadata(msgspec.Struct):
-    tags: list[str] | None = None
-    description: str | None = None
-    default_queue_type: str | None = None
-
-
-class Vhost(msgspec.Struct):
-    name: str
-    tags: list[str] | None = None
-    description: str | None = None
-    default_queue_type: str | None = None
-    metadata: VhostMetadata | None = None
-
-
-class User(msgspec.Struct):
-    name: str
-    tags: list[str]
-    password_hash: str
-
-
-class CurrentUser(msgspec.Struct):
-    name: str
-    tags: list[str]
-
-
-class Permission(msgspec.Struct):
-    user: str
-    vhost: str
-    configure: str
-    read: str
-    write: str
-
-
-class TopicPermission(msgspec.Struct):
-    user: str
-    vhost: str
-    exchange: str
-    read: str
-    write: str
-
-
-class Policy(msgspec.Struct):
-    name: str
-    vhost: str
-    pattern: str
-    apply_to: str = msgspec.field(name="apply-to")
-    priority: int
-    definition: Table
-
-
-class Parameter(msgspec.Struct):
-    name: str
-    vhost: str
-    component: str
-    value: Table | list[Any]
-
-
-class GlobalParameter(msgspec.Struct):
-    name: str
-    value: Any
-
-
-class VhostLimits(msgspec.Struct):
-    vhost: str
-    value: Table
-
-
-class UserLimits(msgspec.Struct):
-    user: str
-    value: Table
-
-
-class FeatureFlag(msgspec.Struct):
-    name: str
-    state: Literal["enabled", "disabled", "state_changing", "unavailable"]
-    desc: str
-    doc_url: str
-    stability: Literal["required", "stable", "experimental"]
-    provided_by: str
-
-
-class LoginAttempts(msgspec.Struct):
-    protocol: str
-    auth_attempts: int
-    auth_attempts_failed: int
-    auth_attempts_succeeded: int
-
-
-class Name(msgspec.Struct):
-    name: str
-
-
-class OAuth(msgspec.Struct):
-    oauth_enabled: bool
-
-
-class Definitions(msgspec.Struct):
-    rabbitmq_version: str | None
-    users: list[User]
-    vhosts: list[Vhost]
-    permissions: list[Permission]
-    parameters: list[Parameter]
-    policies: list[Policy]
-    queues: list[Exchange | Any]
-    exchanges: list[Exchange]
-    bindings: list[Binding]
-
-
-class VhostPolicy(msgspec.Struct):
-    name: str
-    pattern: str
-    apply_to: str = msgspec.field(name="apply-to")
-    priority: int
-    definition: Table
-
-
-class VhostParameter(msgspec.Struct):
-    name: str
-    component: str
-    value: Table
-
-
-class VhostQueue(msgspec.Struct):
-    name: str
-    durable: bool
-    auto_delete: bool
-    arguments: Table
-
-
-class VhostDefinitions(msgspec.Struct):
-    parameters: list[VhostParameter]
-    policies: list[VhostPolicy]
-    queues: list[VhostQueue]
-    exchanges: list[Any]
-    bindings: list[Any]
-
-
-class Healthy(msgspec.Struct):
-    status: Literal["ok"]
-
+from tests.interop import rabbitmqadmin_4_fields as fields
 
 NONE = list[int]  # a list that must be empty: nothing in it would fit
 ANSWERS: dict[str, Any] = {
-    "overview": Overview,
-    "nodes": list[Node],
-    "nodes/{node}": Node,
-    "nodes/{node}/memory": MemoryFootprint,
-    "cluster-name": Name,
-    "auth": OAuth,
-    "auth/attempts/{node}": list[LoginAttempts],
-    "whoami": CurrentUser,
-    "queues": list[Queue],
-    "queues/%2F": list[Queue],
-    "queues/detailed": list[Queue],
-    "queues/%2F/jobs": Queue,
-    "queues/%2F/stream": Queue,
-    "queues/%2F/quorum": Queue,
-    "connections": list[Connection],
-    "connections/{connection}": Connection,
-    "connections/username/guest": list[UserConnection],
-    "vhosts/%2F/connections": list[Connection],
-    "channels": list[Channel],
-    "vhosts/%2F/channels": list[Channel],
-    "connections/{connection}/channels": list[Channel],
-    "consumers": list[Consumer],
-    "consumers/%2F": list[Consumer],
-    "exchanges": list[Exchange],
-    "exchanges/%2F/amq.topic": Exchange,
-    "bindings": list[Binding],
-    "bindings/%2F": list[Binding],
-    "queues/%2F/jobs/bindings": list[Binding],
-    "exchanges/%2F/amq.topic/bindings/source": list[Binding],
-    "vhosts": list[Vhost],
-    "vhosts/%2F": Vhost,
-    "users": list[User],
-    "users/guest": User,
-    "users/without-permissions": list[User],
-    "permissions": list[Permission],
-    "vhosts/%2F/permissions": list[Permission],
-    "users/anna/permissions": list[Permission],
-    "topic-permissions": list[TopicPermission],
-    "policies": list[Policy],
-    "policies/%2F": list[Policy],
-    "policies/%2F/short": Policy,
-    "operator-policies": list[Policy],
-    "operator-policies/%2F/limit": Policy,
-    "parameters": list[Parameter],
-    "parameters/federation-upstream": list[Parameter],
-    "parameters/federation-upstream/%2F/there": Parameter,
-    "global-parameters": list[GlobalParameter],
-    "vhost-limits": list[VhostLimits],
-    "vhost-limits/%2F": list[VhostLimits],
-    "user-limits": list[UserLimits],
-    "user-limits/anna": list[UserLimits],
-    "feature-flags": list[FeatureFlag],
+    "overview": fields.Overview,
+    "nodes": list[fields.Node],
+    "nodes/{node}": fields.Node,
+    "nodes/{node}/memory": fields.MemoryFootprint,
+    "cluster-name": fields.Name,
+    "auth": fields.OAuth,
+    "auth/attempts/{node}": list[fields.LoginAttempts],
+    "whoami": fields.CurrentUser,
+    "queues": list[fields.Queue],
+    "queues/%2F": list[fields.Queue],
+    "queues/detailed": list[fields.Queue],
+    "queues/%2F/jobs": fields.Queue,
+    "queues/%2F/stream": fields.Queue,
+    "queues/%2F/quorum": fields.Queue,
+    "connections": list[fields.Connection],
+    "connections/{connection}": fields.Connection,
+    "connections/username/guest": list[fields.UserConnection],
+    "vhosts/%2F/connections": list[fields.Connection],
+    "channels": list[fields.Channel],
+    "vhosts/%2F/channels": list[fields.Channel],
+    "connections/{connection}/channels": list[fields.Channel],
+    "consumers": list[fields.Consumer],
+    "consumers/%2F": list[fields.Consumer],
+    "exchanges": list[fields.Exchange],
+    "exchanges/%2F/amq.topic": fields.Exchange,
+    "bindings": list[fields.Binding],
+    "bindings/%2F": list[fields.Binding],
+    "queues/%2F/jobs/bindings": list[fields.Binding],
+    "exchanges/%2F/amq.topic/bindings/source": list[fields.Binding],
+    "vhosts": list[fields.Vhost],
+    "vhosts/%2F": fields.Vhost,
+    "users": list[fields.User],
+    "users/guest": fields.User,
+    "users/without-permissions": list[fields.User],
+    "permissions": list[fields.Permission],
+    "vhosts/%2F/permissions": list[fields.Permission],
+    "users/anna/permissions": list[fields.Permission],
+    "topic-permissions": list[fields.TopicPermission],
+    "policies": list[fields.Policy],
+    "policies/%2F": list[fields.Policy],
+    "policies/%2F/short": fields.Policy,
+    "operator-policies": list[fields.Policy],
+    "operator-policies/%2F/limit": fields.Policy,
+    "parameters": list[fields.Parameter],
+    "parameters/federation-upstream": list[fields.Parameter],
+    "parameters/federation-upstream/%2F/there": fields.Parameter,
+    "global-parameters": list[fields.GlobalParameter],
+    "vhost-limits": list[fields.VhostLimits],
+    "vhost-limits/%2F": list[fields.VhostLimits],
+    "user-limits": list[fields.UserLimits],
+    "user-limits/anna": list[fields.UserLimits],
+    "feature-flags": list[fields.FeatureFlag],
     "deprecated-features": NONE,
     "deprecated-features/used": NONE,
-    "definitions": Definitions,
-    "definitions/%2F": VhostDefinitions,
+    "definitions": fields.Definitions,
+    "definitions/%2F": fields.VhostDefinitions,
     "shovels": NONE,
     "shovels/%2F": NONE,
     "federation-links": NONE,
@@ -455,16 +74,16 @@ ANSWERS: dict[str, Any] = {
     "stream/publishers/%2F": NONE,
     "stream/consumers": NONE,
     "stream/consumers/%2F": NONE,
-    "health/checks/alarms": Healthy,
-    "health/checks/local-alarms": Healthy,
-    "health/checks/virtual-hosts": Healthy,
-    "health/checks/node-is-quorum-critical": Healthy,
-    "health/checks/is-in-service": Healthy,
-    "health/checks/ready-to-serve-clients": Healthy,
-    "health/checks/below-node-connection-limit": Healthy,
-    "health/checks/metadata-store/initialized": Healthy,
-    "health/checks/metadata-store/initialized/with-data": Healthy,
-    "health/checks/protocol-listener/amqp": Healthy,
-    "health/checks/protocol-listener/amqp,http": Healthy,
-    "health/checks/port-listener/{port}": Healthy,
+    "health/checks/alarms": fields.Healthy,
+    "health/checks/local-alarms": fields.Healthy,
+    "health/checks/virtual-hosts": fields.Healthy,
+    "health/checks/node-is-quorum-critical": fields.Healthy,
+    "health/checks/is-in-service": fields.Healthy,
+    "health/checks/ready-to-serve-clients": fields.Healthy,
+    "health/checks/below-node-connection-limit": fields.Healthy,
+    "health/checks/metadata-store/initialized": fields.Healthy,
+    "health/checks/metadata-store/initialized/with-data": fields.Healthy,
+    "health/checks/protocol-listener/amqp": fields.Healthy,
+    "health/checks/protocol-listener/amqp,http": fields.Healthy,
+    "health/checks/port-listener/{port}": fields.Healthy,
 }
