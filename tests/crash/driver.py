@@ -113,6 +113,8 @@ class History:
         workers = [self.worker(kind, at) for at, kind in enumerate(self.staff())]
         for worker in workers:
             worker.start()
+        if self.life == 1:
+            self.wait_for_work()
         time.sleep(self.chance.uniform(0, LIFE_SECONDS_MAX))
         self.killed = self.chance.random() > 0.12
         if self.killed:
@@ -122,6 +124,15 @@ class History:
         for worker in workers:
             worker.join(WORKER_SECONDS_MAX)
             assert worker.ended, f"{worker.name} does not end"
+
+    def wait_for_work(self) -> None:
+        """A machine may be too busy to get anything done within a life: let something be confirmed."""
+        deadline = time.monotonic() + WORKER_SECONDS_MAX
+        while time.monotonic() < deadline:
+            with self.model.lock:
+                if self.safe_count():
+                    return
+            time.sleep(0.005)
 
     def stop(self) -> None:
         self.killed = False

@@ -44,12 +44,8 @@ def fill(broker: EmberBroker) -> None:
 def bodies(broker: EmberBroker, queue: str) -> list[int]:
     with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
         channel = connection.channel()
-        found = []
-        for method, _, body in channel.consume(queue, auto_ack=True, inactivity_timeout=1):
-            if method is None:
-                break
-            found.append(int(body[:6]))
-        return found
+        count = channel.queue_declare(queue, durable=True, passive=True).method.message_count
+        return [int(channel.basic_get(queue, auto_ack=True)[2][:6]) for _ in range(count)]
 
 
 @pytest.mark.parametrize("done_before", [1, COUNT // 2])

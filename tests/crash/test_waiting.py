@@ -64,7 +64,7 @@ class Ledger:
             return self.confirmed - self.done
 
 
-def publish(port: int, ledger: Ledger, name: str, chance: random.Random) -> None:
+def publish(client: Client, ledger: Ledger, name: str, chance: random.Random) -> None:
     waiting: dict[int, bytes] = {}
 
     def on_confirm(tag: int, multiple: bool) -> None:
@@ -72,7 +72,6 @@ def publish(port: int, ledger: Ledger, name: str, chance: random.Random) -> None
             for known in [known for known in waiting if known == tag or (multiple and known < tag)]:
                 ledger.confirmed.add(waiting.pop(known))
 
-    client = Client(port)
     client.on_confirm = on_confirm
     client.call(spec.Confirm.Select())
     tag = 0
@@ -91,9 +90,8 @@ def publish(port: int, ledger: Ledger, name: str, chance: random.Random) -> None
             client.next()
 
 
-def take(port: int, ledger: Ledger, queue: str) -> None:
+def take(client: Client, ledger: Ledger, queue: str) -> None:
     """Acks what comes; of the queue with retries it gives each message back once."""
-    client = Client(port)
 
     def on_delivery(delivery: Delivery) -> None:
         body = delivery.body
@@ -112,10 +110,10 @@ def take(port: int, ledger: Ledger, queue: str) -> None:
         client.next()
 
 
-def at_work(work: Callable[..., None], *arguments: object) -> threading.Thread:
+def at_work(work: Callable[..., None], port: int, *arguments: object) -> threading.Thread:
     def run() -> None:
-        with contextlib.suppress(Lost):
-            work(*arguments)
+        with contextlib.suppress(Lost), contextlib.closing(Client(port)) as client:
+            work(client, *arguments)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -134,6 +132,9 @@ def test_killed_while_messages_wait(tmp_path: Path, seed: int) -> None:
             for number in range(2):
                 name = f"{life}-{number}"
                 workers.append(at_work(publish, broker.port, ledger, name, random.Random(chance.random())))
+            deadline = time.monotonic() + REPLY_SECONDS_MAX
+            while len(ledger.confirmed) <= BATCH and time.monotonic() < deadline:
+                time.sleep(0.01)  # a busy machine may not get to work within the time of a life
             time.sleep(chance.uniform(0.1, LIFE_SECONDS_MAX))
             broker.kill()
             for worker in workers:

@@ -160,8 +160,10 @@ def test_consume_generator_with_inactivity_timeout(channel: BlockingChannel, que
     for number in range(3):
         channel.basic_publish("", queue, b"%d" % number)
     bodies = []
-    for method, _, body in channel.consume(queue, inactivity_timeout=0.3):
+    for method, _, body in channel.consume(queue, inactivity_timeout=0.1):
         if method is None:
+            if len(bodies) < 3:
+                continue  # a busy machine
             break
         bodies.append(body)
         channel.basic_ack(method.delivery_tag)
