@@ -117,7 +117,18 @@ KINDS: dict[str, tuple[str, type]] = {
 # Further names: for the URL's parts, and the one that `load("name")` and `CREATE TABLE ... LOCATION` give.
 USER, PASSWORD, PATH = "user", "password", "path"
 # Spark adds options of its own to those of the user.
-SPARKS_OWN = ("__", "spark.", "checkpointlocation", "queryname")
+SPARKS_OWN = ("__", "spark.", "option.", "checkpointlocation", "queryname")
+# And what its catalog keeps of a table: `CREATE TABLE ... USING amqp` hands it on with the options.
+OF_TABLES = {
+    "provider",
+    "owner",
+    "comment",
+    "location",
+    "external",
+    "is_managed_location",
+    "table_type",
+    "collation",
+}
 
 
 def options_from(given: Mapping[str, str]) -> Options:
@@ -130,7 +141,7 @@ def options_from(given: Mapping[str, str]) -> Options:
             values[field_name] = converted(spark_name(field_name), text, kind)
         elif lower in (USER, PASSWORD, PATH):
             others[lower] = text
-        elif not lower.startswith(SPARKS_OWN):
+        elif not lower.startswith(SPARKS_OWN) and lower not in OF_TABLES:
             known = ", ".join(
                 sorted([*(spark_name(field.name) for field in fields(Options)), USER, PASSWORD])
             )

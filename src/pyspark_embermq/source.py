@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_embermq.batch_reader import BatchReader
 from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.catalog import is_table, options_of, with_options
 from pyspark_embermq.columns import SCHEMA, TEXT_SCHEMA
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.lease_reader import LeaseReader
@@ -35,37 +36,40 @@ class AMQPDataSource(DataSource):
             raise AMQPSourceError(
                 f"option 'format' is {self.parsed.format!r}: give the fields of the body with .schema(...)"
             )
-        return TEXT_SCHEMA if self.parsed.format == "text" else SCHEMA
+        schema = TEXT_SCHEMA if self.parsed.format == "text" else SCHEMA
+        return with_options(schema, self.options) if is_table(self.options) else schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        check_schema(schema, self.parsed)
-        return BatchReader(schema, self.parsed)
+        options = options_of(schema, self.options)
+        check_schema(schema, options)
+        return BatchReader(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        check_schema(schema, self.parsed)
-        link = BrokerLink(self.parsed)
+        options = options_of(schema, self.options)
+        check_schema(schema, options)
+        link = BrokerLink(options)
         try:
             queues = link.queues()
             streams = [queue for queue in queues if link.is_stream(queue)]
             if len(streams) == len(queues):
-                return StreamReader(schema, self.parsed, queues)
+                return StreamReader(schema, options, queues)
             if streams:
                 raise AMQPSourceError(
                     f"'{streams[0]}' is a stream and others are not: read them in two queries"
                 )
-            if self.parsed.delivery == "at-least-once":
-                return QueueReader(schema, self.parsed, queues)
+            if options.delivery == "at-least-once":
+                return QueueReader(schema, options, queues)
             link.require_embermq("exactly once from a queue needs leases")
             if len(queues) > 1:
                 raise AMQPSourceError("exactly once is for one queue at a time: use a query for each")
-            return LeaseReader(schema, self.parsed, queues[0])
+            return LeaseReader(schema, options, queues[0])
         finally:
             link.close()
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
             raise AMQPSourceError("messages cannot be overwritten: use .mode('append')")
-        return BatchWriter(schema, self.parsed)
+        return BatchWriter(schema, options_of(schema, self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        return StreamWriter(schema, self.parsed)
+        return StreamWriter(schema, options_of(schema, self.options))

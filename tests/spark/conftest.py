@@ -21,6 +21,7 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
 ONCE_IS_ENOUGH = {
     "test_kills.py",
     "test_cluster.py",
+    "test_connect.py",
     "test_docs.py",
     "test_pipelines.py",
     "test_rabbitmq.py",
@@ -44,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
 
 
-def session(master: str, directory: Path) -> SparkSession:
+def session(master: str, directory: Path, **more: str) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ.get("SPARK_PYTHON", sys.executable)  # of the workers
     builder = SparkSession.builder.master(master).appName("embermq tests")
     settings = {
@@ -64,7 +65,7 @@ def session(master: str, directory: Path) -> SparkSession:
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
     }
-    for name, value in settings.items():
+    for name, value in (settings | more).items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()
     made.sparkContext.setLogLevel("OFF")
@@ -73,7 +74,13 @@ def session(master: str, directory: Path) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    made = session("local[2]", tmp_path_factory.mktemp("spark"))
+    # It is a server of Spark Connect as well: one Java process for both.
+    connect_server = {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+    }
+    made = session("local[2]", tmp_path_factory.mktemp("spark"), **connect_server)
     yield made
     made.stop()
 
