@@ -1,9 +1,9 @@
 """Tables of Spark's catalog, `CREATE TABLE ... USING amqp OPTIONS (...)`: their options, which Spark forgets.
 
-Spark gives the options of a table to a source in Python when the table is made, and never again: whoever reads
-the table gets its schema only. So the schema carries them, as the comment of its first column; Spark's catalog
-keeps that and hands it back. Everybody can read a catalog, so no passwords are in there: those are in the
-environment of the driver.
+Spark gives the options of a table to a source in Python when the table is made, and never again: whoever
+reads the table gets its schema only. So the schema carries them, as the comment of its first column; the
+catalog keeps that and hands it back. Everybody can read a catalog, so no passwords are in there: those are in
+the environment of the driver.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def options_of(schema: StructType, given: Mapping[str, str]) -> Options:
                 return options_from(from_environment() | kept | dict(given))
     if not given:
         raise AMQPSourceError(
-            "there are no options. Spark forgets those of a table that was made with columns of its own: make "
-            "it without columns, or use a temporary view, or say them in the statement: "
+            "there are no options. Spark forgets those of a table that was made with columns of its own: "
+            "make it without columns, or use a temporary view, or say them in the statement: "
             "SELECT ... FROM orders WITH (`queue` = 'orders', ...)"
         )
     return options_from(given)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from embermq.client import Channel, connect
 from embermq.testing import EmbeddedBroker
+from pyspark_embermq.launching import worker_python
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
 
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def session(master: str, directory: Path, **more: str) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = os.environ.get("SPARK_PYTHON", sys.executable)  # of the workers
+    os.environ["PYSPARK_PYTHON"] = os.environ.get("SPARK_PYTHON") or worker_python()  # of the workers
     builder = SparkSession.builder.master(master).appName("embermq tests")
     settings = {
         "spark.ui.enabled": "false",

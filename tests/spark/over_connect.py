@@ -1,8 +1,8 @@
-"""A program that has Spark only over the network: reads, writes and asks with Spark Connect, tells what it saw.
+"""A program that has Spark only over the network: reads and writes with Spark Connect, tells what it saw.
 
 python -m tests.spark.over_connect SERVER DIRECTORY URL HTTP_URL
 
-The stream `s` and the queues `q` and `leased` are there with 100 messages each, and `out` and `sql` are empty.
+The stream `s` and the queues `q` and `leased` are there with 100 messages each; `out` and `sql` are empty.
 """
 
 from __future__ import annotations
