@@ -22,6 +22,7 @@ from embermq.client import Channel, Confirmation, Outgoing, Properties
 from embermq.wire.table import Timestamp
 from pyspark_embermq.columns import PLAIN_PROPERTIES, as_text
 from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.headers import headers_from
 from pyspark_embermq.options import Options
 
 DEDUPLICATION_HEADER = "x-deduplication-id"
@@ -29,7 +30,7 @@ NUMBERS = ("delivery_mode", "priority")
 # Columns with a meaning; `deduplication_id` gives the id that the source would else make up.
 ADDRESS = ("exchange", "routing_key")
 KNOWN = {*ADDRESS, "body", "headers", "timestamp", "deduplication_id", *PLAIN_PROPERTIES}
-# What a message read from here has too, and nobody can set.
+# What a message read from here has too, and nobody can set; the typed headers count if there are no others.
 PASSED_OVER = {"queue", "offset", "redelivered", "ingest_timestamp", "headers_json"}
 
 
@@ -145,6 +146,8 @@ class Sender:
         exchange = row.pop("exchange", None)
         routing_key = row.pop("routing_key", None)
         properties = dict(self.fixed)
+        if "headers" not in row and self.options.format != "json" and row.get("headers_json"):
+            row["headers"] = headers_from(row["headers_json"])
         headers: dict[str, object] = dict(row.pop("headers", None) or {})
         moment = row.pop("timestamp", None)
         if isinstance(moment, datetime.datetime):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -44,6 +45,33 @@ sql = "select cast(id as string) as body from source where total > 10"
 url = "{url}"
 routingKey = "large"
 """
+# Spark as a content-based router: enriched from a table, sent on by what is in it.
+ROUTE = """
+name = "route"
+checkpoint = "{checkpoint}"
+
+[source]
+url = "{url}"
+queue = "orders"
+body = "json"
+schema = "id int, total double, _message_id string"
+
+[tables.customers]
+format = "csv"
+path = "{customers}"
+schema = "id int, country string"
+
+[transform]
+sql = '''
+select concat('orders.', country) as routing_key, cast(id as string) as body, _message_id as message_id,
+       map('vip', cast(total > 20 as string)) as headers
+from source join customers using (id)
+'''
+
+[sink]
+url = "{url}"
+exchange = "countries"
+"""
 
 
 def test_a_pipeline_from_a_file(
@@ -67,6 +95,27 @@ def test_a_pipeline_from_a_file(
         state.stop("large")
 
 
+def test_a_route_joins_and_sends_on(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str, tmp_path: Path
+) -> None:
+    orders = [json.dumps({"id": number, "total": number * 10}).encode() for number in range(4)]
+    declare_stream(channel, "orders", orders)
+    channel.exchange_declare("countries", "topic")
+    for country in ("de", "fr"):
+        channel.queue_declare(country)
+        channel.queue_bind(country, "countries", f"orders.{country}")
+    (tmp_path / "customers.csv").write_text("1,de\n2,fr\n3,de\n")
+    file = tmp_path / "route.toml"
+    file.write_text(ROUTE.format(url=url, checkpoint=tmp_path / "c", customers=tmp_path / "customers.csv"))
+    running.start(spark, spec.load(file), once=True).awaitTermination()
+    german, french = broker.messages("de", vhost), broker.messages("fr", vhost)
+    assert sorted((message.body, message.headers["vip"]) for message in german) == [
+        (b"1", "false"),
+        (b"3", "true"),
+    ]
+    assert [message.routing_key for message in french] == ["orders.fr"]
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -80,6 +129,8 @@ def test_a_pipeline_from_a_file(
         ("watermark = 1\ncheckpoint='x'\n[source]\n[sink]\n", "watermark: expected"),
         ("checkpoint='x'\n[source]\nqueue = ['a']\n[sink]\n", "source.queue is \\['a'\\]; expected text"),
         ("checkpoint='x'\n[source]\n[sink]\n[transform]\nsq = 'x'", "unknown key transform.sq"),
+        ("checkpoint='x'\n[source]\n[sink]\n[tables]\na = 1", "tables: expected \\[tables.NAME\\]"),
+        ("checkpoint='x'\n[source]\n[sink]\n[tables.source]\n", "tables.source: expected letters"),
         ("nonsense", "not TOML"),
     ],
 )
@@ -138,15 +189,37 @@ def test_archive_compact_and_replay(
     channel.queue_declare("back")
     channel.exchange_declare("again", "fanout")
     channel.queue_bind("back", "again")
-    count = archive.replay(spark, url, str(tmp_path / "kept"), "again", "routing_key = 'order.1'")
-    assert count == 3
+    which = archive.Choice(
+        since="2023-11-14", until="2023-11-15 01:00:00", key="*.1", where="length(body) > 0"
+    )
+    assert archive.replay(spark, url, str(tmp_path / "kept"), "again", which, rows_per_second=2) == 3
     found = broker.messages("back", vhost)
     assert [message.body for message in found] == [b"1", b"11", b"21"]
-    assert found[0].routing_key == "order.1" and found[0].headers == {"n": "1"}
+    assert found[0].routing_key == "order.1" and found[0].headers == {"n": 1}
+    late = archive.Choice(since="2023-11-15")
+    assert archive.replay(spark, url, str(tmp_path / "kept"), "again", late) == 0
+    with pytest.raises(AMQPSourceError, match="since is 'yesterday'; expected a time such as"):
+        archive.replay(spark, url, str(tmp_path / "kept"), "again", archive.Choice(since="yesterday"))
     with pytest.raises(AMQPSourceError, match="there is no archive"):
         archive.replay(spark, url, str(tmp_path / "none"), "again")
     with pytest.raises(AMQPSourceError, match="a queue or an exchange"):
         archive.source_queue(archive.Archive(url, "x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("eu.paid", ["eu.paid"], ["eu", "eu.paid.late", "euXpaid"]),
+        ("eu.*", ["eu.paid"], ["eu", "eu.paid.late", "us.paid"]),
+        ("eu.#", ["eu", "eu.paid", "eu.paid.late"], ["us", "europe"]),
+        ("#.paid", ["paid", "eu.paid", "a.b.paid"], ["paid.late", "unpaid"]),
+        ("*", ["eu"], ["eu.paid"]),
+        ("#", ["", "eu", "eu.paid"], []),
+    ],
+)
+def test_keys_of_a_replay_are_those_of_a_topic(pattern: str, yes: list[str], no: list[str]) -> None:
+    regex = re.compile(archive.topic_regex(pattern))
+    assert [key for key in [*yes, *no] if regex.search(f".{key}")] == yes
 
 
 def test_dead_letters(spark: SparkSession, channel: Channel, url: str, tmp_path: Path) -> None:
@@ -195,8 +268,9 @@ def test_traffic_and_its_anomalies(spark: SparkSession, channel: Channel, url: s
         ),
         once=True,
     )
-    kept = spark.read.parquet(str(tmp_path / "out"))
-    assert kept.count() >= 18  # the last ones wait for late messages
+    kept = spark.read.parquet(str(tmp_path / "out")).orderBy("start").collect()
+    assert len(kept) >= 18  # the last ones wait for late messages
+    assert [row.anomaly for row in kept] == [minute == 10 for minute in range(len(kept))]
 
 
 def test_sql_over_queues_streams_and_archives(

@@ -28,7 +28,15 @@ STATES: list[Column] = [
 MASTER = argument(
     "--master", metavar="URL", help="where Spark runs (local[*]); for example spark://host:7077"
 )
-READY = ("archive", "replay", "dead-letters", "traffic", "compact")
+# The ready-made ones, and what each needs to be told.
+READY = {
+    "archive": ("path",),
+    "compact": ("path",),
+    "replay": ("path", "exchange"),
+    "dead-letters": ("queue",),
+    "traffic": ("queue", "path"),
+    "route": ("queue", "exchange", "sql", "checkpoint"),
+}
 
 
 def add_sql(commands: Commands) -> None:
@@ -58,13 +66,21 @@ def add_pipeline(commands: Commands) -> None:
         f"run a pipeline: a TOML or Python file, or one of {', '.join(READY)}",
         argument("pipeline", metavar="FILE|NAME"),
         argument("--once", action="store_true", help="end when everything that is there has been done"),
+        argument("--continuous", action="store_true", help="go on until it is stopped (that is the default)"),
+        argument("--name", metavar="N", help="the name for list, status and stop, if there are several"),
         argument("--queue", metavar="Q", help="the queue or stream that is read"),
-        argument("--exchange", metavar="X", help="archive: what is read; replay: where messages go"),
+        argument("--exchange", metavar="X", help="archive: what is read; replay, route: where messages go"),
         argument("--path", metavar="DIR", help="where the archive, table or page is"),
         argument("--checkpoint", metavar="DIR", help="where the query keeps its place (PATH/_checkpoint)"),
         argument("--where", metavar="SQL", default="true", help="replay: which messages"),
+        argument("--since", metavar="TIME", default="", help="replay: from then on (UTC)"),
+        argument("--until", metavar="TIME", default="", help="replay: before that (UTC)"),
+        argument("--key", metavar="K", default="", help="replay: routing keys, by pattern: eu.# or *.paid"),
         argument("--rate", metavar="N", type=int, default=0, help="replay: messages per second (no limit)"),
         argument("--window", metavar="T", default="1 minute", help="traffic: length of a window (1 minute)"),
+        argument("--late", metavar="T", default="1 minute", help="traffic: how late messages may be"),
+        argument("--sql", metavar="SQL", help="route: select ... from source; columns as in docs/spark.md"),
+        argument("--schema", metavar="S", help="route: the fields of JSON bodies, as 'id int, total double'"),
         VHOST,
         AMQP_URL,
         MASTER,
@@ -127,6 +143,7 @@ def run_pipeline(api: Api, output: Output, options: argparse.Namespace) -> None:
             f"there is no file {options.pipeline}; ready-made are {', '.join(READY)}", NOT_FOUND
         )
     try:
+        check(options)  # before Spark starts, which takes a while
         spark = spark_session(f"embermq {Path(options.pipeline).stem}", options.master)
         if options.pipeline in READY:
             run_ready(spark, api, output, options)
@@ -138,30 +155,57 @@ def run_pipeline(api: Api, output: Output, options: argparse.Namespace) -> None:
         raise CommandFailed(sentence_of(error)) from None
 
 
-def run_file(spark: Any, api: Api, output: Output, options: argparse.Namespace) -> None:
-    from dataclasses import replace
+def check(options: argparse.Namespace) -> None:
+    from pyspark_embermq.pipelines import spec
 
+    if options.once and options.continuous:
+        raise CommandFailed("--once or --continuous, not both", USAGE_ERROR)
+    for name in READY.get(options.pipeline, ()):
+        needed(options, name)
+    if options.pipeline not in READY and Path(options.pipeline).suffix != ".py":
+        spec.load(Path(options.pipeline))
+
+
+def run_file(spark: Any, api: Api, output: Output, options: argparse.Namespace) -> None:
     from pyspark_embermq.pipelines import running, spec
 
     path = Path(options.pipeline)
     if path.suffix == ".py":
         module = loaded(path)
-        state = running.run(spark, path.stem, module.start, options.once, say, teller(api, options))
-    else:
-        pipeline = spec.load(path)
-        for end in ("source", "sink"):
-            found = getattr(pipeline, end)
-            if found.format == "amqp" and "url" not in found.options:
-                with_url = replace(found, options={**found.options, "url": amqp_url(api, options)})
-                pipeline = replace(pipeline, **{end: with_url})
-        state = running.run(
-            spark,
-            pipeline.name,
-            lambda spark, once: running.start(spark, pipeline, once, say),
-            options.once,
-            say,
-            teller(api, options),
-        )
+        run_named(spark, api, output, options, path.stem, module.start)
+        return
+    pipeline = with_urls(spec.load(path), amqp_url(api, options))
+    run_named(
+        spark,
+        api,
+        output,
+        options,
+        pipeline.name,
+        lambda spark, once: running.start(spark, pipeline, once, say),
+    )
+
+
+def with_urls(pipeline: Any, url: str) -> Any:
+    """The broker of the command line where the file names none."""
+    from dataclasses import replace
+
+    def of(end: Any) -> Any:
+        if end.format != "amqp" or "url" in end.options:
+            return end
+        return replace(end, options={**end.options, "url": url})
+
+    tables = {name: of(table) for name, table in pipeline.tables.items()}
+    return replace(pipeline, source=of(pipeline.source), sink=of(pipeline.sink), tables=tables)
+
+
+def run_named(
+    spark: Any, api: Api, output: Output, options: argparse.Namespace, name: str, begin: Any
+) -> None:
+    """Run until its end; the broker and this machine's list know it by its name."""
+    from pyspark_embermq.pipelines import running
+
+    tell = teller(api, options)
+    state = running.run(spark, options.name or name, begin, options.once, say, tell)
     output.said(f"{state.name} has ended: {state.rows:,} rows in {state.batches:,} batches", rows=state.rows)
 
 
@@ -177,47 +221,92 @@ def loaded(path: Path) -> Any:
 
 
 def run_ready(spark: Any, api: Api, output: Output, options: argparse.Namespace) -> None:
-    from pyspark_embermq.pipelines import archive, reports, running
-
     url = amqp_url(api, options)
-    if options.pipeline == "dead-letters":
-        frame = reports.dead_letters(spark, url, needed(options, "queue"))
-        rows = [row.asDict() for row in frame.collect()]
-        if options.path:
-            Path(options.path).write_text(reports.page(f"Dead letters in {options.queue}", rows, "letters"))
-        output.table(rows, [(name, name) for name in (rows[0] if rows else ())], "there are no dead letters")
-        return
+    READY_ONES[options.pipeline](spark, api, output, options, url)
+
+
+def run_archive(spark: Any, api: Api, output: Output, options: argparse.Namespace, url: str) -> None:
+    from pyspark_embermq.pipelines import archive
+
     path = needed(options, "path")
-    if options.pipeline == "replay":
-        count = archive.replay(spark, url, path, needed(options, "exchange"), options.where, options.rate)
-        output.said(f"{count:,} message(s) published again", published=count)
-        return
-    if options.pipeline == "compact":
-        done = archive.compact(spark, Path(path))
-        output.said(f"{done:,} hour(s) compacted", hours=done)
-        return
-    checkpoint = options.checkpoint or str(Path(path) / "_checkpoint")
-    if options.pipeline == "archive":
-        what = archive.Archive(url, path, checkpoint, options.queue or "", options.exchange or "")
-        state = running.run(
-            spark,
-            "archive",
-            lambda s, once: archive.start(s, what, once),
-            options.once,
-            say,
-            teller(api, options),
-        )
-    else:
-        queue = needed(options, "queue")
-        state = running.run(
-            spark,
-            "traffic",
-            lambda s, once: reports.start_traffic(s, url, queue, path, checkpoint, options.window, once),
-            options.once,
-            say,
-            teller(api, options),
-        )
-    output.said(f"{state.name} has ended: {state.rows:,} rows in {state.batches:,} batches", rows=state.rows)
+    what = archive.Archive(url, path, checkpoint_of(options), options.queue or "", options.exchange or "")
+    run_named(spark, api, output, options, "archive", lambda s, once: archive.start(s, what, once))
+
+
+def run_compact(spark: Any, api: Api, output: Output, options: argparse.Namespace, url: str) -> None:
+    from pyspark_embermq.pipelines import archive
+
+    done = archive.compact(spark, Path(needed(options, "path")))
+    output.said(f"{done:,} hour(s) compacted", hours=done)
+
+
+def run_replay(spark: Any, api: Api, output: Output, options: argparse.Namespace, url: str) -> None:
+    from pyspark_embermq.pipelines import archive
+
+    path, exchange = needed(options, "path"), needed(options, "exchange")
+    choice = archive.Choice(options.since, options.until, options.key, options.where)
+    count = archive.replay(spark, url, path, exchange, choice, options.rate)
+    output.said(f"{count:,} message(s) published again", published=count)
+
+
+def run_dead_letters(spark: Any, api: Api, output: Output, options: argparse.Namespace, url: str) -> None:
+    from pyspark_embermq.pipelines import reports
+
+    frame = reports.dead_letters(spark, url, needed(options, "queue"))
+    rows = [row.asDict() for row in frame.collect()]
+    if options.path and Path(options.path).suffix in (".html", ".htm"):
+        Path(options.path).write_text(reports.page(f"Dead letters in {options.queue}", rows, "letters"))
+    elif options.path:
+        spark.createDataFrame(rows, frame.schema).coalesce(1).write.mode("overwrite").parquet(options.path)
+    if output.as_json:
+        rows = [{name: plain(value) for name, value in row.items()} for row in rows]
+    output.table(rows, [(name, name) for name in frame.columns], "there are no dead letters")
+
+
+def run_traffic(spark: Any, api: Api, output: Output, options: argparse.Namespace, url: str) -> None:
+    from pyspark_embermq.pipelines import reports
+
+    queue, path, checkpoint = needed(options, "queue"), needed(options, "path"), checkpoint_of(options)
+    run_named(
+        spark,
+        api,
+        output,
+        options,
+        "traffic",
+        lambda s, once: reports.start_traffic(
+            s, url, queue, path, checkpoint, options.window, once, options.late
+        ),
+    )
+
+
+def run_route(spark: Any, api: Api, output: Output, options: argparse.Namespace, url: str) -> None:
+    from pyspark_embermq.pipelines import running, spec
+
+    source = {"queue": needed(options, "queue"), "url": url}
+    if options.schema:
+        source["format"] = "json"
+    pipeline = spec.Pipeline(
+        options.name or "route",
+        spec.End(schema=options.schema or "", options=source),
+        spec.End(options={"exchange": needed(options, "exchange"), "url": url}),
+        needed(options, "checkpoint"),
+        needed(options, "sql"),
+    )
+    run_named(spark, api, output, options, "route", lambda s, once: running.start(s, pipeline, once, say))
+
+
+READY_ONES = {
+    "archive": run_archive,
+    "compact": run_compact,
+    "replay": run_replay,
+    "dead-letters": run_dead_letters,
+    "traffic": run_traffic,
+    "route": run_route,
+}
+
+
+def checkpoint_of(options: argparse.Namespace) -> str:
+    return options.checkpoint or str(Path(needed(options, "path")) / "_checkpoint")
 
 
 def teller(api: Api, options: argparse.Namespace) -> Any:

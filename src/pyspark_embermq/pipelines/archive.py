@@ -5,7 +5,7 @@
 A batch's files carry its number. A batch that Spark runs again after a crash first removes what it left
 behind, so every message is in the archive exactly once if the source is a stream. Compaction turns the many
 small files of a past hour into one whose name says which batches it holds; what a crash leaves of these is
-removed by the next run.
+removed by the next run. Files of different ages may have different columns: whoever reads them merges these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -30,6 +31,7 @@ STAGING = "_staging"
 BATCH_FILE = re.compile(r"batch-(\d{8})-\d+\.parquet")
 COMPACT_FILE = re.compile(r"compact-(\d{8})-(\d{8})\.parquet")
 NO_EXCHANGE = "(default)"
+COMPACTION_S = 3600.0  # how often an archive that goes on looks for hours that are over
 
 
 @dataclass(frozen=True)
@@ -73,20 +75,30 @@ def start(spark: SparkSession, archive: Archive, once: bool) -> StreamingQuery:
         .withColumn("date", sql.to_date(moment))
         .withColumn("hour", sql.date_format(moment, "HH"))
     )
+    path = Path(archive.path)
+    compacted_at = time.monotonic()
+
+    def keep(batch: DataFrame, number: int) -> None:
+        nonlocal compacted_at
+        add_batch(batch, number, path)
+        if time.monotonic() - compacted_at > COMPACTION_S:
+            compacted_at = time.monotonic()
+            compact(batch.sparkSession, path)
+
     writer = (
         rows.writeStream.queryName("archive")
-        .foreachBatch(lambda batch, number: add_batch(batch, number, Path(archive.path)))
+        .foreachBatch(keep)
         .option("checkpointLocation", archive.checkpoint)
     )
     return triggered(writer, archive.trigger, once).start()
 
 
-def add_batch(rows: DataFrame, number: int, path: Path) -> None:
+def add_batch(rows: DataFrame, number: int, path: Path, partitions: tuple[str, ...] = PARTITIONS) -> None:
     """Write one batch; the same batch again replaces what it wrote before."""
     staging = path / STAGING / f"{number:08d}"
     for old in path.rglob(f"batch-{number:08d}-*.parquet"):
         old.unlink()
-    rows.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(str(staging))
+    rows.write.mode("overwrite").partitionBy(*partitions).parquet(str(staging))
     counts: dict[Path, int] = {}
     for file in sorted(staging.rglob("part-*.parquet")):
         target = path / file.parent.relative_to(staging)
@@ -120,9 +132,8 @@ def compact(spark: SparkSession, path: Path, files_min: int = 2, quiet_s: float 
             continue
         numbers = [int(match[1]) for file in files if (match := BATCH_FILE.fullmatch(file.name))]
         staging = path / STAGING / "compact"
-        spark.read.parquet(*(str(file) for file in files)).coalesce(1).write.mode("overwrite").parquet(
-            str(staging)
-        )
+        rows = spark.read.option("mergeSchema", "true").parquet(*(str(file) for file in files))
+        rows.coalesce(1).write.mode("overwrite").parquet(str(staging))
         (written,) = staging.glob("part-*.parquet")
         written.replace(hour / f"compact-{min(numbers):08d}-{max(numbers):08d}.parquet")
         clean_up(hour)
@@ -131,30 +142,73 @@ def compact(spark: SparkSession, path: Path, files_min: int = 2, quiet_s: float 
     return done
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Which messages of an archive: all of these conditions that are given."""
+
+    since: str = ""  # times as Spark reads them: 2026-11-16, 2026-11-16 09:30:00
+    until: str = ""
+    key: str = ""  # a pattern as in a topic exchange: eu.*.paid, eu.#
+    where: str = "true"
+
+    def of(self, frame: DataFrame) -> DataFrame:
+        chosen = frame.where(self.where)
+        moment = sql.coalesce("timestamp", "ingest_timestamp")
+        for name, text in (("since", self.since), ("until", self.until)):
+            if not text:
+                continue
+            (row,) = frame.sparkSession.sql("select try_to_timestamp(:t) as t", {"t": text}).collect()
+            if row.t is None:
+                raise AMQPSourceError(f"{name} is {text!r}; expected a time such as 2026-11-16 09:30:00")
+            limit = sql.lit(row.t)
+            # Directories of other days are not even opened.
+            if name == "since":
+                chosen = chosen.where((moment >= limit) & (sql.col("date") >= sql.to_date(limit)))
+            else:
+                chosen = chosen.where((moment < limit) & (sql.col("date") <= sql.to_date(limit)))
+        if self.key:
+            dotted = sql.concat(sql.lit("."), "routing_key")
+            chosen = chosen.where(dotted.rlike(topic_regex(self.key)))
+        return chosen
+
+
+EVERYTHING = Choice()
+
+
+def topic_regex(pattern: str) -> str:
+    """A topic exchange's pattern, for keys with a dot before every word: * is one word, # any number."""
+    words = {"*": r"\.[^.]*", "#": r"(\.[^.]*)*"}
+    return "^" + "".join(words.get(word, r"\." + re.escape(word)) for word in pattern.split(".")) + "$"
+
+
 def replay(
     spark: SparkSession,
     url: str,
     path: str,
     exchange: str,
-    where: str = "true",
+    choice: Choice = EVERYTHING,
     rows_per_second: int = 0,
 ) -> int:
     """Publish archived messages to an exchange again, in the order in which they came; how many."""
     if not Path(path).is_dir():
         raise AMQPSourceError(f"there is no archive at {path}")
-    frame = spark.read.option("mergeSchema", "true").parquet(path).where(where)
-    rows = frame.orderBy(sql.coalesce("timestamp", "ingest_timestamp"), "offset").drop(*PARTITIONS)
-    count = rows.count()
-    if not count:
-        return 0
-    sending = rows.drop("queue", "offset", "redelivered", "ingest_timestamp", "headers_json", "user_id")
-    size = rows_per_second or count
-    numbered = sending.withColumn("piece", sql.expr(f"int((row_number() over (order by 1) - 1) / {size})"))
-    pieces = -(-count // size)
-    for piece in range(pieces):
-        begun = time.monotonic()
-        part = numbered.where(f"piece = {piece}").drop("piece").coalesce(1)
-        part.write.format("amqp").option("url", url).option("exchange", exchange).mode("append").save()
-        if piece < pieces - 1:
-            time.sleep(max(1.0 - (time.monotonic() - begun), 0.0))
+    frame = choice.of(spark.read.option("mergeSchema", "true").parquet(path)).drop(*PARTITIONS)
+    order = Window.orderBy(sql.coalesce("timestamp", "ingest_timestamp"), "offset")
+    numbered = frame.withColumn("number", sql.row_number().over(order))
+    # Sorted once, and not again for every second of the replay.
+    # Headers go with their types; a user id is that of the connection, which is another one now.
+    unwanted = ("headers", "queue", "offset", "redelivered", "ingest_timestamp", "user_id")
+    numbered = numbered.drop(*unwanted).persist(StorageLevel.DISK_ONLY)
+    try:
+        count = numbered.count()
+        size = rows_per_second or max(count, 1)
+        for first in range(0, count, size):
+            begun = time.monotonic()
+            part = numbered.where(f"number > {first} and number <= {first + size}").coalesce(1)
+            rows = part.sortWithinPartitions("number").drop("number")
+            rows.write.format("amqp").option("url", url).option("exchange", exchange).mode("append").save()
+            if first + size < count:
+                time.sleep(max(1.0 - (time.monotonic() - begun), 0.0))
+    finally:
+        numbered.unpersist()
     return count

@@ -6,10 +6,11 @@ import html
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pyspark_embermq.pipelines.archive import add_batch
 from pyspark_embermq.pipelines.running import triggered
 
 DEATHS = (
@@ -77,26 +78,67 @@ def traffic(frame: DataFrame, window: str = "1 minute", late: str = "1 minute") 
     )
 
 
-def with_anomalies(windows: DataFrame, factor: float = 3.0) -> DataFrame:
+FACTOR = 3.0  # deviations from what is usual
+WINDOWS_MIN = 5  # before anything counts as usual
+KEY = ("exchange", "routing_key", "app_id")
+
+
+def with_anomalies(windows: DataFrame, factor: float = FACTOR) -> DataFrame:
     """Marks windows whose count is far from what is usual for their key: more than so many deviations."""
-    of_key = Window.partitionBy("exchange", "routing_key", "app_id")
+    of_key = Window.partitionBy(*KEY)
     usual = sql.avg("messages").over(of_key)
     deviation = sql.coalesce(sql.stddev("messages").over(of_key), sql.lit(0.0))
-    far = sql.abs(sql.col("messages") - usual) > factor * sql.greatest(deviation, sql.lit(1.0))
-    return windows.withColumn("anomaly", far)
+    return windows.withColumn("anomaly", is_far(usual, deviation, factor))
+
+
+def is_far(usual: Column, deviation: Column, factor: float) -> Column:
+    return sql.abs(sql.col("messages") - usual) > factor * sql.greatest(deviation, sql.lit(1.0))
+
+
+def with_anomalies_since(windows: DataFrame, before: DataFrame) -> DataFrame:
+    """Marks windows whose count is far from that of the windows before, if there are enough of these."""
+    usual = before.groupBy(*KEY).agg(
+        sql.avg("messages").alias("usual"),
+        sql.coalesce(sql.stddev("messages"), sql.lit(0.0)).alias("deviation"),
+        sql.count("*").alias("known"),
+    )
+    same = [windows[name].eqNullSafe(usual[name]) for name in KEY]
+    joined = windows.join(usual, same, "left").select(windows["*"], "usual", "deviation", "known")
+    far = is_far(sql.col("usual"), sql.col("deviation"), FACTOR) & (sql.col("known") >= WINDOWS_MIN)
+    marked = joined.withColumn("anomaly", sql.coalesce(far, sql.lit(False)))
+    return marked.drop("usual", "deviation", "known")
 
 
 def start_traffic(
-    spark: SparkSession, url: str, queue: str, path: str, checkpoint: str, window: str, once: bool
+    spark: SparkSession,
+    url: str,
+    queue: str,
+    path: str,
+    checkpoint: str,
+    window: str,
+    once: bool,
+    late: str = "1 minute",
 ) -> StreamingQuery:
-    """Follow a stream and keep its windows as Parquet."""
+    """Follow a stream and keep its windows as Parquet, unusual ones marked."""
     frame = spark.readStream.format("amqp").option("url", url).option("queue", queue).load()
+
+    def keep(windows: DataFrame, number: int) -> None:
+        others = [
+            str(file)
+            for file in Path(path).glob("batch-*.parquet")
+            if not file.name.startswith(f"batch-{number:08d}-")  # of this batch, before a crash
+        ]
+        # In a batch that catches up, the windows themselves tell what is usual.
+        windows.persist()
+        before = spark.read.parquet(*others).unionByName(windows, True) if others else windows
+        add_batch(with_anomalies_since(windows, before), number, Path(path), ())
+        windows.unpersist()
+
     writer = (
-        traffic(frame, window)
+        traffic(frame, window, late)
         .writeStream.queryName("traffic")
         .outputMode("append")
-        .format("parquet")
-        .option("path", path)
+        .foreachBatch(keep)
         .option("checkpointLocation", checkpoint)
     )
     return triggered(writer, "10 seconds", once).start()

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.pipelines.changes import changes, remember
-from pyspark_embermq.pipelines.spec import Pipeline
+from pyspark_embermq.pipelines.spec import End, Pipeline
 from pyspark_embermq.pipelines.state import ENDED, FAILED, State
 
 LOOK_S = 1
@@ -36,10 +36,18 @@ def source_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     return frame
 
 
+def table_of(spark: SparkSession, table: End) -> DataFrame:
+    """Something to join with, as it is at this moment."""
+    reader = spark.read.format(table.format).options(**table.options)
+    return (reader.schema(table.schema) if table.schema else reader).load()
+
+
 def start(spark: SparkSession, pipeline: Pipeline, once: bool, show: Show = print) -> StreamingQuery:
     for change in changes(pipeline):
         show(change)
     source_of(spark, pipeline).createOrReplaceTempView("source")
+    for name, table in pipeline.tables.items():
+        table_of(spark, table).createOrReplaceTempView(name)
     writer = (
         spark.sql(pipeline.sql)
         .writeStream.queryName(pipeline.name)

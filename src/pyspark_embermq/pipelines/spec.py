@@ -15,7 +15,12 @@
     [sink]
     exchange = "large-orders"
 
-Keys of source and sink that have no meaning here are options of the data source.
+    [tables.customers]
+    format = "parquet"
+    path = "/data/customers"
+
+Tables are read as they are when the pipeline begins, for joins in the SQL. Keys of source, sink and tables
+that have no meaning here are options of the data source.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from typing import Any
 from pyspark_embermq.errors import AMQPSourceError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 TRIGGER = re.compile(r"\d+ (milliseconds?|seconds?|minutes?|hours?|days?)")
 OUTPUT_MODES = ("append", "update", "complete")
 
@@ -52,6 +58,7 @@ class Pipeline:
     trigger: str = "1 second"
     output_mode: str = "append"
     watermark: tuple[str, str] | None = None  # column, how late
+    tables: dict[str, End] = field(default_factory=dict)
 
 
 def load(path: Path) -> Pipeline:
@@ -70,7 +77,17 @@ def load(path: Path) -> Pipeline:
 
 
 def pipeline_from(found: dict[str, Any], path: Path) -> Pipeline:
-    known = {"name", "trigger", "checkpoint", "source", "transform", "sink", "output_mode", "watermark"}
+    known = {
+        "name",
+        "trigger",
+        "checkpoint",
+        "source",
+        "transform",
+        "sink",
+        "output_mode",
+        "watermark",
+        "tables",
+    }
     unknown = sorted(set(found) - known)
     if unknown:
         raise AMQPSourceError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
@@ -97,6 +114,7 @@ def pipeline_from(found: dict[str, Any], path: Path) -> Pipeline:
         trigger,
         mode,
         watermark_from(found.get("watermark")),
+        tables_from(found.get("tables", {})),
     )
 
 
@@ -110,6 +128,16 @@ def end_from(which: str, found: dict[str, Any]) -> End:
         if not isinstance(value, str | int | float | bool):
             raise AMQPSourceError(f"{which}.{name} is {value!r}; expected text, a number or true/false")
     return End(kind, schema, {name: as_option(value) for name, value in options.items()})
+
+
+def tables_from(found: object) -> dict[str, End]:
+    """[tables.customers]"""
+    if not isinstance(found, dict) or not all(isinstance(table, dict) for table in found.values()):
+        raise AMQPSourceError("tables: expected [tables.NAME] with the format and options of each")
+    for name in found:
+        if not TABLE.fullmatch(name) or name == "source":
+            raise AMQPSourceError(f"tables.{name}: expected letters, digits and _, and not 'source'")
+    return {name: end_from(f"tables.{name}", table) for name, table in found.items()}
 
 
 def as_option(value: object) -> str:

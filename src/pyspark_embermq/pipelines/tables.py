@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_embermq.errors import AMQPSourceError
@@ -22,7 +23,7 @@ def query(spark: SparkSession, text: str, url: str) -> DataFrame:
         nonlocal count
         count += 1
         kind, name = match[1].lower(), match[2]
-        frame = spark.read.parquet(name) if kind == "archive" else amqp_table(spark, url, name)
+        frame = archive_table(spark, name) if kind == "archive" else amqp_table(spark, url, name)
         frame.createOrReplaceTempView(f"embermq_{count}")
         return f"embermq_{count}"
 
@@ -30,6 +31,14 @@ def query(spark: SparkSession, text: str, url: str) -> DataFrame:
     if not count:
         raise AMQPSourceError("name what to read: queue('orders'), stream('events') or archive('/path')")
     return spark.sql(rewritten)
+
+
+def archive_table(spark: SparkSession, path: str) -> DataFrame:
+    """What a pipeline has written to a directory; files of different ages may have different columns."""
+    try:
+        return spark.read.option("mergeSchema", "true").parquet(path)
+    except AnalysisException as error:
+        raise AMQPSourceError(f"there is no archive at {path}: {str(error).splitlines()[0]}") from None
 
 
 def amqp_table(spark: SparkSession, url: str, name: str) -> DataFrame:
