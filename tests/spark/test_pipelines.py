@@ -15,7 +15,7 @@ from embermq.client import Channel, Outgoing, Properties
 from embermq.testing import EmbeddedBroker
 from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.pipelines import archive, reports, running, spec, state
+from pyspark_embermq.pipelines import archive, pages, reports, running, spec, state
 from pyspark_embermq.pipelines.changes import FILE, changes
 from pyspark_embermq.pipelines.tables import query
 from pyspark_embermq.pipelines.telling import Teller
@@ -243,11 +243,20 @@ def test_dead_letters(spark: SparkSession, channel: Channel, url: str, tmp_path:
         3,
     )
     assert row.since is not None and row.since <= row.last
-    file = tmp_path / "page.html"
-    reports.write_page(file, "Dead <letters>", reports.dead_letters(spark, url, "dead"), "letters")
-    text = file.read_text()
-    assert "rejected" in text and "Dead &lt;letters&gt;" in text
-    assert "nothing to report" in reports.page("x", [], "letters")
+    when = reports.by_minute(reports.deaths(spark, url, "dead"))
+    assert sum(when.values()) == 3
+    text = pages.page("Dead <letters>", [row.asDict()], "letters", when)
+    assert "rejected" in text and "Dead &lt;letters&gt;" in text and "<rect" in text
+    assert "nothing to report" in pages.page("x", [], "letters", {})
+
+
+def test_bars_stand_for_as_much_time_as_they_must() -> None:
+    minute = 1_700_000_040 // 60
+    assert "A bar is 1 minute:" in pages.chart({minute: 3, minute + 1: 2})
+    assert "A bar is 15 minutes:" in pages.chart({minute: 3, minute + 600: 2})
+    year = pages.chart({minute: 3, minute + 365 * 1440: 2})
+    assert "A bar is 7 days:" in year and year.count("<rect") == pages.BARS_MAX
+    assert pages.chart({}) == ""
 
 
 def test_traffic_and_its_anomalies(spark: SparkSession, channel: Channel, url: str, tmp_path: Path) -> None:

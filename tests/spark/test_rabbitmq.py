@@ -14,6 +14,7 @@ from embermq.client import Channel, Outgoing, Properties, connect
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.offsets import Bounds
 from pyspark_embermq.options import Options
+from pyspark_embermq.pipelines import tables
 from tests.spark.conftest import declare_stream
 from tests.spark.test_reading_streams import Query, bodies, numbers, read
 from tests.spark.test_writing import write
@@ -88,6 +89,24 @@ def test_a_queue(spark: SparkSession, channel: Channel, url: str, tmp_path: Path
     channel.publish_batch(numbers(100, 110), "q", properties=Properties(delivery_mode=2))
     assert read(spark, url, queue="q", mode="drain").count() == 10
     assert channel.queue_declare("q", passive=True).message_count == 0
+
+
+def test_bodies_several_streams_and_questions(spark: SparkSession, channel: Channel, url: str) -> None:
+    declare_stream(channel, "part-0", [b'{"id": 1}', b"nonsense"])
+    declare_stream(channel, "part-1", [b'{"id": 2}'])
+    channel.queue_declare("unreadable", durable=True)
+    channel.exchange_declare("letters", "fanout", durable=True)
+    channel.queue_bind("unreadable", "letters")
+    reader = spark.read.format("amqp").option("url", url).option("queue", "part-0,part-1")
+    reader = reader.option("format", "json").option("onDecodeError", "dead-letter")
+    rows = reader.option("deadLetterExchange", "letters").schema("id int, _queue string").load().collect()
+    assert sorted(tuple(row) for row in rows) == [(1, "part-0"), (2, "part-1")]
+    letter = channel.get("unreadable", no_ack=True)
+    assert letter is not None and letter.body == b"nonsense" and "x-decode-error" in letter.headers
+    (answer,) = tables.query(
+        spark, "select count(*) from stream('part-0') where body = 'nonsense'", url
+    ).collect()
+    assert answer[0] == 1
 
 
 def test_the_sink(spark: SparkSession, channel: Channel, url: str) -> None:

@@ -250,12 +250,14 @@ def run_replay(spark: Any, api: Api, output: Output, options: argparse.Namespace
 
 
 def run_dead_letters(spark: Any, api: Api, output: Output, options: argparse.Namespace, url: str) -> None:
-    from pyspark_embermq.pipelines import reports
+    from pyspark_embermq.pipelines import pages, reports
 
-    frame = reports.dead_letters(spark, url, needed(options, "queue"))
+    queue = needed(options, "queue")
+    frame = reports.dead_letters(spark, url, queue)
     rows = [row.asDict() for row in frame.collect()]
     if options.path and Path(options.path).suffix in (".html", ".htm"):
-        Path(options.path).write_text(reports.page(f"Dead letters in {options.queue}", rows, "letters"))
+        when = reports.by_minute(reports.deaths(spark, url, queue))
+        Path(options.path).write_text(pages.page(f"Dead letters in {queue}", rows, "letters", when))
     elif options.path:
         spark.createDataFrame(rows, frame.schema).coalesce(1).write.mode("overwrite").parquet(options.path)
     if output.as_json:

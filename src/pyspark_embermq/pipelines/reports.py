@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-import html
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pyspark_embermq.pipelines.archive import add_batch
+from pyspark_embermq.pipelines.archive import NO_EXCHANGE, add_batch
 from pyspark_embermq.pipelines.running import triggered
 
 DEATHS = (
     "array<struct<count:bigint,reason:string,queue:string,exchange:string,`routing-keys`:array<string>,"
     "time:struct<`$timestamp`:bigint>>>"
 )
-STYLE = """body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
-table{border-collapse:collapse;width:100%}
-th,td{text-align:left;padding:.4rem .8rem;border-bottom:1px solid #ddd}
-td.n{text-align:right;font-variant-numeric:tabular-nums}.bar{background:#e2571e;height:1rem;border-radius:2px}
-@media(prefers-color-scheme:dark){body{background:#16161a;color:#ddd}th,td{border-color:#333}}"""
+
+
+def deaths(spark: SparkSession, url: str, queue: str) -> DataFrame:
+    """The letters of a queue with their latest death."""
+    letters = spark.read.format("amqp").option("url", url).option("queue", queue).load()
+    found = sql.from_json(sql.get_json_object("headers_json", "$['x-death']"), DEATHS)
+    return letters.withColumn("death", found[0]).withColumn("died_at", sql.col("death.time.`$timestamp`"))
+
+
+def by_minute(letters: DataFrame) -> dict[int, int]:
+    """How many died when: minutes since 1970."""
+    minute = sql.floor(sql.col("died_at") / 60).alias("minute")
+    rows = letters.where("died_at is not null").groupBy(minute).agg(sql.count("*").alias("letters")).collect()
+    return {row.minute: row.letters for row in rows}
 
 
 def dead_letters(spark: SparkSession, url: str, queue: str) -> DataFrame:
     """What failed, where, why, how often and since when: a row for each cause, most frequent first."""
-    letters = spark.read.format("amqp").option("url", url).option("queue", queue).load()
-    deaths = sql.from_json(sql.get_json_object("headers_json", "$['x-death']"), DEATHS)
-    first = letters.withColumn("death", deaths[0]).withColumn("died_at", sql.col("death.time.`$timestamp`"))
     return (
-        first.groupBy(
+        deaths(spark, url, queue)
+        .groupBy(
             sql.col("death.queue").alias("queue"),
-            sql.col("death.reason").alias("reason"),
-            sql.col("death.exchange").alias("exchange"),
+            sql.coalesce("death.reason", sql.lit("(no x-death)")).alias("reason"),
+            sql.when(sql.col("death.exchange") == "", NO_EXCHANGE)
+            .otherwise(sql.col("death.exchange"))
+            .alias("exchange"),
             sql.col("death.`routing-keys`")[0].alias("routing_key"),
         )
         .agg(
@@ -142,34 +149,3 @@ def start_traffic(
         .option("checkpointLocation", checkpoint)
     )
     return triggered(writer, "10 seconds", once).start()
-
-
-def page(title: str, rows: list[dict[str, Any]], measure: str) -> str:
-    """A table with bars, as one HTML file that needs nothing else."""
-    largest = max((float(row[measure] or 0) for row in rows), default=0.0) or 1.0
-    names = list(rows[0]) if rows else []
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    lines = []
-    for row in rows:
-        cells = "".join(cell(row[name]) for name in names)
-        width = 100 * float(row[measure] or 0) / largest
-        lines.append(
-            f'<tr>{cells}<td style="width:20%"><div class="bar" style="width:{width:.1f}%"></div></td></tr>'
-        )
-    body = f"<table><thead><tr>{head}<th></th></tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    if not rows:
-        body = "<p>There is nothing to report.</p>"
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f"<style>{STYLE}</style><h1>{html.escape(title)}</h1>{body}</html>\n"
-    )
-
-
-def cell(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f'<td class="n">{value:,}</td>'
-    return f"<td>{html.escape('' if value is None else str(value))}</td>"
-
-
-def write_page(path: Path, title: str, frame: DataFrame, measure: str) -> None:
-    path.write_text(page(title, [row.asDict() for row in frame.collect()], measure))
