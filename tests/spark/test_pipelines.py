@@ -198,8 +198,8 @@ def test_archive_compact_and_replay(
     assert found[0].routing_key == "order.1" and found[0].headers == {"n": 1}
     late = archive.Choice(since="2023-11-15")
     assert archive.replay(spark, url, str(tmp_path / "kept"), "again", late) == 0
-    with pytest.raises(AMQPSourceError, match="since is 'yesterday'; expected a time such as"):
-        archive.replay(spark, url, str(tmp_path / "kept"), "again", archive.Choice(since="yesterday"))
+    with pytest.raises(AMQPSourceError, match="since is 'last week'; expected a time such as"):
+        archive.replay(spark, url, str(tmp_path / "kept"), "again", archive.Choice(since="last week"))
     with pytest.raises(AMQPSourceError, match="there is no archive"):
         archive.replay(spark, url, str(tmp_path / "none"), "again")
     with pytest.raises(AMQPSourceError, match="a queue or an exchange"):
