@@ -87,7 +87,7 @@ async def overview(request: Request) -> Response:
     }
     if sees_everything(request.user):
         view["listeners"] = listeners(context)
-        view["contexts"] = []
+        view["contexts"] = web_contexts(context)
     return single(request, view)
 
 
@@ -101,6 +101,22 @@ def listeners(context: Context) -> list[View]:
             "socket_opts": {},
         }
         for listener in context.listeners
+    ]
+
+
+def web_contexts(context: Context) -> list[View]:
+    """Where this API answers; RabbitMQ tells ports as text here."""
+    return [
+        {
+            "node": context.node,
+            "description": "EmberMQ Management",
+            "path": "/",
+            "ip": listener.host,
+            "port": str(listener.port),
+            "ssl_opts": [],
+        }
+        for listener in context.listeners
+        if listener.protocol in ("http", "https")
     ]
 
 

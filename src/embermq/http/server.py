@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import http
 import logging
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -216,7 +217,9 @@ class HTTPProtocol(asyncio.Protocol):
         if response.status != 204:
             headers.append((b"content-length", str(len(response.body)).encode()))
         headers += [(name.encode(), value.encode("latin-1")) for name, value in response.headers]
-        return h11.Response(status_code=response.status, headers=headers)
+        # Clients show the reason to people, and tests look for it ("401 Unauthorized").
+        reason = http.HTTPStatus(response.status).phrase.encode()
+        return h11.Response(status_code=response.status, headers=headers, reason=reason)
 
     def send(self, event: h11.Event) -> None:
         data = self.conversation.send(event)
@@ -228,7 +231,10 @@ class HTTPProtocol(asyncio.Protocol):
         if self.conversation.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             response = Refusal(error.error_status_hint, "bad_request", str(error)).response
             head = self.head_of(response)
-            self.send(h11.Response(status_code=head.status_code, headers=[*head.headers, CLOSE]))
+            head = h11.Response(
+                status_code=head.status_code, headers=[*head.headers, CLOSE], reason=head.reason
+            )
+            self.send(head)
             self.send(h11.Data(data=response.body))
             self.send(h11.EndOfMessage())
         self.transport.close()

@@ -52,6 +52,27 @@ def test_the_ready_line_names_the_port(ember: EmberBroker) -> None:
     assert ask(ember, "GET", "/api/whoami") == (200, {"name": "guest", "tags": ["administrator"]})
 
 
+def test_a_status_comes_with_its_reason(raw: socket.socket) -> None:
+    """Clients show it: "401 Client Error: Unauthorized"."""
+    for request, reason in (
+        (b"GET /api/whoami HTTP/1.1\r\n" + AUTHORIZATION, "OK"),
+        (b"GET /api/whoami HTTP/1.1\r\nHost: x\r\n", "Unauthorized"),
+        (b"GET /api/queues/%2F/none HTTP/1.1\r\n" + AUTHORIZATION, "Not Found"),
+        (b"no HTTP at all\r\n", "Bad Request"),
+    ):
+        raw.sendall(request + b"\r\n")
+        response = reply(raw)
+        response.read()
+        assert response.reason == reason
+
+
+def test_the_overview_says_where_the_api_answers(ember: EmberBroker) -> None:
+    overview = ask(ember, "GET", "/api/overview")[1]
+    (context,) = overview["contexts"]
+    assert context["node"] == overview["node"]
+    assert (context["ip"], context["port"]) == (ember.host, str(ember.http_port))
+
+
 def test_many_requests_on_one_connection(raw: socket.socket) -> None:
     for _ in range(3):
         raw.sendall(b"GET /api/whoami HTTP/1.1\r\n" + AUTHORIZATION + b"\r\n")
