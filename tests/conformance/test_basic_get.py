@@ -1,8 +1,11 @@
 """basic.get: one message at a time, by asking."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from pamqp import body, header
+from pamqp import frame as codec
 
 from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, fill, no_queue, numbered
@@ -92,3 +95,35 @@ def test_get_beside_an_exclusive_consumer(connect: Callable[..., RawClient], cha
     queue = channel.declare(exclusive=False, auto_delete=True)
     channel.consume(queue, exclusive=True)
     assert connect().channel().get(queue) is None
+
+
+@get
+@pytest.mark.parametrize(
+    ("request_of", "answer"),
+    [
+        (lambda queue: spec.Basic.Get(queue=queue), spec.Basic.GetEmpty),
+        (lambda queue: spec.Queue.Declare(queue=queue, passive=True), spec.Queue.DeclareOk),
+        (lambda queue: spec.Queue.Purge(queue=queue), spec.Queue.PurgeOk),
+        (lambda queue: spec.Queue.Delete(queue=queue), spec.Queue.DeleteOk),
+    ],
+)
+def test_what_a_consumer_waits_for_is_the_consumers(
+    channel: RawChannel, request_of: Callable[[str], Any], answer: Any
+) -> None:
+    """Also when the publishing and the look at the queue come in one piece."""
+    queue = channel.declare()
+    channel.consume(queue, no_ack=True)
+    content = [
+        spec.Basic.Publish(routing_key=queue),
+        header.ContentHeader(body_size=5),
+        body.ContentBody(b"yours"),
+    ]
+    frames = [*content, request_of(queue)]
+    channel.client.send_bytes(b"".join(codec.marshal(frame, channel.number) for frame in frames))
+    for _ in range(2):  # RabbitMQ answers first, and delivers then
+        method = channel.client.next_frame().value
+        if isinstance(method, spec.Basic.Deliver):
+            assert channel.read_content(method).body == b"yours"
+        else:
+            assert isinstance(method, answer)
+            assert getattr(method, "message_count", 0) == 0

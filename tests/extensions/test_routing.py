@@ -132,6 +132,26 @@ def test_copies_through_a_topic_exchange(client: Client) -> None:
     assert client.await_message(queue).method.routing_key == "nowhere"
 
 
+def test_all_keys_count_at_every_exchange_on_the_way(client: Client) -> None:
+    """By the one key it comes to the second exchange, by the other from there to the queue."""
+    first, second = exchange(client), exchange(client, "topic")
+    client.channel.exchange_bind(second, first, "in")
+    queue = bound(client, second, "out")
+    client.publish("", exchange=first, headers={"CC": ["in"], "BCC": ["out"]})
+    assert client.await_message(queue).headers == {"CC": ["in"]}
+
+
+def test_the_alternate_gets_what_no_key_has_a_queue_for(client: Client) -> None:
+    rest = exchange(client, "fanout")
+    main = exchange(client, alternate_exchange=rest)
+    known, unknown = bound(client, main, "known"), bound(client, rest)
+    client.publish("known", b"routed", exchange=main, headers={"CC": ["nowhere"]})
+    client.publish("nowhere", b"not routed", exchange=main, headers={"CC": ["nowhere either"]})
+    assert client.await_message(unknown).body == b"not routed"
+    assert client.drain(known) == [b"routed"]
+    assert client.drain(unknown) == []
+
+
 def test_copies_in_a_transaction(client: Client) -> None:
     first, second = client.declare(), client.declare()
     client.channel.tx_select()

@@ -40,6 +40,4 @@ def publish_later(channel: Channel, message: Message, route: Route, wishes: Wish
 def has_queue(message: Message, route: Route, wishes: Wishes) -> bool:
     if route.version == route.exchange.version and not route.varies:
         return bool(route.queues)
-    properties = message.properties
-    keys = (message.routing_key, *wishes.keys)
-    return any(route.exchange.resolve(key, properties)[0] for key in keys)
+    return bool(route.exchange.resolve(message.routing_key, message.properties, wishes.keys)[0])

@@ -6,7 +6,7 @@ from embermq.amqp.channel import Channel
 from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.on_lease import LEASE, lease_consumer
 from embermq.amqp.on_look import consume_look, is_look
-from embermq.amqp.on_queue import queue_name
+from embermq.amqp.on_queue import queue_name, serve_consumers
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
 from embermq.broker.arguments import type_name
@@ -140,6 +140,7 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
     name = queue_name(channel, method.queue)
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
+    serve_consumers(queue)
     entry = queue.get(method.no_ack)
     if entry is None:
         channel.send(methods.BasicGetEmpty())

@@ -21,6 +21,15 @@ def queue_name(channel: Channel, name: str) -> str:
     return channel.last_queue
 
 
+def serve_consumers(queue: Queue) -> None:
+    """Before anybody looks at a queue: what its consumers wait for is theirs, also what came in this turn.
+
+    So a message that was published before is not counted, purged, deleted or got instead of delivered.
+    """
+    if queue.dirty:
+        queue.drain()
+
+
 def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     vhost, connection = channel.vhost, channel.connection
     given = clean(method.queue)
@@ -62,6 +71,7 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     if not method.no_wait:
         # Who gave a name hears that name again: clients take an answer with another one for somebody else's.
         told = given or queue.name
+        serve_consumers(queue)
         channel.send(methods.QueueDeclareOk(told, queue.ready_count, queue.active_consumer_count))
 
 
@@ -114,7 +124,9 @@ def on_queue_unbind(channel: Channel, method: methods.QueueUnbind) -> None:
 def on_queue_purge(channel: Channel, method: methods.QueuePurge) -> None:
     name = queue_name(channel, method.queue)
     channel.user.require("read", channel.vhost.name, "queue", name)
-    count = channel.vhost.purge_queue(channel.vhost.queue_for(name, channel.connection))
+    queue = channel.vhost.queue_for(name, channel.connection)
+    serve_consumers(queue)
+    count = channel.vhost.purge_queue(queue)
     if not method.no_wait:
         channel.send(methods.QueuePurgeOk(count))
 
@@ -129,6 +141,7 @@ def on_queue_delete(channel: Channel, method: methods.QueueDelete) -> None:
         require_access(queue, channel.connection)
         if method.if_unused and queue.consumers:
             raise PreconditionFailed(f"{describe(queue)} in use")
+        serve_consumers(queue)
         if method.if_empty and queue.ready_count:
             raise PreconditionFailed(f"{describe(queue)} not empty")
         count = queue.ready_count

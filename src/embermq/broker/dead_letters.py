@@ -93,9 +93,7 @@ class DeadLetters:
             return None
         properties = letter.properties
         headers = properties.headers or {}
-        queues: dict[Queue, None] = {}
-        for routing_key in [letter.routing_key, *copy_keys(headers)]:
-            queues.update(dict.fromkeys(exchange.resolve(routing_key, properties)[0]))
+        queues, _ = exchange.resolve(letter.routing_key, properties, copy_keys(headers))
         if not queues:
             return None
         if reason == "rejected":

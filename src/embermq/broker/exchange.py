@@ -306,15 +306,21 @@ class Exchange:
         self.routed_count += queue_count
         self.unroutable_count += queue_count == 0
 
-    def resolve(self, routing_key: str, properties: Properties | None) -> tuple[tuple[Queue, ...], int]:
-        """Follow the bindings from here: the queues, each once, and what else than the key decides."""
+    def resolve(
+        self, routing_key: str, properties: Properties | None, more_keys: Iterable[str] = ()
+    ) -> tuple[tuple[Queue, ...], int]:
+        """Follow the bindings from here: the queues, each once, and what else than the key decides.
+
+        The further keys (of CC and BCC) count at every exchange on the way, as the first one does.
+        """
+        keys = [routing_key, *more_keys]
         queues: dict[Queue, None] = {}
         varies = FIXED
         exchanges: list[Exchange] = [self]
         known = {self}
         for exchange in exchanges:  # grows while we walk; cycles end because each comes once
             varies = max(varies, exchange.matcher.varies)
-            for destination in exchange.destinations(routing_key, properties):
+            for destination in exchange.destinations(keys, properties):
                 if isinstance(destination, Queue):
                     queues[destination] = None
                 elif destination not in known:
@@ -325,12 +331,14 @@ class Exchange:
                 serve_exchange(queue, self)
         return tuple(queues), varies
 
-    def destinations(self, routing_key: str, properties: Properties | None) -> list[Queue | Exchange]:
-        """Where a message goes from here; when nowhere, to the alternate exchange."""
+    def destinations(self, keys: list[str], properties: Properties | None) -> list[Queue | Exchange]:
+        """Where a message goes from here; when nowhere by any of its keys, to the alternate exchange."""
         if not self.name:  # the default exchange: every queue is bound by its name
-            queue = self.vhost.queues.get(routing_key)
-            return [] if queue is None else [queue]
-        found = list(self.matcher.match(routing_key, properties))
+            queues = self.vhost.queues
+            return [queues[key] for key in keys if key in queues]
+        found = list(self.matcher.match(keys[0], properties))
+        for key in keys[1:]:
+            found += self.matcher.match(key, properties)
         if not found and self.alternate is not None:
             alternate = self.vhost.exchanges.get(self.alternate)
             return [] if alternate is None else [alternate]
@@ -362,10 +370,7 @@ class Route:
     def anew(self, message: Message, publisher: Session | None = None) -> tuple[Queue, ...]:
         """Where one message goes: for routes that depend on each, and those that are no longer valid."""
         properties = message.properties if self.varies == BY_PROPERTIES else None
-        queues, _ = self.exchange.resolve(message.routing_key, properties)
-        for routing_key in self.keys:
-            more, _ = self.exchange.resolve(routing_key, properties)
-            queues = tuple(dict.fromkeys(queues + more))
+        queues, _ = self.exchange.resolve(message.routing_key, properties, self.keys)
         self.exchange.count_one(len(queues))
         if self.exchange.vhost.trace is not None:
             self.exchange.vhost.trace.published(message, queues, publisher)

@@ -11,7 +11,6 @@ from embermq.broker.composing import PERSISTENT, composed
 from embermq.broker.due_time import due_ms, with_delay_spent
 from embermq.broker.exchange import Exchange
 from embermq.broker.message import Message
-from embermq.broker.queue import Queue
 from embermq.errors import PreconditionFailed
 from embermq.wire.properties import Properties
 
@@ -81,9 +80,7 @@ def publish(exchange: Exchange, message: Message, more_keys: Iterable[str] = ())
     if due and (exchange.name or message.routing_key in exchange.vhost.queues):
         exchange.vhost.delays.publish(with_delay_spent(message), due, tuple(more_keys))
         return 1, 0
-    queues: dict[Queue, None] = {}
-    for routing_key in (message.routing_key, *more_keys):
-        queues |= dict.fromkeys(exchange.resolve(routing_key, properties)[0])
+    queues, _ = exchange.resolve(message.routing_key, properties, more_keys)
     exchange.count_one(len(queues))
     if exchange.vhost.trace is not None:
         exchange.vhost.trace.published(message, queues, None)
