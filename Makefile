@@ -102,6 +102,12 @@ differ: test-needs  ## random programs against EmberMQ and RabbitMQ, every answe
 	tools/system-packages.sh rabbitmq-server=rabbitmq-server
 	$(PY) -m tools.differ --programs $(PROGRAMS) --seed $(SEED) $(D)
 
+.PHONY: foreign-suites
+foreign-suites: test-needs  ## other people's tests against EmberMQ and RabbitMQ (S="pika bunny", as root)
+	@$(MAKE) install EMBERMQ_COMPILE=require
+	tools/system-packages.sh rabbitmq-server=rabbitmq-server
+	$(PY) -m tools.foreign_suites $(S)
+
 .PHONY: lint
 lint: $(VENV)/.dev  ## ruff, mypy --strict, and whether generated code is up to date
 	$(PY) -m ruff check --quiet .

@@ -88,6 +88,11 @@ class Broker(ABC):
         return f"http://{self.host}:{self.http_port}"
 
     @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped; it may have ended by itself."""
+        return self._process is not None
+
+    @property
     def process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise BrokerError(f"{self.name} is not running")
@@ -293,8 +298,7 @@ class RabbitBroker(Broker):
         self._conf: dict[str, str | int] = {"loopback_users": "none", **(conf or {})}
         if max_message_size is not None:
             self._conf["max_message_size"] = max_message_size
-        if management:
-            self._conf |= {"management.tcp.port": self.http_port, "management.tcp.ip": self.host}
+        self._management = management
         self._plugins = ["rabbitmq_management"] * management + list(plugins)
 
     @staticmethod
@@ -335,8 +339,11 @@ class RabbitBroker(Broker):
         }
 
     def _write_configuration(self) -> None:
+        conf = dict(self._conf)
+        if self._management:
+            conf |= {"management.tcp.port": self.http_port, "management.tcp.ip": self.host}
         (self.data_dir / "rabbitmq.conf").write_text(
-            "".join(f"{key} = {value}\n" for key, value in self._conf.items())
+            "".join(f"{key} = {value}\n" for key, value in conf.items())
         )
         (self.data_dir / "enabled_plugins").write_text(f"[{','.join(self._plugins)}].\n")
         cookie = self.data_dir / ".erlang.cookie"

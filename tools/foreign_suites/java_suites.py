@@ -1,0 +1,71 @@
+"""The suite of RabbitMQ's own Java client, which is also the oldest suite of RabbitMQ itself."""
+
+from __future__ import annotations
+
+from tools.foreign_suites.results import junit
+from tools.foreign_suites.sources import debian
+from tools.foreign_suites.suite import Suite
+
+TESTS = "src/test/java/com/rabbitmq/client/test"
+JARS = ":".join(
+    f"/usr/share/java/{name}.jar"
+    for name in ("amqp-client", "junit4", "hamcrest-all", "mockito-core", "slf4j-api", "commons-cli")
+)
+# Files that gather others, and one that needs a library which Debian does not have (awaitility).
+LEFT_OUT = (
+    "functional/Metrics functional/FunctionalTests server/ServerTests ssl/SSLTests ClientTests HATests "
+    "StandardMetricsCollectorTest server/AbsentQueue server/EffectVisibilityCrossNodeTest"
+)
+PREPARE = f"""
+for name in {LEFT_OUT}; do rm -f {TESTS}/$name.java; done
+cp $STAND_INS/HATests.java {TESTS}/server/
+mkdir -p classes
+find {TESTS}/functional {TESTS}/server {TESTS}/*.java src/test/java/com/rabbitmq/tools -name '*.java' > files
+javac -nowarn -d classes -cp {JARS} -sourcepath src/test/java @files $STAND_INS/RunTests.java
+printf '#!/bin/sh\\nexec python3 %s/make.py "$@"\\n' $STAND_INS > make-stand-in
+chmod +x make-stand-in
+"""
+PROPERTIES = (
+    "-Dtest-broker.A.nodename=$RABBITMQ_NODENAME -Dtest-broker.A.node_port=5672 "
+    "-Dtest-broker.A.config_file=none -Drabbitmqctl.bin=$RABBITMQ_RABBITMQCTL_PATH "
+    "-Dmake.bin=$PWD/make-stand-in -Drabbitmq.dir=. -Dbroker.hostname=localhost -Dbroker.port=5672"
+)
+CLASSES = (
+    "$(cd {folder} && grep -l '@Test' *.java | xargs grep -L 'abstract class' | sort "
+    "| sed 's|^|{package}.|; s|[.]java$||')"
+)
+
+
+def java(name: str, about: str, folder: str) -> Suite:
+    package = folder.removeprefix("src/test/java/").replace("/", ".")
+    classes = CLASSES.format(folder=folder, package=package)
+    return Suite(
+        name=name,
+        version="5.0.0",
+        language="Java",
+        about=about,
+        source=debian(
+            "rabbitmq-java-client",
+            "rabbitmq-java-client_5.0.0.orig.tar.gz",
+            "23c185a4b241c60223e8a800472d674f3d8e8fc5688bf99abe6ccdfd55e64aeb",
+        ),
+        packages=(
+            "librabbitmq-client-java",
+            "junit4",
+            "libhamcrest-java",
+            "libmockito-java",
+            "libcommons-cli-java",
+            "default-jdk-headless",
+        ),
+        prepare=PREPARE,
+        command=f"java {PROPERTIES} -cp classes:{JARS} RunTests $REPORT {classes}",
+        read=junit,
+        minutes_max=25,
+    )
+
+
+JAVA_SUITES = [
+    java("java-functional", "`functional`: what RabbitMQ promises to clients", f"{TESTS}/functional"),
+    java("java-server", "`server`: restarts, alarms, permissions, firehose", f"{TESTS}/server"),
+    java("java-client", "the tests of the client itself", TESTS),
+]

@@ -1,0 +1,5 @@
+package com.rabbitmq.client.test.server;
+
+public class HATests {
+    public static boolean HA_TESTS_RUNNING = false;
+}
