@@ -9,6 +9,7 @@ from tools.foreign_suites.suite import Certificates, Suite
 NPM = "npm install --silent --no-audit --no-fund --ignore-scripts"
 RUN_MOCHA = "node_modules/.bin/mocha --exit --reporter xunit --reporter-option output=$REPORT"
 PHPUNIT = "phpunit --log-junit $REPORT"
+COUNTS_ACKS = "counts acks, and waits for ever where one ack confirms two messages (`multiple`)"
 
 OTHER_SUITES = [
     Suite(
@@ -46,6 +47,7 @@ OTHER_SUITES = [
         prepare=f"{NPM} --omit=dev; {NPM} --no-save claire@0.4.1 mocha@9.2.2",
         command=f"{RUN_MOCHA} -u tdd --timeout 20000 test",
         read=junit,
+        differences={"Connect API::serverProperties": "looks for the product RabbitMQ"},
     ),
     Suite(
         name="rascal",
@@ -111,7 +113,9 @@ PHP
             "dc5212b4785f59955118a219bbfbcedb7aa6ab2a91e8038a0ad1898f331c2f08",
         ),
         packages=("php-cli", "php-amqp", "phpunit"),
-        command=f"cd amqp*/tests 2>/dev/null || cd tests; {PHPUNIT} --no-configuration --test-suffix .phpt .",
+        prepare="rm tests/amqpexchange_publish_confirms.phpt",
+        left_out={"amqpexchange_publish_confirms.phpt": COUNTS_ACKS},
+        command=f"cd tests; {PHPUNIT} --no-configuration --test-suffix .phpt .",
         read=junit,
     ),
     Suite(

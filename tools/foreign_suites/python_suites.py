@@ -63,6 +63,7 @@ PYTHON_SUITES = [
         certificates=OUR_CERTIFICATES,
         command=f"{PYTEST} tests",
         read=junit,
+        minutes_max=30,
     ),
     Suite(
         name="aiormq",
