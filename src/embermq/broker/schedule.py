@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from embermq.broker.storage import Storage
     from embermq.broker.turn import Turn
 
-HEAD_COUNT_MAX = 8192
-HEAD_BYTES_MAX = 8 * 1024 * 1024
+HEAD_COUNT_MAX = 4096
+HEAD_BYTES_MAX = 4 * 1024 * 1024
+WRITE_COUNT = 512  # records of a new run that are gathered in memory before they are written
 SOON_MS = 500  # what is due so soon stays in the head when this becomes a run
 WINDOW_COUNT_MAX = 256
 READ_BYTES_MAX = 64 * 1024
@@ -106,6 +107,8 @@ class Schedule:
         for _, _, delayed in waiting[stay:]:
             moved.append((delayed.part, delayed.sequence))
             run.add(delayed, 0)
+            if len(moved) % WRITE_COUNT == 0:
+                run.write_some()
         self.heap = waiting[:stay]  # sorted, so it is a heap
         self.heap_bytes = sum(delayed.size for _, _, delayed in self.heap)
         self.take_in(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,12 @@ class Part:
         )
         self.mark()
         return 0
+
+    def write_some(self) -> None:
+        """Not at the end of the turn: there is much, and it need not be gathered in memory."""
+        assert self.log is not None
+        with contextlib.suppress(OSError):  # the turn will meet it again, and report it
+            self.log.write()
 
     def ack(self, sequence: int) -> int:
         if self.log is not None and self.log.ack(sequence):

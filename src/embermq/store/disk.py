@@ -19,8 +19,8 @@ from embermq.store.filesystem import File, FileSystem
 
 FILES_OPEN_MAX = 256
 BUFFERS_KEPT_MAX = 16
+BUFFERS_KEPT_BYTES_MAX = 4 * 1024 * 1024  # all together
 BUFFER_BYTES_MIN = 4096
-BUFFER_BYTES_MAX = 4 * 1024 * 1024
 
 
 class _Dropped(NamedTuple):
@@ -43,6 +43,7 @@ class Disk:
         self._deletions: SimpleQueue[_Deletion | threading.Event | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._buffers: list[bytearray] = []
+        self._buffers_bytes = 0
         self._serial = itertools.count(1)
 
     # -- open files
@@ -72,11 +73,17 @@ class Disk:
 
     def take_buffer(self) -> bytearray:
         """Somewhere to collect records until they are written. Lent, because most logs are idle."""
-        return self._buffers.pop() if self._buffers else bytearray(BUFFER_BYTES_MIN)
+        if not self._buffers:
+            return bytearray(BUFFER_BYTES_MIN)
+        buffer = self._buffers.pop()
+        self._buffers_bytes -= len(buffer)
+        return buffer
 
     def give_back(self, buffer: bytearray) -> None:
-        if len(self._buffers) < BUFFERS_KEPT_MAX and len(buffer) <= BUFFER_BYTES_MAX:
+        size = len(buffer)
+        if len(self._buffers) < BUFFERS_KEPT_MAX and self._buffers_bytes + size <= BUFFERS_KEPT_BYTES_MAX:
             self._buffers.append(buffer)
+            self._buffers_bytes += size
 
     # -- deleting
 
