@@ -88,11 +88,6 @@ class Broker(ABC):
         return f"http://{self.host}:{self.http_port}"
 
     @property
-    def running(self) -> bool:
-        """Whether it was started and not stopped; it may have ended by itself."""
-        return self._process is not None
-
-    @property
     def process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise BrokerError(f"{self.name} is not running")

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from tools.brokers import REPOSITORY, Broker, EmberBroker, RabbitBroker
+from tools.brokers import REPOSITORY, Broker, BrokerError, EmberBroker, RabbitBroker
 from tools.foreign_suites import results
 from tools.foreign_suites.control import Control
 from tools.foreign_suites.sources import BUILD
@@ -147,7 +147,10 @@ def main(suite_name: str, broker_name: str) -> None:
 
 
 def broker_lives(broker: Broker) -> bool:
-    return broker.running and broker.process.poll() is None
+    try:
+        return broker.process.poll() is None
+    except BrokerError:  # the suite stopped it, and did not start it again
+        return False
 
 
 if __name__ == "__main__":

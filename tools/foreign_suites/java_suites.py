@@ -31,14 +31,14 @@ PROPERTIES = (
     "-Dmake.bin=$PWD/make-stand-in -Drabbitmq.dir=. -Dbroker.hostname=localhost -Dbroker.port=5672"
 )
 CLASSES = (
-    "$(cd {folder} && grep -l '@Test' *.java | xargs grep -L 'abstract class' | sort "
+    "$(cd {folder} && grep -l '@Test' {only} | xargs grep -L 'abstract class' | grep -v {without} | sort "
     "| sed 's|^|{package}.|; s|[.]java$||')"
 )
 
 
-def java(name: str, about: str, folder: str) -> Suite:
+def java(name: str, about: str, folder: str, only: str = "*.java", without: str = "none") -> Suite:
     package = folder.removeprefix("src/test/java/").replace("/", ".")
-    classes = CLASSES.format(folder=folder, package=package)
+    classes = CLASSES.format(folder=folder, package=package, only=only, without=without)
     return Suite(
         name=name,
         version="5.0.0",
@@ -65,7 +65,18 @@ def java(name: str, about: str, folder: str) -> Suite:
 
 
 JAVA_SUITES = [
-    java("java-functional", "`functional`: what RabbitMQ promises to clients", f"{TESTS}/functional"),
+    java(
+        "java-functional",
+        "`functional`: what RabbitMQ promises to clients",
+        f"{TESTS}/functional",
+        without="ConnectionRecovery",
+    ),
+    java(
+        "java-recovery",
+        "`functional/ConnectionRecovery`: the broker is restarted, connections are closed",
+        f"{TESTS}/functional",
+        only="ConnectionRecovery.java",
+    ),
     java("java-server", "`server`: restarts, alarms, permissions, firehose", f"{TESTS}/server"),
     java("java-client", "the tests of the client itself", TESTS),
 ]

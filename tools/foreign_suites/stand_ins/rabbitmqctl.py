@@ -53,7 +53,9 @@ def run(given: argparse.Namespace) -> None:
             call("PUT", "vhosts", names[0], body={"default_queue_type": queue_type} if queue_type else {})
         case "delete_vhost":
             call("DELETE", "vhosts", names[0])
-        case "add_user" | "change_password":
+        case "add_user":
+            if any(user["name"] == names[0] for user in call("GET", "users")):
+                raise SystemExit(f'Error: User "{names[0]}" already exists')
             call("PUT", "users", names[0], body={"password": names[1], "tags": ""})
         case "delete_user":
             call("DELETE", "users", names[0])
