@@ -112,6 +112,7 @@ def test_names_survive(stored: EmberBroker, way: str) -> None:
             member.leave()
     if way == "kill":
         stored.kill()
+        member.client.leave()
         stored.start()
     else:
         stored.restart()

@@ -64,6 +64,9 @@ def test_missing_heartbeats_make_the_broker_close(broker: Broker) -> None:
         while piece := raw.recv(4096):
             received += piece
     assert received.startswith(b"\x08\x00\x00\x00\x00\x00\x00\xce")
+    raw.setblocking(False)
+    with contextlib.suppress(pika.exceptions.AMQPError):
+        connection.close()
 
 
 def test_frame_max_and_channel_max_are_negotiated_down(broker: Broker, queue_name: str) -> None:
