@@ -82,6 +82,7 @@ class Generator:
         self.dice = Dice(seed)
         self.flavour = flavour or self.dice.of(FLAVOURS)
         self.body = 0
+        self.dead_letters = False
 
     def program(self) -> Program:
         program = self.beginning()
@@ -102,9 +103,8 @@ class Generator:
             for name in self.dice.some(list(EXCHANGES), 3)
         ]
         for name in self.dice.some(list(QUEUES), 3) or [QUEUES[0]]:
-            program.append(
-                step("queue.declare", queue=name, arguments=self.queue_arguments(0), **self.queue_flags(0.1))
-            )
+            arguments = self.queue_arguments(0)
+            program.append(step("queue.declare", queue=name, arguments=arguments, **self.queue_flags(0.1)))
         program += [self.bind() for _ in range(self.dice.random.randint(0, 4))]
         if self.dice.often(0.15):
             program.append(step("basic.qos", prefetch_count=self.dice.one(1, 2, 3)))
@@ -130,6 +130,8 @@ class Generator:
         return str(self.dice.of([*words.KEYS, *QUEUES]))
 
     def queue_flags(self, probability: float) -> dict[str, Any]:
+        """Queues do not go with their messages where there are dead letters: here they send theirs on."""
+        probability = 0 if self.dead_letters else probability
         return {
             "durable": self.dice.often(max(probability, 0.3)),
             "exclusive": self.dice.often(probability),
@@ -152,6 +154,7 @@ class Generator:
         if self.flavour == "priorities":
             names.append("x-max-priority")
         arguments = {name: self.dice.of(words.QUEUE_ARGUMENTS[name]) for name in names}
+        self.dead_letters = self.dead_letters or "x-dead-letter-exchange" in arguments
         if self.dice.often(wrong):
             name = self.dice.of([*words.QUEUE_ARGUMENTS, *words.OTHER_QUEUE_ARGUMENTS])
             arguments[name] = self.dice.of(words.ODD_VALUES)
@@ -160,15 +163,15 @@ class Generator:
     # -- steps
 
     def declare_queue(self) -> Step:
-        flags = self.queue_flags(0.1)
+        arguments = self.queue_arguments(0.3)
         return step(
             "queue.declare",
             self.on(),
             queue=self.queue(),
             passive=self.dice.often(0.15),
             no_wait=self.dice.often(0.1),
-            arguments=self.queue_arguments(0.3),
-            **flags,
+            arguments=arguments,
+            **self.queue_flags(0.1),
         )
 
     def declare_exchange(self) -> Step:
@@ -192,7 +195,7 @@ class Generator:
             self.on(),
             queue=self.queue(),
             if_unused=self.dice.often(),
-            if_empty=self.dice.often(),
+            if_empty=self.dice.often() or self.dead_letters,
             no_wait=self.dice.often(0.1),
         )
 

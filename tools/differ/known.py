@@ -8,13 +8,32 @@ from __future__ import annotations
 from typing import Any
 
 INTERNAL_ERROR = 541
+INNER_WORDS = ("function_clause", "badarg", "badmatch", "case_clause", "badmap")
+SERVER_ERROR = 500
 
 
 def known(step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
     """The name of the deliberate difference, if it is one."""
+    if "http" in ours and "http" in theirs:
+        return known_of_http(ours["http"], theirs["http"])
     for told in theirs.values():
         if isinstance(told, list) and any(map(is_crash, told)):
             return "RabbitMQ crashes"
+    return None
+
+
+def known_of_http(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
+    if theirs["status"] >= SERVER_ERROR:
+        return "RabbitMQ crashes"
+    reasons = [
+        str(side["body"].get("reason")) if isinstance(side["body"], dict) else "" for side in (ours, theirs)
+    ]
+    if reasons[1] in INNER_WORDS:
+        return "RabbitMQ tells what went wrong inside"
+    if reasons[0] == "vhost_not_found":
+        return "a virtual host that is not there"
+    if all("apply-to '" in reason for reason in reasons):
+        return "apply-to has more values in RabbitMQ 4"
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 GENERATED = re.compile(r"amq\.(?:gen|ctag)-[\w-]+|amq\.rabbitmq\.reply-to\.[\w.=+/-]+")
 INTEGER_TYPES = re.compile(
-    r"(of type '|invalid type '|got |unacceptable_type,)(?:byte|short|long|unsigned(?:byte|short|int))\b"
+    r"(of type '|>>,|invalid type '|got |unacceptable_type,)(?:byte|short|long|unsigned(?:byte|short|int))\b"
 )
 # Programs stamp their own messages with times long before this one.
 BROKER_TIME_MIN = 1_700_000_000

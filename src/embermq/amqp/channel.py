@@ -212,7 +212,7 @@ class Channel(Deliveries):
         """Properties that RabbitMQ refuses a message for."""
         peek = self.peek
         if peek.user_id_at != NOT_THERE or peek.expiration_at != NOT_THERE:
-            check_rare_properties(buf, peek, self.user)
+            check_rare_properties(buf, peek, self.user, self.reply_queue)
         if peek.headers_at != NOT_THERE or peek.reply_to_at != NOT_THERE:
             self.wishes = wishes_in(buf, peek, self.reply_queue, self.link.turn.now_ms)
             if self.wishes is not None and self.route is not None:

@@ -7,8 +7,9 @@ from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.on_lease import LEASE, lease_consumer
 from embermq.amqp.on_look import consume_look, is_look
 from embermq.amqp.on_queue import queue_name, serve_consumers
+from embermq.amqp.publish_rules import REPLY_TO
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
-from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
+from embermq.amqp.special import REPLY_TO_PREFIX
 from embermq.broker.arguments import type_name
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue, describe

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.on_exchange import clean, refuse_default
-from embermq.amqp.publish_rules import require_topic
-from embermq.amqp.special import REPLY_TO, REPLY_TO_PREFIX
+from embermq.amqp.publish_rules import REPLY_TO, require_topic
+from embermq.amqp.special import REPLY_TO_PREFIX
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import GENERATED_PREFIX, generated_name, require_access
 from embermq.errors import NotFound, PreconditionFailed

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from embermq.broker.exchange import Exchange
 
 BASIC_PUBLISH = methods.BasicPublish.ID
+REPLY_TO = "amq.rabbitmq.reply-to"
 IMPERSONATOR = "impersonator"  # RabbitMQ's tag for users who may write other names
 
 
-def check_rare_properties(buf: bytearray, peek: Peek, user: User) -> None:
+def check_rare_properties(buf: bytearray, peek: Peek, user: User, reply_queue: object | None = None) -> None:
+    check_reply_to(buf, peek, reply_queue)
     if peek.user_id_at != ABSENT:
         user_id = shortstr_at(buf, peek.user_id_at)
         if user_id != user.name and IMPERSONATOR not in user.tags:
@@ -36,6 +38,15 @@ def check_rare_properties(buf: bytearray, peek: Peek, user: User) -> None:
         problem = expiration_problem(expiration)
         if problem:
             raise PreconditionFailed(f"invalid expiration '{expiration}': {problem}", blame=BASIC_PUBLISH)
+
+
+def check_reply_to(buf: bytearray, peek: Peek, reply_queue: object | None) -> bool:
+    """Does the message ask for a direct reply? Only a channel that waits for such may."""
+    if peek.reply_to_at == ABSENT or shortstr_at(buf, peek.reply_to_at) != REPLY_TO:
+        return False
+    if reply_queue is None:
+        raise PreconditionFailed("fast reply consumer does not exist", blame=BASIC_PUBLISH)
+    return True
 
 
 def exchange_to_write(channel: Channel, name: str, routing_key: str) -> Exchange:

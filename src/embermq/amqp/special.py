@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from embermq.amqp.publish_rules import BASIC_PUBLISH, shortstr_at
+from embermq.amqp.publish_rules import BASIC_PUBLISH, REPLY_TO, check_reply_to
 from embermq.broker.due_time import due_ms
 from embermq.broker.exchange import Route
 from embermq.broker.message import Message
@@ -25,7 +25,6 @@ from embermq.wire.table import decode_table, decode_typed
 if TYPE_CHECKING:
     from embermq.broker.queue import Queue
 
-REPLY_TO = "amq.rabbitmq.reply-to"
 REPLY_TO_PREFIX = REPLY_TO + "."
 # RabbitMQ's words for the types of field values.
 TYPE_NAMES = {
@@ -48,9 +47,8 @@ def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int
     has_bcc = False
     due = 0
     reply_to = None
-    if peek.reply_to_at != ABSENT and shortstr_at(buf, peek.reply_to_at) == REPLY_TO:
-        if reply_queue is None:
-            raise PreconditionFailed("fast reply consumer does not exist", blame=BASIC_PUBLISH)
+    if check_reply_to(buf, peek, reply_queue):
+        assert reply_queue is not None
         reply_to = reply_queue.name
     if peek.headers_at != ABSENT:
         start = peek.headers_at

@@ -44,8 +44,27 @@ def type_name(value: object) -> str:
 
 
 def shown(value: object) -> str:
+    """A value as RabbitMQ's texts have it: strings as they are, everything else as Erlang writes it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else term(value)
+
+
+def term(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if value is None:
+        return "undefined"
+    if isinstance(value, str):
+        return f'<<"{value}">>' if value else "<<>>"
+    if isinstance(value, list):
+        return "[" + ",".join(f"{{{type_name(item)},{term(item)}}}" for item in value) + "]"
+    if isinstance(value, dict):
+        fields = (f"{{{term(name)},{type_name(item)},{term(item)}}}" for name, item in value.items())
+        return "[" + ",".join(fields) + "]"
+    if isinstance(value, Decimal):
+        _, digits, exponent = value.as_tuple()
+        return f"{{{-int(exponent)},{int(''.join(map(str, digits)))}}}"
     return str(value)
 
 

@@ -41,8 +41,9 @@ class Expiry:
             level.set_ttl(self.ttl_ms)
 
     def used(self) -> None:
-        """Somebody has shown interest in the queue."""
+        """Somebody has shown interest in the queue, and is not told of what has expired."""
         self.used_ms = self.turn.now_ms
+        self.expire_heads(self.used_ms)
         self.look()
 
     def look_at(self, due_ms: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embermq.broker.arguments import type_name
+from embermq.broker.arguments import term, type_name
 from embermq.errors import PreconditionFailed
 
 MODES = ("all", "any", "all-with-x", "any-with-x")
@@ -45,10 +45,10 @@ def check_mode(arguments: Mapping[str, object]) -> str:
     mode = arguments.get("x-match", "all")
     if not isinstance(mode, str):
         raise PreconditionFailed(
-            f"Invalid x-match field type {type_name(mode)} (value {mode}); expected longstr"
+            f"Invalid x-match field type {type_name(mode)} (value {term(mode)}); expected longstr"
         )
     if mode not in MODES:
         raise PreconditionFailed(
-            f'Invalid x-match field value <<"{mode}">>; expected all, any, all-with-x, or any-with-x'
+            f"Invalid x-match field value {term(mode)}; expected all, any, all-with-x, or any-with-x"
         )
     return mode

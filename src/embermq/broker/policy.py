@@ -73,28 +73,44 @@ def policy_from(name: str, body: Mapping[str, Any], for_operator: bool) -> Polic
     """Out of what somebody sent; PreconditionFailed with RabbitMQ's text where it is wrong."""
     pattern, definition = body.get("pattern"), body.get("definition")
     priority, apply_to = body.get("priority", 0), body.get("apply-to", "all")
+    problems = [
+        problem_with(definition, for_operator),
+        problem_with_apply_to(apply_to),
+        problem_with_pattern(pattern),
+        problem_with_priority(priority),
+    ]
+    told = [problem for problem in problems if problem is not None]
+    if told:
+        raise PreconditionFailed("Validation failed\n\n" + "".join(f"{problem}\n" for problem in told))
+    assert isinstance(definition, dict) and isinstance(pattern, str)
+    return Policy(name, pattern, dict(definition), priority, apply_to)
+
+
+def problem_with_priority(priority: object) -> str | None:
     if isinstance(priority, bool) or not isinstance(priority, int | float):
-        raise invalid(f"priority should be a number, actually was {in_erlang(priority)}")
+        return f"priority should be a number, actually was {in_erlang(priority)}"
+    return None
+
+
+def problem_with_pattern(pattern: object) -> str | None:
     if not isinstance(pattern, str):
-        raise invalid(f"pattern should be a binary but was {in_erlang(pattern)}")
-    if apply_to not in APPLY_TO:
-        raise invalid(
-            f"apply-to '{apply_to}' unrecognised; should be one of: 'queues', 'classic_queues', "
-            "'quorum_queues', 'streams', 'exchanges', or 'all'"
-        )
-    problem = problem_with(definition, for_operator)
-    if problem is not None:
-        raise invalid(problem)
-    assert isinstance(definition, dict)
+        return f"pattern should be a binary but was {in_erlang(pattern)}"
     try:
-        return Policy(name, pattern, dict(definition), priority, apply_to)
+        compile_pattern(pattern)
     except PatternError as error:
-        position = f'{{"{error}",{error.position}}}'
-        raise invalid(f"pattern should be regular expression but is invalid: {position}") from None
+        return f'pattern should be regular expression but is invalid: {{"{error}",{error.position}}}'
+    return None
 
 
-def invalid(problem: str) -> PreconditionFailed:
-    return PreconditionFailed(f"Validation failed\n\n{problem}\n")
+def problem_with_apply_to(apply_to: object) -> str | None:
+    """In the words of RabbitMQ 4."""
+    if isinstance(apply_to, str) and apply_to in APPLY_TO:
+        return None
+    shown = apply_to if isinstance(apply_to, str) else in_erlang(apply_to)
+    return (
+        f"apply-to '{shown}' unrecognised; should be one of: 'queues', 'classic_queues', "
+        "'quorum_queues', 'streams', 'exchanges', or 'all'"
+    )
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ KEYS = {key.name: key for key in TABLE}
 def in_erlang(value: object) -> str:
     """A value as RabbitMQ's complaints write it."""
     if isinstance(value, str):
-        return f'<<"{value}">>'
+        return f'<<"{value}">>' if value else "<<>>"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

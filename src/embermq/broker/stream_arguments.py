@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from embermq.broker.arguments import (
     COMPARED_QUEUE_ARGUMENTS,
+    NOT_FOR,
     QUEUE_ARGUMENTS,
     Check,
     boolean,
@@ -98,7 +99,11 @@ def require_equal_declaration(
     what: str, received: Mapping[str, object], current: Mapping[str, object]
 ) -> None:
     """A second declaration says the same as the first, as far as it matters."""
-    require_equal_arguments(what, (*COMPARED_QUEUE_ARGUMENTS, *ONLY_STREAMS), received, current)
+    kind = str(current.get("x-queue-type", "classic"))
+    names = (*COMPARED_QUEUE_ARGUMENTS, *ONLY_STREAMS) if kind == STREAM else COMPARED_QUEUE_ARGUMENTS
+    passed_over = NOT_FOR.get(kind, ())
+    compared = tuple(name for name in names if name not in passed_over)
+    require_equal_arguments(what, compared, received, current)
 
 
 @dataclass(frozen=True)

@@ -126,12 +126,8 @@ def post_binding(request: Request) -> Response:
     routing_key, arguments = clean(text(body, "routing_key")), table(body, "arguments")
     require_topics(request.user, "read", source, routing_key)
     vhost.bind(source, destination, routing_key, arguments)
-    path = [vhost.name, "e", source_name, request.names["kind"], destination_name]
-    steps = [
-        *(quote(step, safe="") for step in path),
-        quote(properties_key(routing_key, arguments), safe="~"),
-    ]
-    return Response(201, headers=(("location", "../../../../" + "/".join(steps)),))
+    key = quote(properties_key(routing_key, arguments), safe="~")
+    return Response(201, headers=(("location", f"{quote(destination_name, safe='')}/{key}"),))
 
 
 @describes("Unbind.", status=204)

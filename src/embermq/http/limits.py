@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from embermq.broker.access import User
+from embermq.broker.policy_keys import in_erlang
 from embermq.broker.vhost import VirtualHost
 from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.listing import LIST, listing
 from embermq.http.login import require_vhost
 from embermq.http.overview import visible_vhosts
-from embermq.http.request import Request, Response, bad_request, echoed, not_found, require_keys
+from embermq.http.request import Refusal, Request, Response, bad_request, echoed, not_found, require_keys
 from embermq.http.views import View
 
 VHOST_LIMITS = ("max-connections", "max-queues")
@@ -28,10 +29,15 @@ def limits_from(values: object, known: tuple[str, ...], where: str) -> dict[str,
 
 def limit(name: str, value: object, known: tuple[str, ...], where: str) -> int:
     if name not in known:
-        raise bad_request(f"Unrecognised terms [{echoed(name)}] in {where}; known are {', '.join(known)}")
+        raise wrong(f"Unrecognised terms [{{{in_erlang(name)},{in_erlang(value)}}}] in {where}", where)
     if isinstance(value, bool) or not isinstance(value, int) or value > LIMIT_MAX:
-        raise bad_request(f"{name} should be a number, actually was {echoed(value)}")
+        raise wrong(f"{name} should be a number, actually was {in_erlang(value)}", where)
     return max(value, -1)
+
+
+def wrong(problem: str, where: str) -> Refusal:
+    """Limits of virtual hosts are parameters, and refused as such."""
+    return bad_request(f"Validation failed\n\n{problem}\n" if where == "limits" else problem)
 
 
 def value_of(request: Request, known: tuple[str, ...], where: str) -> int:
@@ -113,8 +119,8 @@ def limited_user(request: Request) -> User:
 
 @describes("Limit a user.", body=schemas.LIMIT_BODY, status=204)
 def put_user_limit(request: Request) -> Response:
-    user = limited_user(request)
     value = value_of(request, USER_LIMITS, "user-limits")
+    user = limited_user(request)
     request.context.broker.limit_user(user, request.names["name"], value)
     return Response(204)
 

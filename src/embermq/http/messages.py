@@ -10,7 +10,7 @@ from embermq.broker.level import Entry
 from embermq.broker.message import Message
 from embermq.broker.publishing import PROPERTY_NAMES, compose, copy_keys, publish
 from embermq.broker.vhost import require_access
-from embermq.errors import AccessRefused, AMQPError
+from embermq.errors import AccessRefused, AMQPError, ResourceLocked
 from embermq.http import schemas
 from embermq.http.bindings import require_topics
 from embermq.http.describing import describes
@@ -40,7 +40,9 @@ def publish_message(request: Request) -> Response:
     vhost, body = vhost_of(request), request.json()
     require_keys(body, "routing_key", "properties", "payload", "payload_encoding")
     name = "" if request.names["name"] in DEFAULT_NAMES else request.names["name"]
-    payload = payload_of(text(body, "payload"), text(body, "payload_encoding"))
+    if not isinstance(body["payload"], str):
+        raise bad_request("payload_not_string")
+    payload = payload_of(body["payload"], body["payload_encoding"])
     alarm = request.context.broker.alarms.reason
     if alarm:
         raise Refusal(503, "service_unavailable", f"publishers must wait: {alarm}")
@@ -57,11 +59,11 @@ def publish_message(request: Request) -> Response:
         raise bad_request(str(error)) from None
     count, refusals = publish(exchange, message, keys)
     if refusals:
-        raise bad_request("rejected")  # what AMQP would say with basic.nack
+        raise bad_request("rejected Unable to publish message. Check queue limits.")
     return Response(200, b'{"routed":true}' if count else b'{"routed":false}', after_messages=True)
 
 
-def payload_of(payload: str, encoding: str) -> bytes:
+def payload_of(payload: str, encoding: object) -> bytes:
     if encoding == "string":
         try:
             return payload.encode("utf-8")
@@ -86,19 +88,22 @@ def get_messages(request: Request) -> Response:
     if "requeue" in body and "ackmode" not in body:  # as before RabbitMQ 3.7
         body["ackmode"] = "ack_requeue_true" if body["requeue"] in (True, "true") else "ack_requeue_false"
     require_keys(body, "ackmode", "count", "encoding")
-    ackmode, encoding = text(body, "ackmode"), text(body, "encoding")
+    ackmode, encoding = body["ackmode"], body["encoding"]
     if ackmode not in ACKMODES:
         raise bad_request(["unknown_ackmode", echoed(ackmode)])
-    if encoding not in ("auto", "base64"):
-        raise bad_request(["unsupported_encoding", echoed(encoding)])
-    truncate = integer(body, "truncate", 0, 2**31) if "truncate" in body else None
     count = integer(body, "count", 0, GET_COUNT_MAX)
+    if encoding not in ("auto", "base64"):
+        raise bad_request("Unsupported encoding. Please use auto or base64.")
+    truncate = integer(body, "truncate", 0, 2**31) if "truncate" in body else None
     name = request.names["name"]
     request.user.require("read", vhost.name, "queue", name)
     queue = vhost.queues.get(name)
     if queue is None:
         raise Refusal(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost.name}'")
-    require_access(queue, NOBODY)
+    try:
+        require_access(queue, NOBODY)
+    except ResourceLocked as error:  # as AMQP says it
+        raise bad_request(str(error)) from None
     taken: list[Entry] = []
     shown: list[View] = []
     left = GET_BYTES_MAX

@@ -20,6 +20,9 @@ QUERY_FIELDS_MAX = 100
 FIELD_NAME_BYTES_MAX = 255
 TABLE_DEPTH_MAX = 32
 ECHO_CHARACTERS_MAX = 100
+DOUBLY_ENCODED = (
+    "invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"
+)
 
 quick_encode = msgspec.json.Encoder().encode
 
@@ -118,13 +121,17 @@ class Request:
         return self.query.get(name) == "true"
 
     def json(self) -> dict[str, Any]:
-        """The body, which must be an object; an empty one counts as {}."""
+        """The body, which must be an object; one that says nothing counts as {}."""
         if not self.body.strip():
             return {}
         try:
             value = json.loads(self.body, parse_constant=no_number)
         except (ValueError, RecursionError):
             raise bad_request("not_json") from None
+        if value is None or isinstance(value, bool):
+            return {}
+        if isinstance(value, str):
+            raise bad_request(DOUBLY_ENCODED)
         if not isinstance(value, dict):
             raise bad_request("not_json")
         return value
@@ -171,8 +178,10 @@ def integer(body: dict[str, Any], name: str, minimum: int, maximum: int) -> int:
     value = body[name]
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
+    if isinstance(value, float):
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise bad_request([f"{name}_not_integer", echoed(value)])
+        raise bad_request(["not_integer", echoed(value)])
     if not minimum <= value <= maximum:
         raise bad_request(f"{name} must be {minimum} to {maximum}")
     return value

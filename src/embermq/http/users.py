@@ -79,6 +79,8 @@ def user_from(name: str, body: dict[str, Any]) -> User:
 
 
 def secret_from(body: dict[str, Any]) -> Secret:
+    if "password" in body and "password_hash" in body:
+        raise bad_request("both_password_and_password_hash_are_provided")
     if "password" in body:
         return Secret.of(clean_password(text(body, "password")).encode())
     if not body.get("password_hash"):

@@ -68,10 +68,16 @@ def test_declarations_that_cannot_be(desk: Desk, path: str, body: object, status
     assert desk.names("/api/queues") == []
 
 
-@pytest.mark.parametrize("raw", [b"{", b"[]", b"1", b"\xff", b'"x"', b"[" * 100_000])
+@pytest.mark.parametrize("raw", [b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
 def test_bodies_that_are_no_object(desk: Desk, raw: bytes) -> None:
     reply = desk.ask("PUT", "/api/queues/%2F/q", raw=raw)
     assert (reply.status, reply.reason) == (400, "not_json")
+
+
+def test_bodies_that_say_nothing_or_too_much(desk: Desk) -> None:
+    assert desk.ask("PUT", "/api/queues/%2F/of-nothing", raw=b"null").status == 201
+    doubly = desk.ask("PUT", "/api/queues/%2F/q", raw=b'"x"')
+    assert doubly.status == 400 and "doubly-JSON-encoded" in str(doubly.reason)
 
 
 def test_deleting_only_if(desk: Desk) -> None:
@@ -187,7 +193,7 @@ def test_a_full_queue_that_refuses_is_told(desk: Desk) -> None:
     desk.publish("q", "in")
     message = {"routing_key": "q", "payload": "out", "payload_encoding": "string", "properties": {}}
     reply = desk.ask("POST", "/api/exchanges/%2F/amq.default/publish", message)
-    assert (reply.status, reply.reason) == (400, "rejected")
+    assert (reply.status, reply.reason) == (400, "rejected Unable to publish message. Check queue limits.")
 
 
 def test_messages_with_an_expiration(desk: Desk) -> None:
