@@ -48,7 +48,15 @@ class Api:
         return f"{self.host}:{self.port}"
 
     def request(self, method: str, path: str, body: object = None) -> Any:
-        """The answer as JSON; None for none. Anything but success is a CommandFailed."""
+        """The answer as JSON; None for none."""
+        answer = self.answer(method, path, body)
+        return json.loads(answer) if answer else None
+
+    def text(self, path: str) -> str:
+        return self.answer("GET", path).decode("utf-8", "replace")
+
+    def answer(self, method: str, path: str, body: object = None) -> bytes:
+        """Anything but success is a CommandFailed."""
         data = None if body is None else json.dumps(body).encode()
         try:
             status, answer = self.exchange(method, path, data)
@@ -58,7 +66,7 @@ class Api:
                 UNREACHABLE,
             ) from None
         if status < 300:
-            return json.loads(answer) if answer else None
+            return answer
         if status == 404:
             raise CommandFailed(f"not found: {shown_path(path)}", NOT_FOUND)
         raise CommandFailed(refusal(status, answer, self), DENIED if status in (401, 403) else REFUSED)
@@ -130,6 +138,8 @@ def refusal(status: int, answer: bytes, api: Api) -> str:
     except ValueError:
         body = {}
     reason = body.get("reason") if isinstance(body, dict) else None
+    if status == 401 and isinstance(body, dict) and body.get("error") == "not_authorised":
+        return f"user '{api.user}' may not do this: {reason}"
     if status == 401:
         return f"the broker at {api.place} does not know user '{api.user}' with this password"
     if reason is None:

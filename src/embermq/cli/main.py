@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "channel": ("overview", "add_channel"),
     "consumer": ("overview", "add_consumer"),
     "definitions": ("overview", "add_definitions"),
+    "trace": ("traces", "add_trace"),
     "pipeline": ("pipelines", "add_pipeline"),
     "sql": ("pipelines", "add_sql"),
     "config": ("configuration", "add_config"),

@@ -19,6 +19,7 @@ from embermq.broker.vhost import VirtualHost
 from embermq.http.history import History
 from embermq.http.login_counts import LoginCounts
 from embermq.http.routing import Route
+from embermq.http.trace_files import Traces
 
 __all__ = ["Context", "Listener", "Sessions"]
 
@@ -95,6 +96,8 @@ class Context:
     def __post_init__(self) -> None:
         self.history = History(self.broker, self.sessions)
         self.logins.listen(self.broker.events)
+        storage = self.broker.storage
+        self.traces = Traces("" if storage is None else os.path.join(storage.data.layout.directory, "traces"))
 
     @property
     def uptime_ms(self) -> int:

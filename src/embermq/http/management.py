@@ -38,5 +38,6 @@ class Management:
             if not self.context.broker.tasks.cancel_all():
                 break  # none is left with messages in its hands
             await asyncio.sleep(TASKS_POLL_S)
+        await self.context.traces.stop_all()
         await self.context.history.stop()
         await self.server.stop()

@@ -15,6 +15,7 @@ from embermq.http import schemas
 from embermq.http.bindings import require_topics
 from embermq.http.describing import describes
 from embermq.http.exchanges import DEFAULT_NAMES, vhost_of
+from embermq.http.plain import decoded, plain
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
     Refusal,
@@ -27,7 +28,7 @@ from embermq.http.request import (
     table,
     text,
 )
-from embermq.http.views import View, decoded, plain
+from embermq.http.views import View
 
 GET_COUNT_MAX = 10_000
 GET_BYTES_MAX = 16 * 1024 * 1024  # of bodies in one answer

@@ -5,10 +5,11 @@ from __future__ import annotations
 from embermq.broker.template import Templates
 from embermq.http.describing import describes
 from embermq.http.listing import COLUMNS, LIST, listing, single
+from embermq.http.plain import plain
 from embermq.http.request import Request, Response, not_found, table
 from embermq.http.schemas import TEMPLATE, TEMPLATE_BODY, listed
 from embermq.http.thing_name import clean
-from embermq.http.views import View, plain
+from embermq.http.views import View
 
 
 def templates_of(request: Request) -> Templates:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
-from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -22,6 +20,7 @@ from embermq.broker.stream import Stream
 from embermq.broker.vhost import VirtualHost
 from embermq.http.context import Context
 from embermq.http.history import channel_values, exchange_values, queue_values
+from embermq.http.plain import plain
 from embermq.http.rates import (
     NOTHING,
     Ranges,
@@ -35,29 +34,6 @@ from embermq.http.totals import Totals
 
 View = dict[str, Any]
 RABBITMQ_HASHING = "rabbit_password_hashing_sha256"
-
-
-def plain(value: Any) -> Any:
-    """A field value as JSON can have it."""
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, bytes):
-        return decoded(value)[0]
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def decoded(data: bytes) -> tuple[str, str]:
-    """Bytes as text with the name of the encoding: "string" where they are UTF-8, otherwise "base64"."""
-    try:
-        return data.decode("utf-8"), "string"
-    except UnicodeDecodeError:
-        return base64.b64encode(data).decode("ascii"), "base64"
 
 
 def queue_definition(queue: Queue) -> View:

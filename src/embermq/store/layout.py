@@ -5,6 +5,7 @@
     DIR/definitions.sqlite   vhosts, users, exchanges, queues, ... (see definitions)
     DIR/queues/<id>/         the log of one queue or stream (see log); made at its first write
     DIR/queues/<id>.<part>/  a further log of the same queue, for example of its urgent messages
+    DIR/traces/              files that traces write (see http.trace_files); nothing that the broker needs
     DIR/trash/               directories of deleted queues that are still being deleted
 
 An id is never used again, so a queue that is deleted and declared anew cannot meet its old messages, whatever
