@@ -27,6 +27,7 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
+from pyspark.sql.streaming import StreamingQuery
 
 from bench.clients import write_between
 from embermq.client import connect
@@ -35,6 +36,7 @@ from tools.brokers import EmberBroker
 
 SCHEMA = "body binary, offset bigint, routing_key string"
 SIZES = {100: 1_000_000, 1024: 300_000}  # bytes of a body, messages
+TASKS = (1, 2, 4)
 BATCH_ROWS = 10_000
 GOAL = 0.6
 LAG_RATE = 10_000
@@ -181,8 +183,14 @@ def lag(spark: SparkSession, url: str, seconds: float) -> list[float]:
     publisher = threading.Thread(target=publish_steadily, args=(url, "bench-lag", seconds))
     publisher.start()
     publisher.join()
-    query.stop()
+    stop_between_batches(query)
     return sorted(ages)
+
+
+def stop_between_batches(query: StreamingQuery) -> None:
+    """A query that is stopped in the middle of `foreachBatch` leaves pages of Java's stack behind."""
+    query.processAllAvailable()
+    query.stop()
 
 
 def main(arguments: list[str]) -> int:
@@ -202,9 +210,10 @@ def main(arguments: list[str]) -> int:
     with EmberBroker() as broker:
         fill(broker.url, "bench-sink", 1, BATCH_ROWS)
         for size, most in SIZES.items():
-            count = max(int(most * options.scale) // (2 * BATCH_ROWS), 1) * 2 * BATCH_ROWS
+            step = max(TASKS) * BATCH_ROWS
+            count = max(int(most * options.scale) // step, 1) * step
             fill(broker.url, f"bench-{size}", size, count)
-            for parts in (1, 2):
+            for parts in TASKS:
                 row = measure(spark, broker.url, size, count, parts, options.runs)
                 lines.append(f"| {' | '.join(row)} |")
         ages = lag(spark, broker.url, options.lag_seconds)

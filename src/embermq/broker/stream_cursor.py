@@ -105,7 +105,7 @@ class Cursor:
                 self.pass_segments_over(limit)
                 if self.offset >= limit:
                     break
-            if self.segment is None and not self.read():
+            if self.segment is None and not self.read(budget - used):
                 self.offset = limit  # damage has taken the rest
                 break
             segment = self.segment
@@ -172,10 +172,11 @@ class Cursor:
                 return
             self.offset = segment.last + 1
 
-    def read(self) -> bool:
-        """Fetch the block that the next record is in; False when there is none."""
+    def read(self, room: int) -> bool:
+        """Fetch the block that the next record is in, no more than this turn takes; False: there is none."""
         stream = self.stream
-        found = self.reader.block(self.offset, self.read_bytes, stream.block)
+        wanted = min(self.read_bytes, max(room, READ_BYTES_MIN))
+        found = self.reader.block(self.offset, wanted, stream.block)
         if found is None:
             return False
         stream.block = self.block = block = found[0]

@@ -5,8 +5,10 @@ cimport cython
 cdef class ByteColumn:
     cdef bytearray data
     cdef bytearray places
+    cdef list spares
     cdef Py_ssize_t size
     cdef readonly Py_ssize_t count
+    cdef bytearray blank(self, Py_ssize_t size)
     cdef int grow(self, Py_ssize_t wanted) except -1
     cpdef int append(self, bytearray buf, Py_ssize_t start, Py_ssize_t stop) except -1
     cpdef int end(self) except -1

@@ -6,12 +6,18 @@ from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE, PyByteArray_Resize,
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t
 from libc.string cimport memchr, memcmp, memcpy
 
 DEF FIRST_BYTES = 4096
 DEF PLACE_MAX = 0x7FFFFFFF
 DEF NO_VALUE = -1
+DEF SPARE_BYTES_MIN = 65536
+DEF SPARES_MAX = 3
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject* object)
 
 
 cdef inline int check(bytearray buf, Py_ssize_t start, Py_ssize_t stop) except -1:
@@ -34,6 +40,7 @@ cdef class ByteColumn:
         self.data = PyByteArray_FromStringAndSize(NULL, FIRST_BYTES)
         self.places = PyByteArray_FromStringAndSize(NULL, FIRST_BYTES)
         (<int32_t*>PyByteArray_AS_STRING(self.places))[0] = 0
+        self.spares = []
         self.size = 0
         self.count = 0
 
@@ -77,7 +84,7 @@ cdef class ByteColumn:
         cdef Py_ssize_t rest = self.size - cut
         cdef Py_ssize_t rest_count = self.count - count
         # The next one will be about as large.
-        self.data = PyByteArray_FromStringAndSize(NULL, max(rest, PyByteArray_GET_SIZE(data)))
+        self.data = self.blank(max(rest, PyByteArray_GET_SIZE(data)))
         memcpy(PyByteArray_AS_STRING(self.data), PyByteArray_AS_STRING(data) + cut, rest)
         self.places = PyByteArray_FromStringAndSize(NULL, PyByteArray_GET_SIZE(places))
         cdef int32_t* new = <int32_t*>PyByteArray_AS_STRING(self.places)
@@ -88,7 +95,26 @@ cdef class ByteColumn:
         self.count = rest_count
         PyByteArray_Resize(data, cut)
         PyByteArray_Resize(places, 4 * (count + 1))
+        if cut >= SPARE_BYTES_MIN:
+            self.spares.append(data)
+            if len(self.spares) > SPARES_MAX:
+                del self.spares[0]
         return places, data
+
+    cdef bytearray blank(self, Py_ssize_t size):
+        """A buffer to write into: one that was taken and let go of, or a new one.
+
+        Memory from the system comes zeroed page by page, which costs more than what is written to it.
+        """
+        cdef bytearray spare
+        cdef Py_ssize_t i
+        for i in range(len(self.spares)):
+            spare = self.spares[i]
+            if Py_REFCNT(<PyObject*>spare) == 2:  # the list's and ours: nobody looks at it any more
+                del self.spares[i]
+                PyByteArray_Resize(spare, size)
+                return spare
+        return PyByteArray_FromStringAndSize(NULL, size)
 
 
 @cython.final

@@ -9,6 +9,9 @@ from pyspark.sql import SparkSession
 
 from pyspark_embermq.launching import find_java, worker_python
 
+# Spark's other one starts a process for the permissions of each file of a checkpoint: several in every batch.
+CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
 
 def spark_session(name: str, master: str | None = None) -> SparkSession:
     """The session that runs things; workers use the Python that runs this."""
@@ -26,6 +29,7 @@ def spark_session(name: str, master: str | None = None) -> SparkSession:
             "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
             "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
             "spark.driver.host": "127.0.0.1",
+            "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINTS,
         }
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -66,6 +66,22 @@ def test_values_come_out_as_they_went_in(
 
 
 @both
+def test_buffers_in_use_are_left_alone(twin: ModuleType) -> None:
+    """Also when others, which nobody looks at any more, are used again."""
+    column = twin.ByteColumn()
+    kept = []
+    for number in range(20):
+        text = b"%d" % (number % 10) * 100_000
+        fill(column, [[text]])
+        taken = column.take(1)
+        if number % 3 == 0:
+            kept.append((text, memoryview(taken[1])))
+        assert taken[1] == text
+        del taken
+    assert all(view == text for text, view in kept)
+
+
+@both
 def test_forgetting(twin: ModuleType) -> None:
     column = twin.ByteColumn()
     fill(column, [[b"one"], [b"two"], [b"three"]])

@@ -51,6 +51,8 @@ class ColumnConsumer(BlockingInbox):
             if self.columns.count and not self.is_finished():
                 batch = self.take_columns(self._core.epoch)
                 self._core.engine.relieve(self)
+                # While the user works with it, the next one arrives.
+                self.channel.connection.read_on()
                 return batch
             self.raise_error()
             return None

@@ -172,6 +172,10 @@ class Connection:
         """Send what waits, and read until `done` or until it seems better to sleep."""
         self._line.read_until(done, deadline_s)
 
+    def read_on(self) -> None:
+        """Have the connection's own thread read from now on, until somebody waits again."""
+        self._line.reader.hand_over()
+
     def sleep(self, wait: Callable[[], object]) -> None:
         """Wait for what another thread reads."""
         self._line.reader.sleep(wait)
