@@ -9,17 +9,22 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.schedule import rank_of, unit_of
 from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 TARGETS: dict[str, Callable[..., Broker]] = {"embermq": EmberBroker, "rabbitmq": RabbitBroker}
 
-# How hypothesis behaves in all tests: no time limit per example, because the machine may be busy with other
-# things. Where CI is set, it also stops varying its examples from run to run, so that a failure there is
-# nobody's bad luck. Here and not further in: a test has the settings that were loaded before its module.
-settings.register_profile("embermq", deadline=None, derandomize=bool(os.environ.get("CI")))
+# How hypothesis behaves in all tests: no time limits, because the machine may be busy with other things.
+# Where CI is set, it also stops varying its examples from run to run, so that a failure there is nobody's bad
+# luck. Here and not further in: a test has the settings that were loaded before its module.
+settings.register_profile(
+    "embermq",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
 settings.load_profile("embermq")
 
 

@@ -20,7 +20,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,34 +31,17 @@ from types import TracebackType
 from typing import IO, Self
 
 from embermq.testing.ports import HeldPorts
-from tools.ports import free_port
+from tools.ports import answers_handshake, free_port
 
 RABBITMQ_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 REPOSITORY = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 90.0
 STOP_SECONDS_MAX = 60.0
 LOG_TAIL_BYTES_MAX = 4000
-PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 
 
 class BrokerError(Exception):
     """A broker could not be started or stopped; the text carries the end of its log."""
-
-
-def answers_handshake(host: str, port: int) -> bool:
-    """Whether connection.start comes back after the protocol header."""
-    try:
-        with socket.create_connection((host, port), timeout=5) as connection:
-            connection.sendall(PROTOCOL_HEADER)
-            head = b""
-            while len(head) < 11:
-                piece = connection.recv(11 - len(head))
-                if not piece:
-                    return False
-                head += piece
-    except OSError:
-        return False
-    return head[:3] == b"\x01\x00\x00" and head[7:] == b"\x00\x0a\x00\x0a"
 
 
 class Broker(ABC):

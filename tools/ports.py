@@ -1,4 +1,4 @@
-"""Ports for servers that cannot tell which one the system gave them."""
+"""Ports for servers that cannot tell which one the system gave them, and whether AMQP is spoken there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 PORT_MIN = 15_700  # beyond RabbitMQ's own
+PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 CHOSEN_BY_SYSTEM = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -25,3 +26,19 @@ def free_port() -> int:
             except OSError:
                 continue
         return port
+
+
+def answers_handshake(host: str, port: int) -> bool:
+    """Whether connection.start comes back after the protocol header."""
+    try:
+        with socket.create_connection((host, port), timeout=5) as connection:
+            connection.sendall(PROTOCOL_HEADER)
+            head = b""
+            while len(head) < 11:
+                piece = connection.recv(11 - len(head))
+                if not piece:
+                    return False
+                head += piece
+    except OSError:
+        return False
+    return head[:3] == b"\x01\x00\x00" and head[7:] == b"\x00\x0a\x00\x0a"

@@ -20,6 +20,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(1, histories + 1) if only is None else [only])
 
 
+@pytest.mark.timeout(600)  # a quarter of a minute on a quiet machine
 def test_killed_and_started_again(tmp_path: Path, seed: int) -> None:
     history = History(tmp_path, seed)
     try:

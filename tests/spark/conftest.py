@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # A time limit that strikes in the middle of a call to Java leaves the conversation with it in
         # disorder, so that all tests behind it fail: it must be one that no busy machine reaches.
         if item.path.parent == Path(__file__).parent and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.timeout(900))
     if os.environ.get("EMBERMQ_EXPECT") != "interpreted":
         return
     for item in items:

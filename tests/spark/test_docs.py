@@ -45,7 +45,6 @@ def test_every_column_is_described() -> None:
     assert [name for name in re.findall(r"`([a-z_]+)`", table) if name in COLUMNS] == list(COLUMNS)
 
 
-@pytest.mark.timeout(300)  # four queries: seconds on an idle machine, a minute or two on a busy one
 def test_the_examples(
     spark: SparkSession, broker: EmbeddedBroker, vhost: str, url: str, channel: Channel, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from embermq import __version__
 from embermq.cli.main import COMMANDS, main
-from tools.brokers import answers_handshake
+from tools.ports import answers_handshake
 
 SECONDS_MAX = 60
 READY = re.compile(
