@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from embermq.client import Channel

@@ -20,10 +20,9 @@ from tests.spark.test_reading_streams import Query, bodies, numbers, read
 from tests.spark.test_writing import write
 from tools.brokers import RabbitBroker
 
-pytestmark = [
-    pytest.mark.skipif(not RabbitBroker.installed(), reason="RabbitMQ (Debian: rabbitmq-server) is missing"),
-    pytest.mark.timeout(300),
-]
+pytestmark = pytest.mark.skipif(
+    not RabbitBroker.installed(), reason="RabbitMQ (Debian: rabbitmq-server) is missing"
+)
 
 
 @pytest.fixture(scope="module")
