@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from embermq.broker.held_letters import IN_MEMORY_MAX
 from tests.extensions.client import Client, eventually, in_time, unique
 from tests.extensions.management import Management
 from tools.brokers import Broker, EmberBroker
@@ -125,6 +126,30 @@ def test_a_letter_waits_for_its_exchange(client: Client) -> None:
     client.channel.exchange_declare(exchange, "fanout")
     client.channel.queue_bind(letters, exchange)
     assert client.await_message(letters).body == b"early"
+    client.channel.exchange_delete(exchange)
+
+
+def test_many_wait_on_disk(client: Client, broker: Broker) -> None:
+    """More than are kept in memory; a few of them are taken by one queue of two."""
+    exchange, letters, full = (
+        unique("exchange"),
+        client.declare(),
+        client.declare(x_max_length=0, x_overflow="reject-publish"),
+    )
+    client.channel.exchange_declare(exchange, "fanout")
+    queue = client.declare(
+        durable=True, x_message_ttl=1, x_dead_letter_exchange=exchange, x_dead_letter_strategy="at-least-once"
+    )
+    count = IN_MEMORY_MAX + 700
+    fill(client, queue, count)
+    eventually(lambda: Management(broker).queue(queue)["messages_dlx"] == count)
+    for name in (letters, full):
+        client.channel.queue_bind(name, exchange)
+    eventually(lambda: client.count(letters) == count)
+    assert Management(broker).queue(queue)["messages_dlx"] == count  # the other queue has none
+    client.channel.queue_unbind(full, exchange)
+    eventually(lambda: Management(broker).queue(queue)["messages_dlx"] == 0)
+    assert sorted(map(int, client.drain(letters))) == list(range(count))
     client.channel.exchange_delete(exchange)
 
 
