@@ -114,7 +114,10 @@ class AsyncChannel(AsyncDeclaring):
         else:
             future.set_result(None)
         core.publish(engine.route(exchange, routing_key, mandatory), raw, payload, mandatory, receipt)
-        self._written()
+        if len(core.unconfirmed) == 1:
+            self.connection.flush()  # nothing else is under way: who waits for each confirm waits for this
+        else:
+            self._written()
         return future
 
     def publish_batch(

@@ -109,8 +109,11 @@ class AsyncConsumer(ConsumerInbox):
         sleeper = self.channel.connection.loop.create_future()
         self.sleepers.add(sleeper)
         try:
-            async with asyncio.timeout(timeout_s):
+            if timeout_s is None:
                 await sleeper
+            else:
+                async with asyncio.timeout(timeout_s):
+                    await sleeper
         except TimeoutError:
             return bool(self.messages)
         finally:

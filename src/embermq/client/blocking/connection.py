@@ -183,7 +183,7 @@ class Connection:
     # -- the engine's shell
 
     def wake(self) -> None:
-        self._line.wake()
+        self._line.nudge()
 
     def opened(self) -> None:
         self._line.opened()

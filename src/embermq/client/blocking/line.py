@@ -45,6 +45,7 @@ class Line:
         self.stopping = threading.Event()
         self.was_open = False  # ever
         self.reached_open = False  # this time
+        self._looks_soon = False  # our thread will look by itself whether there is output
         self._send_lock = threading.Lock()
         self._unsent = memoryview(b"")
         self._wake_reader, self._wake_writer = socket.socketpair()
@@ -63,6 +64,14 @@ class Line:
             self._wake_writer.send(b"\0")
         except OSError:
             pass  # full: it will look anyway; closed: it is gone
+
+    def nudge(self) -> None:
+        """There is output. While a user's thread reads, ours looks every few milliseconds by itself.
+
+        So it is not woken for each ack of a thread that is about to ask for the next message.
+        """
+        if not self._looks_soon:
+            self.wake()
 
     # -- lives of the connection
 
@@ -107,6 +116,7 @@ class Line:
                 self.engine.start()
             error = self._serve(transport)
         finally:
+            self._looks_soon = False
             with self.engine.lock:
                 self.transport = None
             transport.shut()
@@ -135,6 +145,7 @@ class Line:
         poller.register(self._wake_reader, select.POLLIN)
         next_tick_s = 0.0
         while True:
+            self._looks_soon = False
             blocked = self._send_some(transport)
             if self.ended is not None:
                 self._say_goodbye(transport)
@@ -153,6 +164,7 @@ class Line:
                     return error
                 if engine.out.size:
                     continue
+            self._looks_soon = led  # what comes after this waits for the end of the poll
             events = poller.poll(max(min(next_tick_s - now_s, LED_POLL_S if led else 60.0), 0) * 1000)
             if events and all(descriptor != transport.fileno() for descriptor, _ in events):
                 self._wake_reader.recv(4096)
@@ -216,6 +228,8 @@ class Line:
                         return True
                     self._unsent = memoryview(data)
                 self._unsent = self._unsent[transport.send(self._unsent) :]
+                if not (self._unsent or self.engine.out.size or transport.unsent):
+                    return True
         except BlockingIOError:
             return False
         except OSError:

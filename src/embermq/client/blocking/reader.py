@@ -1,8 +1,8 @@
 """Reading from the transport: by the thread of the connection, or by the thread that waits for the answer.
 
 A thread that is about to wait reads by itself for a moment (it *leads*): the answer then reaches it without
-another thread being woken first, which makes a call several times quicker. After `LEAD_MS` without success it
-hands over to the connection's thread, which stays away from the socket while somebody leads.
+another thread being woken first, which makes a call several times quicker. After `AWAIT_MS` without success
+it hands over to the connection's thread, which stays away from the socket while somebody leads.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from embermq.client.blocking.transport import Transport
+from embermq.client.blocking.transport import AWAIT_MS, Transport
 from embermq.client.core.engine import Engine
 
 READ_BUFFER_BYTES = 512 * 1024
-LEAD_MS = 20  # so long a thread reads in vain before it goes to sleep
 STAY_AWAY_S = 0.005  # so long after somebody led, the connection's thread expects it to lead again
 
 
@@ -52,7 +51,7 @@ class Reader:
         """Read what is there, unless somebody else is at it; OSError at the end."""
         if self._lock.acquire(blocking=False):
             try:
-                self._read(transport)
+                self._read(transport, transport.receive_into)
             finally:
                 self._lock.release()
 
@@ -63,13 +62,16 @@ class Reader:
         if not self._lock.acquire(blocking=False):
             return
         try:
-            poller = select.poll()
-            poller.register(transport, select.POLLIN)
             while not done() and self.engine.congested is None:
                 self._led_at_s = now_s = time.monotonic()
-                if now_s >= deadline_s or not poller.poll(min(LEAD_MS, (deadline_s - now_s) * 1000)):
+                left_ms = (deadline_s - now_s) * 1000
+                if transport.can_wait and left_ms >= AWAIT_MS:
+                    if not self._read(transport, transport.await_into):
+                        break
+                elif left_ms <= 0 or not is_readable(transport, min(AWAIT_MS, left_ms)):
                     break
-                self._read(transport)
+                else:
+                    self._read(transport, transport.receive_into)
         except (OSError, ValueError):
             transport.shut()  # the connection's thread sees it too
         finally:
@@ -94,19 +96,21 @@ class Reader:
             with self._counting:
                 self._sleepers -= 1
 
-    def _read(self, transport: Transport) -> None:
-        """Read once, or while the transport holds something back."""
+    def _read(self, transport: Transport, receive_into: Callable[[memoryview], int]) -> bool:
+        """Read once, or while the transport holds something back; false if nothing came."""
         engine = self.engine
+        came = False
         while True:
             view = memoryview(self._buffer)[self._kept :]
             try:
-                size = transport.receive_into(view)
+                size = receive_into(view)
             except BlockingIOError:
-                return
+                return came
             finally:
                 view.release()
             if size == 0:
                 raise ConnectionResetError("closed by the other side")
+            came = True
             end = self._kept + size
             with engine.lock:
                 used = engine.feed(self._buffer, end)
@@ -117,4 +121,10 @@ class Reader:
             if wanted > len(self._buffer):
                 self._buffer += bytes(wanted - len(self._buffer))
             if not transport.holds_back:
-                return
+                return True
+
+
+def is_readable(transport: Transport, timeout_ms: float) -> bool:
+    poller = select.poll()
+    poller.register(transport, select.POLLIN)
+    return bool(poller.poll(timeout_ms))
