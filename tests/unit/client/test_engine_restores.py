@@ -39,7 +39,7 @@ from embermq.wire.methods import (
     QueueDeclare,
     QueueDeclareOk,
 )
-from tests.unit.client.scripted import FRAME_MAX, Future, QuietInbox, Script, inbox
+from tests.unit.client.scripted import FRAME_MAX, Future, QuietInbox, Script, delivery, inbox
 
 ROUTE = BasicPublish("", "key").encode()
 NONE = b"\0\0"
@@ -151,6 +151,20 @@ def test_a_final_loss_fails_everything() -> None:
 
 
 # -- coming back
+
+
+def test_what_was_not_looked_at_before_the_loss_is_stale_at_once() -> None:
+    """It will come again: whoever has it in hand while the client reconnects need not begin with it."""
+    script = connected()
+    channel = script.channel()
+    consumer = inbox(channel)
+    script.say(delivery(channel.number, "tag", 1, b"one") + delivery(channel.number, "tag", 2, b"two"))
+    taken = script.engine.taken(consumer)
+    assert [message.stale for message in taken] == [False, False]
+    script.engine.lost(ConnectionLost("gone"), final=False)
+    assert [message.stale for message in taken] == [True, True]
+    taken[0].ack()
+    assert script.heard() == []
 
 
 def test_everything_is_said_again() -> None:

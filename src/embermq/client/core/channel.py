@@ -1,8 +1,8 @@
 """One channel, sans-IO: what was published and not confirmed, who consumes, which answers are awaited.
 
 A channel outlives its connection. While there is none (`ready` is false) publishes and requests are kept, and
-`open` says everything again on the new one. `epoch` counts the openings: a delivery tag means something
-only in the epoch it came from.
+`open` says everything again on the new one. `epoch` counts openings and losses: a delivery tag means
+something only in the epoch it came from.
 """
 
 from __future__ import annotations
@@ -348,6 +348,7 @@ class ChannelCore(Incoming):
     def suspend(self) -> None:
         """The connection is gone, another may come."""
         self.ready = False
+        self.epoch += 1  # already: what was delivered and not looked at yet need not be, it will come again
         self.flow_active = True
         if self.transaction_open:
             self.transaction_open, self.transaction_lost = False, True
