@@ -316,9 +316,8 @@ class RabbitBroker(Broker):
         }
 
     def _write_configuration(self) -> None:
-        conf = dict(self._conf)
-        if self._management:
-            conf |= {"management.tcp.port": self.http_port, "management.tcp.ip": self.host}
+        web = {"management.tcp.port": self.http_port, "management.tcp.ip": self.host}
+        conf = {**self._conf, **(web if self._management else {})}
         (self.data_dir / "rabbitmq.conf").write_text(
             "".join(f"{key} = {value}\n" for key, value in conf.items())
         )
