@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import amqp
 import pika
 import pytest
 
@@ -71,6 +72,19 @@ def test_a_certificate_is_a_login(secured: Secured) -> None:
         secured.connect(secured.context("nobody"), external)
     with pytest.raises(pika.exceptions.AMQPConnectionError):
         secured.connect(secured.context(), external)  # without a certificate it is not even offered
+
+
+def test_a_password_beside_a_certificate_that_names_no_user(secured: Secured) -> None:
+    """py-amqp takes EXTERNAL wherever it is offered, and does not try its password then."""
+    certificate = str(secured.authority.issue("passport"))
+    security = {
+        "ca_certs": str(secured.authority.file),
+        "certfile": certificate,
+        "keyfile": certificate,
+        "server_hostname": "localhost",
+    }
+    with amqp.Connection(f"127.0.0.1:{secured.amqps}", ssl=security, connect_timeout=60) as connection:
+        connection.channel().queue_declare(exclusive=True)
 
 
 def test_a_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:

@@ -41,6 +41,14 @@ def mechanisms_for(connection: Connection) -> list[str]:
     return offered(connection.limits.mechanisms, surroundings(connection))
 
 
+def offered_to(connection: Connection) -> list[str]:
+    """What the client is told. Many take EXTERNAL where they have a certificate and see it, and forget the
+    password that they have, too: so it is said only to those whose certificate names a user.
+    """
+    named = connection.certificate_name in connection.broker.users
+    return [name for name in mechanisms_for(connection) if name != "EXTERNAL" or named]
+
+
 def begin(connection: Connection, name: str, response: bytes) -> None:
     if name not in mechanisms_for(connection):
         raise CommandInvalid(f"unknown authentication mechanism '{name}'")

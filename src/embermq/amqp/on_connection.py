@@ -55,7 +55,7 @@ def start_method(connection: Connection, major: int, minor: int) -> methods.Conn
         version_major=major,
         version_minor=minor,
         server_properties=properties,
-        mechanisms=" ".join(login.mechanisms_for(connection)).encode(),
+        mechanisms=" ".join(login.offered_to(connection)).encode(),
         locales=b"en_US",
     )
 

@@ -99,7 +99,7 @@ class Limits(Checked):
 class Auth(Checked):
     mechanisms: tuple[str, ...] = setting(
         ("PLAIN", "AMQPLAIN", "EXTERNAL", "SCRAM-SHA-256"),
-        "What clients are offered; `EXTERNAL` only where they show a certificate.",
+        "What clients are offered; `EXTERNAL` only where their certificate names a user.",
         choices=MECHANISMS,
         live=True,
     )
