@@ -62,7 +62,7 @@ class Api:
             status, answer = self.exchange(method, path, data)
         except (OSError, http.client.HTTPException) as error:
             raise CommandFailed(
-                f"no broker answers at {self.place}: {error}. Is it running? --url says where it is",
+                f"no broker answers at {self.place}: {why(error)}. Is it running? --url says where it is",
                 UNREACHABLE,
             ) from None
         if status < 300:
@@ -124,6 +124,11 @@ class Api:
             if page >= answer["page_count"]:
                 return
             page += 1
+
+
+def why(error: Exception) -> str:
+    """Without the numbers that the system has for it."""
+    return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def shown_path(path: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import base64
 import importlib.metadata
+import json
 import os
 import platform
 import resource
@@ -17,7 +18,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from embermq import __version__
@@ -49,6 +50,7 @@ def add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     doctor = commands.add_parser("doctor", help="look for what is wrong with a set-up")
     doctor.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
     doctor.add_argument("--data-dir", metavar="DIR", help="where the broker keeps its data")
+    doctor.add_argument("--json", action="store_true", help="print JSON, for scripts")
     doctor.set_defaults(run=run_doctor)
 
 
@@ -61,8 +63,10 @@ def run_doctor(options: argparse.Namespace) -> int:
     findings = list(secrets(config, config_file(options)))
     for check in CHECKS:
         findings += check(config)
-    for finding in findings:
-        print(f"{MARKS[finding.state]} {finding.what}: {finding.told}")
+    if options.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        print("\n".join(f"{MARKS[each.state]} {each.what}: {each.told}" for each in findings))
     return 1 if any(finding.state == WRONG for finding in findings) else 0
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from embermq import __version__
 from embermq.cli.failure import CommandFailed
+from embermq.cli.parser import Parser
 
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 # Every command, where it is, and the function there that adds it. Only the one that is asked for is imported:
@@ -45,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
     """Everything that can be typed, or one command of it."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="embermq",
         description="EmberMQ, a message broker that speaks AMQP 0-9-1.",
         epilog="Run 'embermq serve' and connect any AMQP 0-9-1 client to amqp://guest:guest@localhost/.",

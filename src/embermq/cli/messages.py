@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from embermq.cli.api import Api
 from embermq.cli.commands import VHOST, Commands, add_command, argument, json_or_text
-from embermq.cli.failure import NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
+from embermq.cli.failure import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output
 
 AMQP_URL = argument(
@@ -81,10 +81,12 @@ def amqp_url(api: Api, options: argparse.Namespace) -> str:
 
 
 def connected(api: Api, options: argparse.Namespace) -> Any:
-    from embermq.client import ClientError, connect
+    from embermq.client import AuthenticationFailed, ClientError, connect
 
     try:
         return connect(amqp_url(api, options), name="embermq command line", reconnect=False)
+    except AuthenticationFailed as error:
+        raise CommandFailed(str(error), DENIED) from None
     except ClientError as error:
         raise CommandFailed(str(error), UNREACHABLE) from None
 

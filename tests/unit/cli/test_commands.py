@@ -130,6 +130,31 @@ def test_what_nobody_gets(run: Command) -> None:
     assert code == 3
 
 
+def test_who_may_not_is_told_so(run: Command, broker: EmbeddedBroker) -> None:
+    stranger = broker.url.replace("guest:guest@", "guest:wrong@")
+    code, _, err = run("consume", "q", "--amqp-url", stranger)
+    assert code == 5 and "refused user 'guest'" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["quue", "list"], "there is no 'quue'; did you mean 'queue'?"),
+        (["queue", "lst"], "there is no 'lst'; did you mean 'list'?"),
+        (["queue", "declare", "q", "--type", "xyz"], "there is no 'xyz'; there are: classic, quorum, stream"),
+        (["queue"], "declare   make a queue"),
+        ([], "publish messages and wait"),
+    ],
+)
+def test_mistakes_are_answered_with_what_there_is(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
 def test_move_copy_drop_and_return(run: Command) -> None:
     for name in ("source", "target"):
         good(run("queue", "declare", name, "-V", "VHOST"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -45,6 +46,8 @@ def test_a_sound_set_up(settings: Path, capsys: pytest.CaptureFixture[str]) -> N
     ):
         assert what in said
     assert list(settings.parent.glob(".embermq-doctor*")) == []
+    assert main(["doctor", "--config", str(settings), "--json"]) == 0
+    assert {"state", "what", "told"} == set(json.loads(capsys.readouterr().out)[0])
 
 
 def test_passwords_that_others_may_read(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
