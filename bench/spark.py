@@ -35,7 +35,7 @@ from pyspark_embermq.pipelines.session import spark_session
 from tools.brokers import EmberBroker
 
 SCHEMA = "body binary, offset bigint, routing_key string"
-SIZES = {100: 1_000_000, 1024: 300_000}  # bytes of a body, messages
+SIZES = {100: 2_000_000, 1024: 600_000}  # bytes of a body, messages
 TASKS = (1, 2, 4)
 BATCH_ROWS = 10_000
 GOAL = 0.6

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute
 
 from embermq.client import ColumnBatch, Message, Properties
 from embermq.client.core.columns import Values
@@ -51,9 +50,11 @@ class Arrivals:
     @cached_property
     def offset(self) -> pa.Array:
         """In the stream; null where there is none."""
+        from pyarrow import compute  # here: it is slow to import, and planning a query does without
+
         offsets = self.numbers(self.batch.offset)
-        known = pa.compute.not_equal(offsets, NO_OFFSET)
-        return offsets if known.false_count == 0 else pa.compute.if_else(known, offsets, None)
+        known = compute.not_equal(offsets, NO_OFFSET)
+        return offsets if known.false_count == 0 else compute.if_else(known, offsets, None)
 
     @cached_property
     def properties(self) -> list[Properties]:

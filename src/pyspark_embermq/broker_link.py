@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
-
-import pyarrow as pa
-import pyarrow.compute
 
 from embermq.client import (
     AuthenticationFailed,
@@ -187,7 +185,7 @@ def until_end(consumer: ColumnConsumer, part: Range, options: Options) -> Iterat
     while batch := consumer.fetch(1, options.idle_timeout_ms / 1000):
         consumer.ack(batch)
         arrived = Arrivals(batch)
-        within = pa.compute.sum(pa.compute.less(arrived.offset, part.end)).as_py() or 0
+        within = bisect_left(arrived.offset.to_pylist(), part.end)
         if within:
             yield arrived.part(0, within)
         if within < len(arrived) or arrived.offset[-1].as_py() == part.end - 1:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.broker_link import BrokerLink, until_cancelled
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
 from pyspark_embermq.options import Options
+
+if TYPE_CHECKING:
+    import urllib.error
 
 TIMEOUT_S = 30.0
 MANAGEMENT_PORT = 15672
@@ -60,6 +61,9 @@ class Leases:
             ) from None
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
+        import urllib.error  # here: slow to import, and only leases need HTTP
+        import urllib.request
+
         options = self.options
         parts = urlsplit(options.url)
         base = options.http_url or f"http://{parts.hostname}:{MANAGEMENT_PORT}"

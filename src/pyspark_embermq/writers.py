@@ -7,6 +7,7 @@ the plan gives the same rows in the same order every time.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from embermq.client import PublishFailed
+from embermq.client import Confirmation, PublishFailed
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import AMQPSourceError
@@ -27,6 +28,8 @@ from pyspark_embermq.sending import Sender, check_columns
 
 # What a task is part of: the same when Spark runs it again.
 RunOf = Callable[[TaskContext], str]
+# Enough to keep the broker busy. What waits for its confirm is kept in memory.
+BATCHES_UNCONFIRMED_MAX = 4
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
@@ -48,17 +51,24 @@ def id_prefix(run_of: RunOf) -> str:
 
 def publish(options: Options, batches: Iterator[Any], run_of: RunOf) -> WriterCommitMessage:
     """All rows of one task, confirmed."""
-    timeout_s = options.confirm_timeout_ms / 1000
     sender = Sender(options, id_prefix(run_of) if options.deduplicate else "")
     with BrokerLink(options) as link, link.channel() as channel, patient_collector():
-        waiting = [sender.publish(channel, batch) for batch in batches]
+        waiting: deque[Confirmation] = deque()
+        for batch in batches:
+            waiting.append(sender.publish(channel, batch))
+            if len(waiting) > BATCHES_UNCONFIRMED_MAX:
+                await_confirm(waiting.popleft(), options)
         for confirmation in waiting:
-            try:
-                confirmation.wait(timeout_s)
-            except PublishFailed as failure:
-                if failure.nacked or options.on_return == "fail":
-                    raise AMQPSourceError(f"{failure} (at {options.place})") from failure
+            await_confirm(confirmation, options)
     return WriterCommitMessage()
+
+
+def await_confirm(confirmation: Confirmation, options: Options) -> None:
+    try:
+        confirmation.wait(options.confirm_timeout_ms / 1000)
+    except PublishFailed as failure:
+        if failure.nacked or options.on_return == "fail":
+            raise AMQPSourceError(f"{failure} (at {options.place})") from failure
 
 
 class BatchWriter(DataSourceArrowWriter):

@@ -11,13 +11,12 @@
 docs/client.md shows the rest.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from embermq.client.address import Settings
-from embermq.client.aio.channel import AsyncChannel
-from embermq.client.aio.connection import AsyncConnection, connect_async
-from embermq.client.aio.consumer import AsyncConsumer
-from embermq.client.aio.rpc import AsyncRpcClient, serve_rpc_async
-from embermq.client.aio.stream import AsyncStream, AsyncStreamConsumer
-from embermq.client.aio.super_stream import AsyncSuperStream, AsyncSuperStreamConsumer
 from embermq.client.blocking.channel import Channel, Confirmation
 from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.connection import Connection, connect
@@ -48,6 +47,37 @@ from embermq.client.errors import (
     TransactionLost,
 )
 from embermq.wire.properties import Properties
+
+if TYPE_CHECKING:
+    from embermq.client.aio.channel import AsyncChannel
+    from embermq.client.aio.connection import AsyncConnection, connect_async
+    from embermq.client.aio.consumer import AsyncConsumer
+    from embermq.client.aio.rpc import AsyncRpcClient, serve_rpc_async
+    from embermq.client.aio.stream import AsyncStream, AsyncStreamConsumer
+    from embermq.client.aio.super_stream import AsyncSuperStream, AsyncSuperStreamConsumer
+
+# Imported when somebody asks for them: asyncio is large, and short-lived processes of blocking code feel it.
+ASYNCIO_PARTS = {
+    "AsyncChannel": "channel",
+    "AsyncConnection": "connection",
+    "AsyncConsumer": "consumer",
+    "AsyncRpcClient": "rpc",
+    "AsyncStream": "stream",
+    "AsyncStreamConsumer": "stream",
+    "AsyncSuperStream": "super_stream",
+    "AsyncSuperStreamConsumer": "super_stream",
+    "connect_async": "connection",
+    "serve_rpc_async": "rpc",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in ASYNCIO_PARTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"embermq.client.aio.{ASYNCIO_PARTS[name]}"), name)
+    globals()[name] = found
+    return found
+
 
 __all__ = [
     "AccessRefused",
