@@ -305,7 +305,8 @@ async def test_consumer_is_told_when_its_queue_is_deleted(broker: Broker, queue_
         cancelled: asyncio.Queue[object] = asyncio.Queue()
         underlay = await channel.get_underlay_channel()
         underlay.on_consumer_cancel_callbacks.add(cancelled.put_nowait)
-        tag = await queue.consume(lambda _: None)
+        never: asyncio.Queue[object] = asyncio.Queue()
+        tag = await queue.consume(never.put)
         await other.queue_delete(queue_name)
         notice = await cancelled.get()
         assert getattr(notice, "consumer_tag", notice) == tag
