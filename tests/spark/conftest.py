@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from embermq.client import Channel, connect
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq.launching import worker_python
+from pyspark_embermq.source import AMQPDataSource
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
 
@@ -69,6 +70,9 @@ def session(master: str, directory: Path, **more: str) -> SparkSession:
         builder = builder.config(name, value)
     made = builder.getOrCreate()
     made.sparkContext.setLogLevel("OFF")
+    # Spark finds the source by itself (test_connect.py shows it), but looks only once, in a Python that has
+    # ten seconds to start: a busy machine would take it away from all tests.
+    made.dataSource.register(AMQPDataSource)
     return made
 
 

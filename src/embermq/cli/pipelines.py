@@ -104,10 +104,8 @@ def require_spark() -> None:
 
 def run_sql(api: Api, output: Output, options: argparse.Namespace) -> None:
     require_spark()
-    from pyspark.errors import PySparkException
-
     from pyspark_embermq.errors import AMQPSourceError
-    from pyspark_embermq.pipelines.running import sentence_of
+    from pyspark_embermq.pipelines.running import SPARK_ERRORS, sentence_of
     from pyspark_embermq.pipelines.session import spark_session
     from pyspark_embermq.pipelines.tables import query
 
@@ -117,7 +115,7 @@ def run_sql(api: Api, output: Output, options: argparse.Namespace) -> None:
         rows = [row.asDict(recursive=True) for row in query(spark, options.query, url).collect()]
     except AMQPSourceError as error:
         raise CommandFailed(str(error), USAGE_ERROR) from None
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise CommandFailed(sentence_of(error)) from None
     columns: list[Column] = [(name, name) for name in (rows[0] if rows else ())]
     if output.as_json:
@@ -132,10 +130,8 @@ def plain(value: object) -> object:
 
 def run_pipeline(api: Api, output: Output, options: argparse.Namespace) -> None:
     require_spark()
-    from pyspark.errors import PySparkException
-
     from pyspark_embermq.errors import AMQPSourceError
-    from pyspark_embermq.pipelines.running import sentence_of
+    from pyspark_embermq.pipelines.running import SPARK_ERRORS, sentence_of
     from pyspark_embermq.pipelines.session import spark_session
 
     if options.pipeline not in READY and not Path(options.pipeline).exists():
@@ -151,7 +147,7 @@ def run_pipeline(api: Api, output: Output, options: argparse.Namespace) -> None:
             run_file(spark, api, output, options)
     except AMQPSourceError as error:
         raise CommandFailed(str(error)) from None
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise CommandFailed(sentence_of(error)) from None
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,7 +20,11 @@ from pyspark_embermq.pipelines.changes import changes, remember
 from pyspark_embermq.pipelines.spec import End, Pipeline
 from pyspark_embermq.pipelines.state import ENDED, FAILED, State
 
+# What goes wrong in Java is mostly translated by PySpark, but not always.
+SPARK_ERRORS = (PySparkException, Py4JError)
 LOOK_S = 1
+MOMENT_S = 0.05
+BATCH_S_MAX = 30.0  # longer than that nobody waits for a batch when the pipeline is to stop
 Show = Callable[[str], None]
 # Starts the query of a pipeline: with the session, and whether to end when there is nothing more.
 Start = Callable[[SparkSession, bool], StreamingQuery]
@@ -84,18 +89,16 @@ def run(
 
 
 def watch(spark: SparkSession, state: State, begin: Start, once: bool, show: Show, tell: Tell) -> None:
-    try:
-        query = begin(spark, once)
-    except (PySparkException, AMQPSourceError) as error:
-        raise failed(state, error) from None
     stopping = False
 
     def stop(number: int, frame: object) -> None:
         nonlocal stopping
         stopping = True
 
+    # From here on: who asks it to stop while it starts is heard when it has started.
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
+        query = begin(spark, once)
         seen = -1
         while query.isActive and not stopping:
             query.awaitTermination(LOOK_S)
@@ -103,18 +106,26 @@ def watch(spark: SparkSession, state: State, begin: Start, once: bool, show: Sho
             tell(state)
         if query.isActive:
             show("stopping after this batch")
+            let_batch_end(query)
             query.stop()
         report(query, state, seen, show)
         problem = query.exception()
         if problem is not None:
             raise failed(state, problem)
-    except PySparkException as error:
+    except (*SPARK_ERRORS, AMQPSourceError) as error:
         raise failed(state, error) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     state.state = ENDED
     state.save()
+
+
+def let_batch_end(query: StreamingQuery) -> None:
+    """Spark stops in the middle of a batch, which is then run again: loses nothing, but may write twice."""
+    deadline = time.monotonic() + BATCH_S_MAX
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(MOMENT_S)
 
 
 def report(query: StreamingQuery, state: State, seen: int, show: Show) -> int:
@@ -168,7 +179,8 @@ def failed(state: State, error: Exception) -> AMQPSourceError:
 
 def sentence_of(error: Exception) -> str:
     """The one line of a Spark exception that is ours, or else its first."""
-    lines = str(error).splitlines()
+    text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
+    lines = (text or "").splitlines()
     for line in lines:
         for kind in ("AMQPSourceError: ", "DataLossError: "):
             if kind in line:

@@ -8,6 +8,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from pyspark_embermq.launching import find_java, worker_python
+from pyspark_embermq.source import AMQPDataSource
 
 # Spark's other one starts a process for the permissions of each file of a checkpoint: several in every batch.
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -35,4 +36,6 @@ def spark_session(name: str, master: str | None = None) -> SparkSession:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    # Spark finds it by itself, but looks only once, in a Python that has ten seconds to start.
+    session.dataSource.register(AMQPDataSource)
     return session
