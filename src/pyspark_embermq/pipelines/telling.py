@@ -40,7 +40,9 @@ class Teller:
         self.told_at, self.told_state = now, state.state
         path = "/".join(quote(name, safe="") for name in (COMPONENT, self.vhost, state.name))
         try:
-            self.put(f"/api/parameters/{path}", {"value": asdict(state)})
+            # A parameter holds no nulls: what is not known is not there.
+            told = {name: value for name, value in asdict(state).items() if value is not None}
+            self.put(f"/api/parameters/{path}", {"value": told})
             self.has_warned = False
         except Exception as error:  # whatever the one who puts raises
             if not self.has_warned:
