@@ -4,9 +4,8 @@ Written is not yet safe: `when_safe` calls back after the sync that covers every
 that is full stops that, and says so: what was not written waits in memory, is tried again every second, and
 nobody is told that it is safe until it is. A sync that fails is final; nothing can be trusted after it.
 
-Thousands of logs that all have something new (the first message to as many new queues: a directory and a file
-for each) are written over several turns, so that others have theirs; whoever asks to be called when that is
-safe waits for the last of them.
+The first message to thousands of new queues (a directory and a file for each) is written over several turns,
+so that others have theirs; whoever asks to be called when that is safe waits for the last of them.
 """
 
 from __future__ import annotations
@@ -39,6 +38,11 @@ class Logged(Protocol):
     def log(self) -> Log | None: ...
 
 
+def begins(log: Log | None) -> bool:
+    """Has it no file yet? One that has is written in its turn: what follows an ack may be answered now."""
+    return log is not None and bool(log.segments) and not log.segments[0].created
+
+
 class Storage:
     def __init__(
         self,
@@ -50,8 +54,8 @@ class Storage:
         self.call_later = call_later
         self.on_failure = on_failure  # the broker must stop
         self.unwritten: list[Logged] = []  # logs that the disk refused
-        self.written_count = 0  # logs written so far, each as often as it was
-        self.postponed_count = 0  # logs that the next turns write
+        self.written_count = 0  # logs that were postponed and are written by now
+        self.postponed_count = 0  # logs that the next turns write, in their order
         self.wrote_at_s = 0.0
         self.waiting: deque[tuple[int, Callback, bool]] = deque()  # until so many logs are written
         self.written: set[Logged] = set()  # since the last `tidy`
@@ -86,18 +90,21 @@ class Storage:
         if self.postponed_count:
             # As long as the others had: what comes in faster than it is written must not pile up in memory.
             step_s = max(STEP_S, min(began_s - self.wrote_at_s, STEP_S_MAX))
-        done = 0
-        for level in levels:
+        left: list[Logged] = []
+        over = False
+        for at, level in enumerate(levels):
+            waited = at < self.postponed_count
+            if over and (waited or begins(level.log)):
+                left.append(level)
+                continue
             self.write_log(level)
-            done += 1
-            if time.perf_counter() - began_s >= step_s:
-                break
+            self.written_count += waited
+            over = over or time.perf_counter() - began_s >= step_s
         self.wrote_at_s = time.perf_counter()
-        self.written_count += done
-        self.postponed_count = len(levels) - done
+        self.postponed_count = len(left)
         if self.waiting:
             self.call_waiting()
-        return levels[done:]
+        return left
 
     def write_log(self, level: Logged) -> None:
         level.dirty = False

@@ -135,3 +135,19 @@ def test_the_last_turns_write_everything(world: StoredBroker) -> None:
         queue.append(message(b"first", persistent=True))
     world.loop.turn.finish()
     assert on_disk(world, queues) == [True, True, True]
+
+
+def test_an_ack_does_not_wait_for_new_logs(world: StoredBroker) -> None:
+    """What follows it may be answered in this turn: a kill must not bring the message back after that."""
+    old, second, third = declared(world, "old", "second", "third")
+    old.append(message(b"done", persistent=True))
+    old.append(message(b"stays", persistent=True))
+    world.wait_until_safe()
+    second.append(message(b"first", persistent=True))
+    third.append(message(b"first", persistent=True))
+    entry = old.get()
+    assert entry is not None
+    old.settle(entry)
+    one_turn(world)
+    assert on_disk(world, [second, third]) == [True, False]
+    assert old.low.log is not None and old.low.log.ack_dirty == []
