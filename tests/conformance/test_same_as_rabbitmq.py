@@ -17,6 +17,9 @@ from tests.conformance.frames import describe
 from tests.conformance.harness import RawClient, spec
 from tests.conformance.rules import rule
 from tools.brokers import Broker, EmberBroker, RabbitBroker
+from tools.differ.generate import FLAVOURS, generate
+from tools.differ.pair import PLUGINS, Pair
+from tools.differ.program import written
 
 QUEUES = ["queue.1", "queue.2", "queue.3"]
 EXCHANGES = ["exchange.1", "exchange.2", "exchange.3"]
@@ -201,7 +204,7 @@ class Script:
 def brokers(target: str) -> Iterator[list[Broker]]:
     if target == "rabbitmq" or not RabbitBroker.installed():
         pytest.skip("needs both brokers")
-    with EmberBroker() as ember, RabbitBroker() as rabbit:
+    with EmberBroker() as ember, RabbitBroker(plugins=PLUGINS) as rabbit:
         yield [ember, rabbit]
 
 
@@ -223,6 +226,21 @@ def test_random_conversation(brokers: list[Broker], seed: int) -> None:
         for side in (ember, rabbit):
             side.client.drop()
             clean(side.port)
+
+
+@same
+@pytest.mark.parametrize("flavour", sorted(FLAVOURS))
+def test_random_programs(brokers: list[Broker], flavour: str) -> None:
+    """A few of those that `make differ` runs by the thousand (docs/differential.md)."""
+    ember, rabbit = brokers
+    pair = Pair(ember, rabbit)
+    try:
+        for seed in range(2):
+            program = generate(seed, flavour)
+            found = pair.lasting(program)
+            assert found is None or found.deliberate, written(program)
+    finally:
+        pair.close()
 
 
 def clean(port: int) -> None:

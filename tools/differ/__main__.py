@@ -11,39 +11,18 @@ import argparse
 import json
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.brokers import REPOSITORY, EmberBroker, RabbitBroker
-from tools.differ.compare import Difference, compare
 from tools.differ.generate import FLAVOURS, generate
 from tools.differ.http_generate import generate_web
+from tools.differ.pair import PLUGINS, Pair
 from tools.differ.program import Program, written
 from tools.differ.shrink import shrink
 from tools.differ.side import Side
 
+PROGRESS_EVERY = 50
 RECORDED = REPOSITORY / "tests/differential/recorded"
-PLUGINS = ("rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange")
-
-
-class Pair:
-    """Both brokers, and what comes of a program on them."""
-
-    def __init__(self, ember: EmberBroker, rabbit: RabbitBroker) -> None:
-        self.sides = [Side(ember), Side(rabbit)]
-        self.threads = ThreadPoolExecutor(2)
-
-    def difference(self, program: Program) -> Difference | None:
-        ours, theirs = self.threads.map(lambda side: side.run(program), self.sides)
-        return compare(program, ours, theirs)
-
-    def lasting(self, program: Program) -> Difference | None:
-        """A difference that is there every time: what comes and goes is a matter of timing."""
-        found = self.difference(program)
-        if found is None or found.deliberate:
-            return found
-        again = self.difference(program)
-        return found if again is not None and again.key == found.key else None
 
 
 def run_one(pair: Pair, path: Path) -> int:
@@ -80,6 +59,8 @@ def hunt(pair: Pair, first: int, count: int, flavour: str | None, kept: Path | N
     for seed in range(first, first + count):
         if seconds and time.monotonic() - began > seconds:
             break
+        if done % PROGRESS_EVERY == 0 and done:
+            print(f"... {done} programs, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         program = generate_web(seed) if flavour == "http" else generate(seed, flavour)
         done, steps = done + 1, steps + len(program)
         found = pair.difference(program)

@@ -9,6 +9,7 @@ from typing import Any
 
 INTERNAL_ERROR = 541
 INNER_WORDS = ("function_clause", "badarg", "badmatch", "case_clause", "badmap")
+OK, NOT_FOUND = 200, 404
 SERVER_ERROR = 500
 
 
@@ -30,6 +31,8 @@ def known_of_http(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
     ]
     if reasons[1] in INNER_WORDS:
         return "RabbitMQ tells what went wrong inside"
+    if ours["status"] == NOT_FOUND and theirs["status"] == OK:
+        return "bindings of a thing that is not there"
     if reasons[0] == "vhost_not_found":
         return "a virtual host that is not there"
     if all("apply-to '" in reason for reason in reasons):

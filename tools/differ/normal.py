@@ -27,8 +27,10 @@ class Anonymous:
     def __call__(self, value: Any) -> Any:
         if isinstance(value, str):
             # Erlang breaks long terms into lines, and tells types of integers that nobody but it tells apart.
-            value = re.sub(r"\n\s+", "", value)
+            # The HTTP API writes some texts for a page and some not.
+            value = re.sub(r"\n\s+", "", value).replace("&lt;", "<").replace("&gt;", ">")
             value = INTEGER_TYPES.sub(r"\1signedint", value)
+            value = re.sub(r"(of type '|got |unacceptable_type,)float", r"\1double", value)
             return GENERATED.sub(self.number, value)
         if isinstance(value, list):
             return [self(item) for item in value]

@@ -30,7 +30,7 @@ KEYS = (
 TAGS = ("c1", "c2", "c3", "c1", "c2", "")
 
 QUEUE_ARGUMENTS: dict[str, list[Any]] = {
-    "x-message-ttl": [0, 60000, 60000, {"$l": 60000}, {"$b": 100}],
+    "x-message-ttl": [0, 60000, 60000, {"$l": 60000}, {"$l": 100000}],
     "x-expires": [60000, 100000],
     "x-max-length": [0, 1, 2, 3, {"$l": 2}, {"$s": 2}],
     "x-max-length-bytes": [0, 1, 5, 10, {"$B": 4}],

@@ -99,11 +99,12 @@ def stable(value: Any, deep: bool = False) -> Any:
             if deep or (name in STABLE and (name, item) not in UNSAID)
         }
     if isinstance(value, list):
-        items = [stable(item, deep) for item in value if not is_cluster_id(item)]
-        return items if deep else sorted(items, key=json.dumps)
+        items = [stable(item, deep) for item in value if not is_of_one_side(item)]
+        of_things = not deep and all(isinstance(item, dict) for item in items)
+        return sorted(items, key=lambda item: json.dumps(item, sort_keys=True)) if of_things else items
     return value
 
 
-def is_cluster_id(value: Any) -> bool:
-    """A global parameter of RabbitMQ's own."""
-    return isinstance(value, dict) and value.get("name") == "internal_cluster_id"
+def is_of_one_side(value: Any) -> bool:
+    """A global parameter of RabbitMQ's own, or an exchange that it has with a plugin only."""
+    return isinstance(value, dict) and value.get("name") in ("internal_cluster_id", "amq.rabbitmq.event")

@@ -47,13 +47,13 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     if LEASE in method.arguments:
         begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
         return
-    single_active = queue.rules is not None and queue.rules.single_active
-    if queue.has_exclusive_consumer or (method.exclusive and (queue.consumers or single_active)):
-        raise AccessRefused(f"{describe(queue)} in exclusive use")
     if isinstance(queue, Stream):
         check_stream_consumer(channel, queue, method)
     else:
         check_consumer_arguments(queue, method.arguments)
+    single_active = queue.rules is not None and queue.rules.single_active
+    if queue.has_exclusive_consumer or (method.exclusive and (queue.consumers or single_active)):
+        raise AccessRefused(f"{describe(queue)} in exclusive use")
     consumer = ChannelConsumer(
         channel,
         queue,

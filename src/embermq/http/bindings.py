@@ -14,10 +14,10 @@ from embermq.http.describing import describes
 from embermq.http.exchanges import DEFAULT_NAMES, exchange_named, vhost_of
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
-from embermq.http.queues import NOBODY, default_binding, queue_named
+from embermq.http.queues import NOBODY, queue_named
 from embermq.http.request import Request, Response, not_found, table, text
 from embermq.http.thing_name import clean
-from embermq.http.views import View, binding_view, properties_key
+from embermq.http.views import View, binding_view, default_binding, properties_key
 
 KINDS = {"q": "queue", "e": "exchange"}
 

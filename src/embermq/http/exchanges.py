@@ -16,7 +16,7 @@ from embermq.http.overview import visible_vhosts
 from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, boolean, not_found, table, text
 from embermq.http.thing_name import clean
-from embermq.http.views import View, binding_view, exchange_view
+from embermq.http.views import View, binding_view, default_binding, exchange_view
 
 Thing = TypeVar("Thing")
 IF_UNUSED = flag("if-unused", "only if nothing uses it")
@@ -107,7 +107,10 @@ def bindings_to(vhost: VirtualHost, exchange: Exchange) -> Iterator[Binding]:
 
 @describes("Bindings that lead from an exchange.", query=LIST, answer=schemas.listed(schemas.BINDING))
 async def bindings_from_exchange(request: Request) -> Response:
-    exchange = exchange_named(vhost_of(request), request.names["name"])
+    vhost = vhost_of(request)
+    exchange = exchange_named(vhost, request.names["name"])
+    if not exchange.name:  # every queue is bound to the default exchange
+        return await listing(request, vhost.queues.values(), default_binding, lambda queue: queue.name)
     return await listing(request, exchange.bindings.values(), binding_view, lambda b: b.routing_key)
 
 

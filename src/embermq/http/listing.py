@@ -106,7 +106,8 @@ def page_asked(request: Request) -> tuple[int, int]:
     if not DIGITS.fullmatch(page) or not DIGITS.fullmatch(size):
         raise bad_request("Pagination parameters are invalid")
     if int(page) < 1 or not 1 <= int(size) <= PAGE_SIZE_MAX:
-        text = f"Invalid pagination parameters: page number {int(page)}, page size {int(size)}"
+        told = int(size) if "page_size" in request.query else "undefined"
+        text = f"Invalid pagination parameters: page number {int(page)}, page size {told}"
         raise Refusal(400, "invalid_pagination_parameters", text)
     return int(page), int(size)
 

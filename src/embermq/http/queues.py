@@ -17,7 +17,14 @@ from embermq.http.overview import visible_vhosts
 from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, bad_request, boolean, echoed, not_found, table
 from embermq.http.thing_name import clean
-from embermq.http.views import View, binding_view, brief_queue_view, consumer_view, queue_view
+from embermq.http.views import (
+    View,
+    binding_view,
+    brief_queue_view,
+    consumer_view,
+    default_binding,
+    queue_view,
+)
 
 IF_EMPTY = flag("if-empty", "only if it has no ready messages")
 BRIEF = (
@@ -142,16 +149,3 @@ async def bindings_of_queue(request: Request) -> Response:
     queue = queue_named(vhost, request.names["name"])
     views = [default_binding(queue), *(binding_view(b) for b in vhost.queue_bindings.get(queue, ()))]
     return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
-
-
-def default_binding(queue: Queue) -> View:
-    """Every queue is bound to the default exchange by its name; no such binding is kept anywhere."""
-    return {
-        "source": "",
-        "vhost": queue.vhost.name,
-        "destination": queue.name,
-        "destination_type": "queue",
-        "routing_key": queue.name,
-        "arguments": {},
-        "properties_key": queue.name,
-    }

@@ -143,9 +143,10 @@ def no_number(name: str) -> None:
 
 def echoed(value: object) -> object:
     """A wrong value as an error may repeat it: short, and certainly JSON."""
-    if value is None or isinstance(value, bool):
-        return value
-    return str(value)[:ECHO_CHARACTERS_MAX]
+    if isinstance(value, str):
+        return value[:ECHO_CHARACTERS_MAX]
+    written = json.dumps(value)
+    return value if len(written) <= ECHO_CHARACTERS_MAX else written[:ECHO_CHARACTERS_MAX]
 
 
 Handler = Callable[[Request], Any]  # answers a Response, or an awaitable of one

@@ -179,10 +179,10 @@ def one_permission(request: Request) -> Response:
 @describes("Give a user permissions in a virtual host.", body=schemas.PERMISSION_BODY, status=(201, 204))
 def put_permission(request: Request) -> Response:
     broker, body = request.context.broker, request.json()
-    require_keys(body, "configure", "write", "read")
     user, vhost = broker.users.get(request.names["user"]), request.names["vhost"]
     if user is None or vhost not in broker.vhosts:
         raise bad_request("vhost_or_user_not_found")
+    require_keys(body, "configure", "write", "read")
     existed = vhost in user.permissions
     broker.grant(user, vhost, permission_from(body))
     return Response(204 if existed else 201)

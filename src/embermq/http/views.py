@@ -282,3 +282,16 @@ def consumer_view(context: Context, consumer: Consumer) -> View:
             "peer_port": channel.connection.peer_port,
         }
     return view
+
+
+def default_binding(queue: Queue) -> View:
+    """Every queue is bound to the default exchange by its name; no such binding is kept anywhere."""
+    return {
+        "source": "",
+        "vhost": queue.vhost.name,
+        "destination": queue.name,
+        "destination_type": "queue",
+        "routing_key": queue.name,
+        "arguments": {},
+        "properties_key": queue.name,
+    }
