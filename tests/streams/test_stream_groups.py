@@ -8,7 +8,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, eventually
+from tests.extensions.client import Client, eventually, unique
 from tests.streams.api import RefusedError, ask
 from tests.streams.reading import declare, fill, offsets, read
 from tools.brokers import EmberBroker
@@ -140,6 +140,43 @@ def test_one_of_a_name_reads(reader: Client, stored: EmberBroker) -> None:
     eventually(lambda: second.has(5))
     assert min(second.tags) == 2
     second.leave()
+
+
+def members_of(stored: EmberBroker, streams: list[str], prefetch: int = 5) -> list[Member]:
+    """One program that reads all partitions: connected to each in turn."""
+    return [
+        Member(stored.port, stream, prefetch, x_stream_consumer="app", x_stream_offset="first")
+        for stream in streams
+    ]
+
+
+def test_partitions_are_shared_out(reader: Client, stored: EmberBroker) -> None:
+    name = unique("super")
+    ask(stored, "PUT", f"/super-streams/%2F/{name}", {"partitions": 2})
+    streams = [f"{name}-{number}" for number in range(2)]
+    for stream in streams:
+        fill(reader, stream, 20)
+    first = members_of(stored, streams)
+    eventually(lambda: first[0].has(5) and first[1].has(5))
+    second = members_of(stored, streams)
+    first[0].ack(0)
+    first[1].ack(0, 1, 2, 3)
+    eventually(lambda: first[0].has(6))  # its own partition: it goes on
+    assert not second[1].has(1), "what is out with the first is not read by the second at the same time"
+    assert not first[1].has(6)
+    first[1].ack(4)
+    eventually(lambda: second[1].has(5))
+    assert min(second[1].tags) == 5
+    assert sorted(first[1].tags) == [0, 1, 2, 3, 4]
+    assert not second[0].has(1)
+    second[1].ack(5)
+    eventually(lambda: second[1].has(6))
+    for member in second:
+        member.leave()
+    eventually(lambda: first[1].has(10))
+    assert sorted(first[1].tags)[5:10] == [6, 7, 8, 9, 10], "and back to the first, from where the second was"
+    for member in first:
+        member.leave()
 
 
 @pytest.mark.parametrize("whose", ["stream", "consumer"])

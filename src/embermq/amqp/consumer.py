@@ -29,6 +29,7 @@ class ChannelConsumer(Consumer):
     ) -> None:
         super().__init__(queue, tag, no_ack, exclusive, no_local_of, arguments)
         self.channel = channel
+        self.connection_number = channel.link.number
         self.prefix = BASIC_DELIVER + encode_shortstr(tag)
         self.prefetch_count = channel.prefetch_count
         self.prefetch_size = channel.prefetch_size

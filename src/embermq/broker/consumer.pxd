@@ -6,6 +6,7 @@ cdef class Consumer:
     cdef public bint no_ack
     cdef public bint exclusive
     cdef public long long no_local_of
+    cdef public long long connection_number
     cdef public dict arguments
     cdef public object priority
     cdef public Py_ssize_t unacked

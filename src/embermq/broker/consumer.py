@@ -17,6 +17,7 @@ class Consumer:
 
     __slots__ = (
         "arguments",
+        "connection_number",
         "exclusive",
         "field",
         "no_ack",
@@ -46,6 +47,7 @@ class Consumer:
         self.arguments = arguments
         priority = arguments.get("x-priority", 0)
         self.priority = priority if isinstance(priority, int) else 0
+        self.connection_number = NOBODY  # the lower, the longer it is there
         self.unacked = 0  # deliveries that are out with this consumer
         self.unacked_bytes = 0
         self.field = OFFSET_FIELD  # the header that tells a stored message's number

@@ -155,8 +155,8 @@ class Cursor:
             entry.returns = 0
             if self.consumer.weighs:
                 entry.message = message_of(data[at:stop], PERSISTENT)
-        if self.group is not None:
-            self.group.out.append(offset)
+            if self.group is not None:
+                self.group.out.append(offset)
         self.consumer.deliver_stored(entry, data, at + 5, content_at, stop, header_size, offset + self.shift)
         return 0
 

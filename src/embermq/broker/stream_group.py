@@ -3,12 +3,18 @@
 What is kept is the first offset that is not acked, or that was given back (requeued). It is written a little
 later, many acks at once, and at once when the reader leaves; after a crash a reader may so get again what it
 acked in the last half second.
+
+The partitions of a super stream are shared out: of those who go by the name, in the order in which they
+connected, partition n is read by number n modulo how many they are. When one comes or goes the turn may pass
+to another; who has it first finishes what it has in hand, so that nothing is read twice or out of order.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
+
+from embermq.broker.super_stream import partition_number
 
 if TYPE_CHECKING:
     from embermq.broker.stream import Stream
@@ -22,7 +28,8 @@ class Group:
     def __init__(self, stream: Stream, name: str) -> None:
         self.stream = stream
         self.name = name  # empty: the consumers that have none, of a stream with one active consumer
-        self.members: list[Cursor] = []  # the first one is active
+        self.members: list[Cursor] = []
+        self.active: Cursor | None = None  # the one of them that reads
         self.left_at: int | None = None  # where the last active one was
         self.out: deque[int] = deque()  # offsets that are out with the active one, in order
         self.done: set[int] = set()  # those of `out` that are settled before their turn
@@ -32,42 +39,59 @@ class Group:
     @property
     def position(self) -> int | None:
         """The first offset that is not read; None: nobody has read yet."""
-        if not self.members:
+        if self.active is None:
             return self.left_at
-        first = self.out[0] if self.out else self.members[0].offset
+        first = self.out[0] if self.out else self.active.offset
         return first if self.given_back is None else min(first, self.given_back)
 
     def add(self, cursor: Cursor) -> None:
         self.members.append(cursor)
         cursor.group = self
-        if len(self.members) == 1:
-            self.go_on()
-        else:
-            cursor.waits = True
+        cursor.waits = True
+        self.share_out()
 
     def remove(self, cursor: Cursor) -> None:
-        if cursor is not self.members[0]:
-            self.members.remove(cursor)
-            return
+        self.members.remove(cursor)
+        if cursor is self.active:
+            self.stop()
+        self.share_out()
+
+    def share_out(self) -> None:
+        """Somebody came, went, or has finished: see whose turn it is."""
+        active, wanted = self.active, self.wanted()
+        if active is not None and active is not wanted:
+            active.waits = True
+            if not self.out:
+                self.stop()
+        if self.active is None and wanted is not None:
+            self.active = wanted
+            if self.left_at is not None:
+                wanted.drop_block()
+                wanted.offset = self.left_at
+        if self.active is not None and self.active is wanted:
+            wanted.waits = False
+            self.stream.mark()
+
+    def wanted(self) -> Cursor | None:
+        """Who should read: of a plain stream, who does."""
+        number = partition_number(self.stream)
+        if self.members and number is not None:
+            in_order = sorted(self.members, key=lambda member: member.consumer.connection_number)
+            return in_order[number % len(in_order)]
+        return self.active or (self.members[0] if self.members else None)
+
+    def stop(self) -> None:
+        """The active one reads no more; the next one begins where it was."""
         self.left_at = self.position
+        self.active = None
         self.out.clear()
         self.done.clear()
         self.given_back = None
-        del self.members[0]
         self.write()
-        if self.members:
-            self.go_on()
-
-    def go_on(self) -> None:
-        """The first member reads on where the one before was."""
-        active = self.members[0]
-        active.waits = False
-        if self.left_at is not None:
-            active.offset = self.left_at
 
     def settled(self, cursor: Cursor, offset: int, unread: bool) -> None:
         """The active one has acked or rejected this message, or (`unread`) given it back."""
-        if not self.members or cursor is not self.members[0]:
+        if cursor is not self.active:
             return
         if unread and (self.given_back is None or offset < self.given_back):
             self.given_back = offset
@@ -75,6 +99,9 @@ class Group:
         done.add(offset)
         while out and out[0] in done:
             done.discard(out.popleft())
+        if cursor.waits and not out:
+            self.share_out()
+            return
         if not self.unwritten and self.name:
             self.unwritten = True
             turn = self.stream.vhost.turn

@@ -13,6 +13,7 @@ from embermq.broker.exchange import Binding, Exchange
 from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
+    from embermq.broker.queue import Queue
     from embermq.broker.vhost import VirtualHost
 
 SUPER_STREAM = "x-super-stream"
@@ -28,6 +29,14 @@ def partitions(exchange: Exchange) -> list[Binding]:
     """The bindings to the partitions, in order."""
     found = [binding for binding in exchange.bindings.values() if PARTITION_ORDER in binding.arguments]
     return sorted(found, key=lambda binding: int(str(binding.arguments[PARTITION_ORDER])))
+
+
+def partition_number(stream: Queue) -> int | None:
+    """Which partition of a super stream it is; None: of none."""
+    for binding in stream.vhost.queue_bindings.get(stream, ()):
+        if is_super_stream(binding.source) and PARTITION_ORDER in binding.arguments:
+            return int(str(binding.arguments[PARTITION_ORDER]))
+    return None
 
 
 def create(
