@@ -177,6 +177,7 @@ def test_partitions_are_shared_out(reader: Client, stored: EmberBroker) -> None:
     assert sorted(first[1].tags)[5:10] == [6, 7, 8, 9, 10], "and back to the first, from where the second was"
     for member in first:
         member.leave()
+    ask(stored, "DELETE", f"/super-streams/%2F/{name}")
 
 
 @pytest.mark.parametrize("whose", ["stream", "consumer"])
