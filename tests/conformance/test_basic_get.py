@@ -104,6 +104,7 @@ def test_get_beside_an_exclusive_consumer(connect: Callable[..., RawClient], cha
         (lambda queue: spec.Basic.Get(queue=queue), spec.Basic.GetEmpty),
         (lambda queue: spec.Queue.Declare(queue=queue, passive=True), spec.Queue.DeclareOk),
         (lambda queue: spec.Queue.Purge(queue=queue), spec.Queue.PurgeOk),
+        (lambda queue: spec.Basic.Cancel(consumer_tag="waiting"), spec.Basic.CancelOk),
         (lambda queue: spec.Queue.Delete(queue=queue), spec.Queue.DeleteOk),
     ],
 )
@@ -112,7 +113,7 @@ def test_what_a_consumer_waits_for_is_the_consumers(
 ) -> None:
     """Also when the publishing and the look at the queue come in one piece."""
     queue = channel.declare()
-    channel.consume(queue, no_ack=True)
+    channel.consume(queue, "waiting", no_ack=True)
     content = [
         spec.Basic.Publish(routing_key=queue),
         header.ContentHeader(body_size=5),

@@ -248,3 +248,20 @@ def test_prefetch_size_is_ignored_for_no_ack(channel: RawChannel) -> None:
     channel.qos(0, size=100)
     channel.consume(queue, no_ack=True)
     expect_exactly(channel, 5)
+
+
+@global_
+def test_a_shared_window_leaves_no_queue_behind(channel: RawChannel) -> None:
+    channel.qos(1, global_=True)
+    queues = [channel.declare() for _ in range(3)]
+    for queue in queues:
+        channel.consume(queue)
+    for queue in queues:
+        for data in numbered(10):
+            channel.publish(data, routing_key=queue)
+    seen = set()
+    for _ in range(15):
+        message = channel.delivery()
+        seen.add(message.method.routing_key)
+        channel.ack(message.delivery_tag)
+    assert seen == set(queues)

@@ -190,3 +190,18 @@ def test_an_unused_durable_queue_goes_for_good(start_broker: Callable[..., Any])
     broker.start()
     with Client(broker.port) as client:
         assert not client.exists(name)
+
+
+def test_what_lives_for_no_time_is_not_delivered_again(client: Client) -> None:
+    queue = client.declare(x_message_ttl=0)
+    seen: list[tuple[bytes, bool]] = []
+
+    def reject(channel: Any, method: Any, _: Any, body: bytes) -> None:
+        seen.append((body, method.redelivered))
+        channel.basic_reject(method.delivery_tag, requeue=True)
+
+    client.channel.basic_consume(queue, reject)
+    for body in (b"first", b"second"):
+        client.publish(queue, body)
+        eventually(lambda body=body: client.connection.process_data_events(0.05) or (body, False) in seen)
+    assert seen == [(b"first", False), (b"second", False)]

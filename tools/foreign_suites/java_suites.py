@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tools.foreign_suites.results import junit
 from tools.foreign_suites.sources import debian
 from tools.foreign_suites.suite import Suite
@@ -36,7 +38,14 @@ CLASSES = (
 )
 
 
-def java(name: str, about: str, folder: str, only: str = "*.java", without: str = "none") -> Suite:
+def java(
+    name: str,
+    about: str,
+    folder: str,
+    only: str = "*.java",
+    without: str = "none",
+    differences: Mapping[str, str] | None = None,
+) -> Suite:
     package = folder.removeprefix("src/test/java/").replace("/", ".")
     classes = CLASSES.format(folder=folder, package=package, only=only, without=without)
     return Suite(
@@ -61,6 +70,7 @@ def java(name: str, about: str, folder: str, only: str = "*.java", without: str 
         command=f"java {PROPERTIES} -cp classes:{JARS} RunTests $REPORT {classes}",
         read=junit,
         minutes_max=25,
+        differences=differences or {},
     )
 
 
@@ -70,6 +80,14 @@ JAVA_SUITES = [
         "`functional`: what RabbitMQ promises to clients",
         f"{TESTS}/functional",
         without="ConnectionRecovery",
+        differences={
+            "*QosTests::messageLimitPrefetchSizeFails": "`prefetch-size` works in EmberMQ",
+            "*QosTests::noAckObeysLimit": "AMQP: a prefetch limit is not for consumers without acks",
+            "*Recover::requeueFalseNotSupported": "`recover` without requeue works in EmberMQ",
+            "*Routing::basicReturn": "`immediate` works in EmberMQ",
+            "*UnexpectedFrames::heartbeatOnChannel": "501, as AMQP says; RabbitMQ answers 505",
+            "*FrameMax::rejectLargeFramesDuringConnectionNegotiation": "tokens are longer than 4 KiB",
+        },
     ),
     java(
         "java-recovery",

@@ -86,14 +86,21 @@ class Deliveries:
                     queue.mark()
                 queue = entry.level.queue
             queue.settle(entry)
-        if queue is not None:
-            queue.mark()
         if self.shared_prefetch_count or self.shared_prefetch_size:
             self.credit_returned()
+        if queue is not None:
+            queue.mark()
         return 0
 
     def credit_returned(self) -> int:
-        """Any of this channel's consumers may have credit again."""
+        """Any of this channel's consumers may have credit again, each time another one first.
+
+        Queues are served in the order in which they are marked: with a credit that all share, the same one
+        first would leave nothing to the others.
+        """
+        for tag in self.consumers:
+            self.consumers[tag] = self.consumers.pop(tag)
+            break
         for consumer in self.consumers.values():
             consumer.queue.mark()
         return 0

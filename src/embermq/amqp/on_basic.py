@@ -127,8 +127,10 @@ def check_stream_consumer(channel: Channel, stream: Stream, method: methods.Basi
 
 
 def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:
-    consumer = channel.consumers.pop(method.consumer_tag, None)
+    consumer = channel.consumers.get(method.consumer_tag)
     if consumer is not None:
+        serve_consumers(consumer.queue)
+        del channel.consumers[method.consumer_tag]
         consumer.queue.remove_consumer(consumer)
         emit_consumer_deleted(consumer)
         if consumer.queue is channel.reply_queue:

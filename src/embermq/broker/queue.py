@@ -166,6 +166,7 @@ class Queue:
         if self.rules is not None:
             entries = self.rules.returned(entries)
         self.put_back(entries)
+        self.turn.refresh()  # they may have expired meanwhile
         self.mark()
         if self.rules is not None:
             self.rules.after_return()

@@ -60,8 +60,8 @@ def run(given: argparse.Namespace) -> None:
         case "delete_user":
             call("DELETE", "users", names[0])
         case "set_user_tags":
-            password = call("GET", "users", names[0])["password_hash"]
-            call("PUT", "users", names[0], body={"password_hash": password, "tags": ",".join(names[1:])})
+            user = call("GET", "users", names[0])
+            call("PUT", "users", names[0], body={**user, "tags": ",".join(names[1:])})
         case "set_permissions":
             rights = dict(zip(("configure", "write", "read"), names[1:], strict=True))
             call("PUT", "permissions", vhost, names[0], body=rights)
