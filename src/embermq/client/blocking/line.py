@@ -179,7 +179,13 @@ class Line:
                     try:
                         self.reader.read(transport)
                     except OSError as failure:
-                        return broken(engine, self.endpoint, self.settings, failure)
+                        return self._why(failure)
+
+    def _why(self, failure: OSError) -> ClientError:
+        """After the last words have been read, by whichever thread, the end is no surprise."""
+        if self.ended is not None:
+            return self.ended
+        return broken(self.engine, self.endpoint, self.settings, failure)
 
     def read_until(self, done: Callable[[], bool], deadline_s: float) -> None:
         """For users' threads about to wait: send everything, then read until `done`, while it is worth it."""
