@@ -120,7 +120,7 @@ def test_names_of_types() -> None:
         ({"a": 1}, {"a": 2}, "received '1' but current is '2'"),
         ({"a": 1}, {}, "received the value '1' of type 'signedint' but current is none"),
         ({}, {"a": "x"}, "received none but current is the value 'x' of type 'longstr'"),
-        ({"a": None}, {}, "received the value 'None' of type 'void' but current is none"),
+        ({"a": None}, {}, "received the value 'undefined' of type 'void' but current is none"),
     ],
 )
 def test_how_declarations_compare(

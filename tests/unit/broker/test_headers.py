@@ -46,7 +46,7 @@ def test_x_match_itself_is_never_looked_for() -> None:
     ("mode", "sentence"),
     [
         (1, "Invalid x-match field type signedint (value 1); expected longstr"),
-        (None, "Invalid x-match field type void (value None); expected longstr"),
+        (None, "Invalid x-match field type void (value undefined); expected longstr"),
         (
             "some",
             'Invalid x-match field value <<"some">>; expected all, any, all-with-x, or any-with-x',

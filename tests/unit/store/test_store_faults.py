@@ -180,8 +180,9 @@ def test_a_power_cut_loses_nothing_that_was_synced(
     recovered.write()
     again = contents(reopened(recovered))
     assert again.keys() == found.keys() | set(range(first, first + 3))
-    shutil.rmtree(root)
-    shutil.rmtree(survived)
+    # The thread that removes what is not needed any more may still be at it.
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.rmtree(survived, ignore_errors=True)
 
 
 @pytest.mark.parametrize("seed", range(60))
