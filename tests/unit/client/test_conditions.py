@@ -13,7 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from embermq.client import ConnectionFailed, ConnectionLost, Timeout, connect, connect_async
+from embermq.client import (
+    Channel,
+    Connection,
+    ConnectionFailed,
+    ConnectionLost,
+    Timeout,
+    connect,
+    connect_async,
+)
 from tests.unit.client.proxy import Proxy
 from tools.brokers import Broker, EmberBroker
 
@@ -130,20 +138,29 @@ def test_a_silent_network_is_noticed_by_both_shells(ember: Broker) -> None:
         asyncio.run(run(proxy.port))
 
 
+def publish_until_told(connection: Connection) -> tuple[Channel, str]:
+    """A channel and a queue of a connection that knows that it is blocked."""
+    reasons: list[str] = []
+    told = threading.Event()
+    connection.on_blocked = lambda reason: (reasons.append(reason), told.set())[0]
+    channel = connection.channel()
+    queue = channel.queue_declare(exclusive=True).name
+    deadline = time.monotonic() + PATIENCE_S
+    while not told.wait(0.02) and time.monotonic() < deadline:
+        channel.publish_soon(b"x", queue)  # the broker looks at its disk now and then
+    assert reasons == ["low on disk"]
+    return channel, queue
+
+
 def test_a_full_broker_says_so_and_is_not_waited_for_longer_than_asked() -> None:
     # A limit no disk can meet: publishing waits from the first message, everything else works.
     with EmberBroker(disk_free_limit=2**62) as broker:
-        with connect(broker.url, blocked_timeout_s=2, reconnect=False) as connection:
-            reasons: list[str] = []
-            told = threading.Event()
-            connection.on_blocked = lambda reason: (reasons.append(reason), told.set())[0]
-            channel = connection.channel()
-            queue = channel.queue_declare(exclusive=True).name
-            deadline = time.monotonic() + PATIENCE_S
-            while not told.wait(0.02) and time.monotonic() < deadline:
-                channel.publish_soon(b"x", queue)  # the broker looks at its disk now and then
-            assert reasons == ["low on disk"]
+        with connect(broker.url, blocked_timeout_s=2, reconnect=False) as hasty:
+            with pytest.raises(ConnectionLost, match="low on disk"):
+                channel, queue = publish_until_told(hasty)
+                channel.publish(b"x", queue)
+        with connect(broker.url, reconnect=False) as patient:
+            channel, queue = publish_until_told(patient)
             with pytest.raises(Timeout, match="low on disk"):  # also when the socket takes no more
                 channel.publish(b"x" * 20_000_000, queue, timeout_s=0.1)
-            with pytest.raises(ConnectionLost, match="low on disk"):
-                channel.publish(b"x", queue)
+            broker.kill()  # it would not read the goodbye behind all that, either
