@@ -129,9 +129,12 @@ class QueueRules:
         now_ms = self.turn.now_ms
         expires_ms = expiry_of(message, self.expiry.ttl_ms, now_ms)
         if expires_ms == now_ms and queue.ready_count == 0:
-            # A time to live of nothing: to a consumer who takes it at once, or not at all; never again.
-            self.accept(message, now_ms + 1)
+            # A time to live of nothing: to a consumer who takes it at once, in the moment before it expires, or
+            # not at all; and never again, however soon it is given back.
+            self.accept(message, now_ms)
+            self.turn.now_ms = now_ms - 1
             queue.drain()
+            self.turn.now_ms = now_ms
             entry = queue.take_head()
             if entry is not None:
                 self.dispose([entry], "expired")
