@@ -129,8 +129,8 @@ class QueueRules:
         now_ms = self.turn.now_ms
         expires_ms = expiry_of(message, self.expiry.ttl_ms, now_ms)
         if expires_ms == now_ms and queue.ready_count == 0:
-            # A time to live of nothing: to a consumer who takes it at once, in the moment before it expires, or
-            # not at all; and never again, however soon it is given back.
+            # A time to live of nothing: to a consumer who takes it at once, in the moment before it expires,
+            # or not at all; and never again, however soon it is given back.
             self.accept(message, now_ms)
             self.turn.now_ms = now_ms - 1
             queue.drain()
