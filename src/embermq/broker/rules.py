@@ -128,6 +128,8 @@ class QueueRules:
             return REFUSED
         now_ms = self.turn.now_ms
         expires_ms = expiry_of(message, self.expiry.ttl_ms, now_ms)
+        if expires_ms == now_ms and queue.ready_count:
+            self.expiry.expire_heads(now_ms)  # such as was given back just now
         if expires_ms == now_ms and queue.ready_count == 0:
             # A time to live of nothing: to a consumer who takes it at once, in the moment before it expires,
             # or not at all; and never again, however soon it is given back.
