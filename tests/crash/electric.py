@@ -46,7 +46,7 @@ class ElectricHistory:
         self.cuts = 0
         self.disk = directory / "disk-0"
         self.disk.mkdir()
-        self.model = Model(KINDS)
+        self.model = Model(KINDS, acks_stay=False)
         for queue in QUEUES:
             self.model.define("queue", queue, there=False)
         self.machine = Machine(str(self.disk))

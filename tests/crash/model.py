@@ -9,8 +9,10 @@ Of each copy of a message (one per queue that it was routed to) the model knows 
 
 A message may also leave a queue by itself, as a dead letter: `letters` says which queue these go to. Of such
 a queue the promise is that a safe message is there or in the other one. It may be in both after a crash (it
-leaves the old one when it is safe in the new one), but a clean stop leaves no such twins. A queue with a
-limit and nowhere for letters to go has lost its oldest messages at most.
+leaves the old one when it is safe in the new one), but a clean stop leaves no such twins. Whoever takes and
+acks a letter before it is safe there sees it again after a crash, which finds it in the old queue: that is
+forgiven until it must have left that queue (`_may_come_again`). A queue with a limit and nowhere for letters
+to go has lost its oldest messages at most.
 
 For a definition: True, False, or None while a change is unanswered. All threads of a run share one model.
 
@@ -31,6 +33,7 @@ from tests.crash.client import Delivery
 
 SENT, SAFE, LEAVING, GONE = "sent", "safe", "leaving", "gone"
 HIGH_PRIORITY_MIN = 5
+SETTLED_ROUNDS = 3  # after these a letter that was seen has left its old queue: see `_may_come_again`
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Copy:
     held: bool = False  # out with a client
     life: int = 0  # of the broker, in which it was published or seen
     count: int = 1  # more only of dead letters: see `twins`
+    round: int = 0  # in which it was published or first seen
 
 
 @dataclass(frozen=True)
@@ -101,24 +105,27 @@ PLAIN = Kind()
 
 
 class Model:
-    def __init__(self, kinds: dict[str, Kind] | None = None) -> None:
+    def __init__(self, kinds: dict[str, Kind] | None = None, acks_stay: bool = True) -> None:
         self.lock = threading.Lock()
         self.kinds = kinds or {}
+        self.acks_stay = acks_stay  # once written, as after a kill; a power cut may take them back
         self.queues: dict[str, dict[str, Copy]] = {}
         self.definitions: dict[tuple[str, ...], bool | None] = {}
         self.failures: list[str] = []
         self.life = 1
+        self.round = 0  # one ends when something that was published in it is confirmed
         self.lengths: dict[str, int] = {}  # at the last look
         self.twins: set[tuple[str, str]] = set()  # queue and message, which was among the letters, too
 
     def snapshot(self) -> Model:
         """The model as it is now, for a copy of the disk as it is now."""
-        copy = Model(self.kinds)
+        copy = Model(self.kinds, self.acks_stay)
         with self.lock:
             copy.queues = deepcopy(self.queues)
             copy.definitions = dict(self.definitions)
             copy.failures = list(self.failures)
             copy.life = self.life
+            copy.round = self.round
             copy.lengths = dict(self.lengths)
             copy.twins = set(self.twins)
         return copy
@@ -142,7 +149,7 @@ class Model:
                 copies = self.queues.setdefault(queue, {})
                 for text in texts:
                     assert text.key not in copies
-                    copies[text.key] = Copy(text, SENT, life=self.life)
+                    copies[text.key] = Copy(text, SENT, life=self.life, round=self.round)
 
     def published(self, texts: Iterable[Text], queues: Iterable[str]) -> None:
         """Confirmed, or committed."""
@@ -150,6 +157,8 @@ class Model:
             for queue in queues:
                 for text in texts:
                     copy = self.queues[queue][text.key]
+                    if copy.round == self.round and text.persistent:
+                        self.round += 1
                     if copy.state == SENT:  # not if it was delivered and acked meanwhile
                         copy.state = SAFE
 
@@ -167,7 +176,7 @@ class Model:
             copy.delivered = copy.held = True
         return text.key
 
-    def _sighted(self, queue: str, text: Text, how: str) -> Copy | None:
+    def _sighted(self, queue: str, text: Text, how: str, after_crash: bool = False) -> Copy | None:
         """The copy that was seen in a queue; None, and a failure, if it cannot be there."""
         copies = self.queues.setdefault(queue, {})
         copy = copies.get(text.key)
@@ -178,9 +187,13 @@ class Model:
         ]
         if copy is not None and copy.state == GONE and copy.count > 1:
             copy.state, copy.count = SAFE, copy.count - 1
-        elif at_source and (copy is None or (copy.state == GONE and self._has_twin(queue, text.key))):
+        elif at_source and (
+            copy is None
+            or (copy.state == GONE and self._has_twin(queue, text.key))
+            or (copy.state == GONE and after_crash and self._may_come_again(copy))
+        ):
             # Not SAFE: what is promised is that it is here or where it came from.
-            copy = copies[text.key] = Copy(text, SENT, life=self.life)
+            copy = copies[text.key] = Copy(text, SENT, life=self.life, round=self.round)
         if copy is None:
             self.fail(f"{queue} {how} {text.key}, which was never published there")
         elif copy.state == GONE:
@@ -194,6 +207,16 @@ class Model:
     def _has_twin(self, queue: str, key: str) -> bool:
         """May this letter come once more, because a crash had brought it back to where it came from?"""
         return any((source, key) in self.twins for source in self.sources(queue))
+
+    def _may_come_again(self, letter: Copy) -> bool:
+        """Taken and acked, could this letter still have been where it came from when the broker died?
+
+        It leaves there after the sync that made it safe where it went. That sync was asked for before anybody
+        saw the letter, so it ends before the one that a later confirm waits for; a second confirm, because a
+        sync that has to wait for a definition may be overtaken. The round in which the letter was seen does
+        not count: what ended it may have been published earlier.
+        """
+        return not self.acks_stay or self.round < letter.round + SETTLED_ROUNDS
 
     def _check_turn(self, queue: str, text: Text) -> None:
         """No earlier message of the same level is waiting."""
@@ -258,7 +281,7 @@ class Model:
 
     def check_queues(self, contents: dict[str, list[Delivery]], after_crash: bool = True) -> None:
         """Compare what the queues hold after a restart, in order; from now on what was found is safe."""
-        counts = {queue: self._check_content(queue, found) for queue, found in contents.items()}
+        counts = {queue: self._check_content(queue, found, after_crash) for queue, found in contents.items()}
         seen = {queue: set(found) for queue, found in counts.items()}
         for queue, keys in seen.items():
             self._check_lost(queue, keys, seen)
@@ -275,14 +298,20 @@ class Model:
         self.life += 1
         for queue, keys in seen.items():
             # What is gone need not be remembered: if it comes back, it "was never published".
+            letters = seen.get(self.kind(queue).letters or "", set())
             self.queues[queue] = {
-                key: Copy(copy.text, SAFE, True, life=self.life, count=counts[queue][key])
+                key: self._found(copy, counts[queue][key])
                 for key, copy in self.queues.get(queue, {}).items()
-                if key in keys
+                if key in keys or (key in letters and copy.state in (SENT, SAFE))
             }
             self.lengths[queue] = len(keys)
 
-    def _check_content(self, queue: str, found: list[Delivery]) -> Counter[str]:
+    def _found(self, copy: Copy, count: int) -> Copy:
+        """What is known of a copy after a look; not there, it became a dead letter, perhaps only just now."""
+        state = SAFE if count else LEAVING
+        return Copy(copy.text, state, delivered=True, life=self.life, count=count, round=self.round)
+
+    def _check_content(self, queue: str, found: list[Delivery], after_crash: bool) -> Counter[str]:
         """Look at what is there; which messages these are."""
         kind = self.kind(queue)
         gathers_letters = bool(self.sources(queue))
@@ -292,7 +321,7 @@ class Model:
         for delivery in found:
             text = Text.parse(delivery.body)
             key = text.key
-            copy = self._sighted(queue, text, "holds")
+            copy = self._sighted(queue, text, "holds", after_crash)
             if copy is None:
                 continue
             if key in seen and not gathers_letters:
