@@ -112,7 +112,8 @@ def wait_for(log: Path, text: str) -> None:
 
 def executors_of(worker: int) -> list[int]:
     """The processes that a worker has started to run tasks."""
-    children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    threads = Path(f"/proc/{worker}/task").glob("*/children")  # any thread of Java's may have started them
+    children = [child for thread in threads for child in thread.read_text().split()]
     return [int(child) for child in children if b"ExecutorBackend" in command_of(child)]
 
 
@@ -181,7 +182,7 @@ def test_workers_with_and_without_the_package(tmp_path: Path, request: pytest.Fi
                 channel.queue_declare(queue, durable=True)
         cluster = Cluster(tmp_path, bare, stack)
         for name, python, more in (("shipped", bare, ["--ship"]), ("installed", installed, [])):
-            directory = tmp_path / name
+            directory = tmp_path / f"{name}-job"
             directory.mkdir()
             with cluster.driver(directory, python, broker.url, name, *more) as driver:
                 if name == "installed":
