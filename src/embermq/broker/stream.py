@@ -248,20 +248,20 @@ class Stream(Queue):
     def settle(self, entry: Entry) -> int:
         self.acked_count += 1
         if self.group_cursors:
-            self.read_by_group(entry)
+            self.settle_in_group(entry)
         return 0
 
     def requeue(self, entries: list[Entry]) -> None:
         """Given back: the messages never left. One with a name gets them when it comes again."""
         for entry in entries:
-            self.read_by_group(entry, unread=True)
+            self.settle_in_group(entry, unread=True)
 
     def discard(self, entries: list[Entry]) -> None:
         """Rejected for good: this consumer is done with them; the stream keeps them for the others."""
         for entry in entries:
-            self.read_by_group(entry)
+            self.settle_in_group(entry)
 
-    def read_by_group(self, entry: Entry, unread: bool = False) -> None:
+    def settle_in_group(self, entry: Entry, unread: bool = False) -> None:
         cursor = self.group_cursors.get(entry.consumer)
         if cursor is not None and cursor.group is not None:
             cursor.group.settled(cursor, entry.sequence, unread)

@@ -22,8 +22,23 @@ if TYPE_CHECKING:
 log = logging.getLogger("embermq.client")
 
 
-class BlockingInbox(ConsumerInbox):
-    """Waits for what another thread, or this one meanwhile, reads; leaving its `with` block cancels it."""
+class CancelledAtExit:
+    """Leaving its `with` block cancels it."""
+
+    def cancel(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+
+
+class BlockingInbox(CancelledAtExit, ConsumerInbox):
+    """Waits for what another thread, or this one meanwhile, reads."""
 
     def __init__(self, channel: Channel, core: ChannelCore, consume: BasicConsume) -> None:
         super().__init__(consume)
@@ -67,14 +82,6 @@ class BlockingInbox(ConsumerInbox):
             self.arrived.notify_all()
         if self.error is None and self._core.error is None:
             self.channel.cancel(self.tag)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.cancel()
 
 
 class Consumer(BlockingInbox):
@@ -169,7 +176,7 @@ class Consumer(BlockingInbox):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.cancel()
+        super().__exit__(kind, error, trace)
         if self._thread is not None and self._thread is not threading.current_thread():
             self.join()
 

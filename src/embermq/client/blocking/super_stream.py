@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Self
 
 from embermq.client.blocking.channel import Channel
+from embermq.client.blocking.consumer import CancelledAtExit
 from embermq.client.blocking.stream import Stream, StreamConsumer
 from embermq.client.core.message import Message
 from embermq.client.core.streams import PARTITION_ORDER, SUPER_STREAM, Offset, partition_names
 from embermq.client.errors import NotFound
 
 
-class SuperStreamConsumer:
+class SuperStreamConsumer(CancelledAtExit):
     """The consumers of all partitions as one iterator. Leaving its `with` block cancels them."""
 
     def __init__(self, parts: list[StreamConsumer], timeout_s: float | None) -> None:
@@ -62,14 +62,6 @@ class SuperStreamConsumer:
     def cancel(self) -> None:
         for part in self.parts:
             part.cancel()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.cancel()
 
 
 class SuperStream:
