@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from embermq.client import (
+    AccessRefused,
     AuthenticationFailed,
     Channel,
     ClientError,
@@ -25,7 +26,7 @@ from embermq.client import (
     connect,
 )
 from pyspark_embermq.arrivals import Arrivals
-from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.errors import AMQPSourceError, Denied, Missing, Unreachable
 from pyspark_embermq.offsets import Bounds, Range
 from pyspark_embermq.options import Options
 
@@ -210,12 +211,19 @@ def sentence(options: Options, error: ClientError) -> AMQPSourceError:
     """What went wrong, for somebody who reads it in a notebook."""
     place = options.place
     if isinstance(error, AuthenticationFailed):
-        return AMQPSourceError(f"the broker at {place} does not let us in: {error}")
+        return Denied(f"the broker at {place} does not let us in: {error}")
     if isinstance(error, ConnectionFailed):
-        return AMQPSourceError(f"the broker at {place} cannot be reached: {error}")
+        return Unreachable(f"the broker at {place} cannot be reached: {error}")
     if isinstance(error, NotFound):
-        return AMQPSourceError(f"{error.reply_text} (at {place})")
+        return Missing(f"{reason(error.reply_text)} (at {place})")
+    if isinstance(error, AccessRefused):
+        return Denied(f"{reason(error.reply_text)} (at {place})")
     return AMQPSourceError(f"{error} (at {place})")
+
+
+def reason(reply_text: str) -> str:
+    """NOT_FOUND - no queue 'orders' in vhost '/': the words behind the name of the code."""
+    return reply_text.partition(" - ")[2] or reply_text
 
 
 # -- brokers that cannot be asked

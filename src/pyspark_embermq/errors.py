@@ -9,3 +9,15 @@ class AMQPSourceError(Exception):
 
 class DataLossError(AMQPSourceError):
     """Messages that should have been read are not there any more."""
+
+
+class Unreachable(AMQPSourceError):
+    """No broker answers."""
+
+
+class Denied(AMQPSourceError):
+    """The broker does not let this user in, or not do this."""
+
+
+class Missing(AMQPSourceError):
+    """There is no such queue, exchange or lease."""

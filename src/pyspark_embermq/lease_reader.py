@@ -67,6 +67,11 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self.options.max_records_per_trigger)
         return ReadAllAvailable()
 
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """No place, since the next lease is not taken yet: what waits for it, for the lag of a pipeline."""
+        with BrokerLink(self.options) as link:
+            return {"waiting": link.waiting_count(self.queue)}
+
     def prepareForTriggerAvailableNow(self) -> None:
         with BrokerLink(self.options) as link:
             self.left = link.waiting_count(self.queue)

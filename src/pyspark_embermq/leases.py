@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.broker_link import BrokerLink, until_cancelled
-from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.errors import AMQPSourceError, DataLossError, Denied, Missing, Unreachable
 from pyspark_embermq.options import Options
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Leases:
         """Its messages are done with; asking twice is fine."""
         try:
             self.post(f"/{quote(name, safe='')}/settle", {})
-        except NotThere:
+        except Missing:
             raise DataLossError(
                 f"lease '{name}' of queue '{self.queue}' was over before its batch was committed: its "
                 "messages are back in the queue and will be read again. Option 'leaseTimeoutMs' says how "
@@ -84,15 +84,11 @@ class Leases:
         except urllib.error.HTTPError as error:
             raise refusal(error, self.queue) from None
         except OSError as error:
-            raise AMQPSourceError(
+            raise Unreachable(
                 f"the broker's management cannot be reached: {error}. Exactly once from a queue needs it; "
                 "option 'httpUrl' says where it is"
             ) from None
         return json.loads(text) if text else None
-
-
-class NotThere(AMQPSourceError):
-    """404: no such queue or lease."""
 
 
 def refusal(error: urllib.error.HTTPError, queue: str) -> AMQPSourceError:
@@ -101,9 +97,9 @@ def refusal(error: urllib.error.HTTPError, queue: str) -> AMQPSourceError:
     except ValueError:
         reason = ""
     if error.code == 404:
-        return NotThere(f"no queue '{queue}', or no such lease")
+        return Missing(f"no queue '{queue}', or no such lease")
     if error.code == 401:
-        return AMQPSourceError(
+        return Denied(
             "the broker's management does not let us in: the user needs the tag 'management' for leases"
         )
     return AMQPSourceError(f"a lease of queue '{queue}' was refused: {reason or error.code}")

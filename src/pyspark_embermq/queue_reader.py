@@ -89,6 +89,15 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self.options.max_records_per_trigger)
         return ReadAllAvailable()
 
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """Where Spark would be if it had everything: for the lag in its progress."""
+        return in_order(
+            {
+                queue: staging.known_end + self.link.waiting_count(queue)
+                for queue, staging in self.queues.items()
+            }
+        )
+
     def prepareForTriggerAvailableNow(self) -> None:
         self.left = sum(self.link.waiting_count(queue) for queue in self.queues)
 

@@ -81,6 +81,11 @@ class Staging:
         self.add(Staged(self.end))
 
     @property
+    def known_end(self) -> int:
+        """The number behind the last message that has come from the broker, taken or not."""
+        return self.end + (self.consumer.arrived_count if self.consumer is not None else 0)
+
+    @property
     def has_messages(self) -> bool:
         return any(staged.batch is not None for staged in self.staged)
 

@@ -14,10 +14,10 @@ from embermq.cli.api import Api
 from embermq.client import Channel, Outgoing, Properties
 from embermq.testing import EmbeddedBroker
 from embermq.wire.table import Timestamp
-from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.errors import AMQPSourceError, Missing
 from pyspark_embermq.pipelines import archive, pages, reports, running, spec, state
 from pyspark_embermq.pipelines.changes import FILE, changes
-from pyspark_embermq.pipelines.tables import query
+from pyspark_embermq.pipelines.tables import check, query
 from pyspark_embermq.pipelines.telling import Teller
 from tests.spark.conftest import declare_stream
 from tests.spark.test_reading_streams import numbers
@@ -192,18 +192,27 @@ def test_archive_compact_and_replay(
     which = archive.Choice(
         since="2023-11-14", until="2023-11-15 01:00:00", key="*.1", where="length(body) > 0"
     )
-    assert archive.replay(spark, url, str(tmp_path / "kept"), "again", which, rows_per_second=2) == 3
+    parts = archive.replay(spark, url, str(tmp_path / "kept"), "again", which, rows_per_second=2)
+    lines: list[str] = []
+    ended = running.run_parts("replay", parts, lines.append)
+    assert (ended.state, ended.rows, ended.batches, ended.lag) == ("ended", 3, 2, 0)
+    assert [line[9:15] for line in lines] == ["0 of 3", "2 of 3", "3 of 3"]
     found = broker.messages("back", vhost)
     assert [message.body for message in found] == [b"1", b"11", b"21"]
     assert found[0].routing_key == "order.1" and found[0].headers == {"n": 1}
     late = archive.Choice(since="2023-11-15")
-    assert archive.replay(spark, url, str(tmp_path / "kept"), "again", late) == 0
+    assert list(archive.replay(spark, url, str(tmp_path / "kept"), "again", late)) == [(0, 0)]
     with pytest.raises(AMQPSourceError, match="since is 'last week'; expected a time such as"):
-        archive.replay(spark, url, str(tmp_path / "kept"), "again", archive.Choice(since="last week"))
+        list(archive.replay(spark, url, str(tmp_path / "kept"), "again", archive.Choice(since="last week")))
     with pytest.raises(AMQPSourceError, match="there is no archive"):
-        archive.replay(spark, url, str(tmp_path / "none"), "again")
+        list(archive.replay(spark, url, str(tmp_path / "none"), "again"))
     with pytest.raises(AMQPSourceError, match="a queue or an exchange"):
         archive.source_queue(archive.Archive(url, "x", "y"))
+    with pytest.raises(Missing, match="no exchange 'nobody' in vhost"):
+        archive.source_queue(archive.Archive(url, "x", "y", exchange="nobody"))
+    assert broker.queue("archive.nobody", vhost) is None
+    with pytest.raises(AMQPSourceError, match="kept in a directory of this machine"):
+        archive.local_path("s3://bucket/archive")
 
 
 @pytest.mark.parametrize(
@@ -293,8 +302,11 @@ def test_sql_over_queues_streams_and_archives(
                from queue('q') q join stream('s') s on q.body = s.body order by 1"""
     assert [tuple(row) for row in query(spark, text, url).collect()] == [("2", 7), ("3", 7)]
     assert channel.queue_declare("q", passive=True).message_count == 4
+    check(text, url)
     with pytest.raises(AMQPSourceError, match="name what to read"):
-        query(spark, "select 1", url)
+        check("select 1", url)
+    with pytest.raises(Missing, match="no queue 'nobody' in vhost"):
+        check("select * from stream ( 'nobody' )", url)
 
 
 def test_what_a_changed_pipeline_will_do_is_said(

@@ -15,6 +15,7 @@ from embermq.testing import EmbeddedBroker
 from pyspark_embermq import DataLossError, settle
 from pyspark_embermq.lease_reader import LeaseReader
 from pyspark_embermq.options import Options
+from pyspark_embermq.pipelines.running import lag_in
 from tests.spark.test_reading_streams import Query, numbers, read
 
 
@@ -63,6 +64,8 @@ def test_a_query_acknowledges_what_it_has_done(
     query = Query(spark, url, tmp_path, queue="q", maxRecordsPerTrigger=40, minPartitions=2)
     query.run()
     assert query.found() == numbers(0, 100)
+    lags = [lag_in(progress) for progress in query.progress]
+    assert lags[-1] == 0 and None not in lags
     broker.wait_until_empty("q", vhost)  # the last batch too
     channel.publish_batch(numbers(100, 110), "q")
     query.run()
@@ -100,6 +103,7 @@ def test_a_query_with_leases_is_exactly_once(
     query.run()
     assert query.found() == numbers(0, 100)
     assert [progress["numInputRows"] for progress in query.progress] == [40, 40, 20]
+    assert [lag_in(progress) for progress in query.progress] == [60, 20, 0]
     broker.wait_until_empty("q", vhost)
     channel.publish_batch(numbers(100, 110), "q", properties=persistent)
     query.run()

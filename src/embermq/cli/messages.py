@@ -70,14 +70,21 @@ def amqp_url(api: Api, options: argparse.Namespace) -> str:
     url = options.amqp_url or os.environ.get("EMBERMQ_AMQP_URL")
     if url:
         parts = urlsplit(url)
-        return url if parts.path not in ("", "/") else f"{url.rstrip('/')}/{vhost}"
+        return with_login(url if parts.path not in ("", "/") else f"{url.rstrip('/')}/{vhost}", api)
     port = 5672
     for listener in api.get("/api/overview").get("listeners", []):
         if listener["protocol"] == "amqp":
             port = listener["port"]
-    user, password = quote(api.user, safe=""), quote(api.password, safe="")
     host = f"[{api.host}]" if ":" in api.host else api.host
-    return f"amqp://{user}:{password}@{host}:{port}/{vhost}"
+    return with_login(f"amqp://{host}:{port}/{vhost}", api)
+
+
+def with_login(url: str, api: Api) -> str:
+    """An address of AMQP with the user and password that hold for this command, if it has none of its own."""
+    scheme, _, rest = url.partition("://")
+    if "@" in urlsplit(url).netloc:
+        return url
+    return f"{scheme}://{quote(api.user, safe='')}:{quote(api.password, safe='')}@{rest}"
 
 
 def connected(api: Api, options: argparse.Namespace) -> Any:

@@ -22,8 +22,9 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
-from embermq.client import connect
+from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.options import Options
 from pyspark_embermq.pipelines.running import triggered
 
 PARTITIONS = ("date", "exchange", "hour")
@@ -48,6 +49,23 @@ class Archive:
     max_records_per_trigger: int = 1_000_000
 
 
+def local_path(path: str) -> str:
+    """An archive's files are moved and removed by name, which takes a file system."""
+    plain = path.removeprefix("file://")
+    if "://" in plain:
+        raise AMQPSourceError(
+            f"{path}: archives and tables of traffic are kept in a directory of this machine (or mounted "
+            "there). A pipeline in a file can write to any place that Spark knows"
+        )
+    return plain
+
+
+def existing(path: str) -> str:
+    if not Path(local_path(path)).is_dir():
+        raise AMQPSourceError(f"there is no archive at {path}")
+    return local_path(path)
+
+
 def source_queue(archive: Archive) -> str:
     """The queue to read: the one given, or a stream of our own that is bound to the exchange."""
     if bool(archive.queue) == bool(archive.exchange):
@@ -55,7 +73,8 @@ def source_queue(archive: Archive) -> str:
     if archive.queue:
         return archive.queue
     name = f"archive.{archive.exchange}"
-    with connect(archive.url) as connection, connection.channel() as channel:
+    with BrokerLink(Options(url=archive.url)) as link, link.channel(prefetch=None, confirms=False) as channel:
+        channel.exchange_declare(archive.exchange, passive=True)  # before anything is made for it
         channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream", "x-max-age": "7D"})
         channel.queue_bind(name, archive.exchange, archive.routing_key)
     return name
@@ -188,11 +207,12 @@ def replay(
     exchange: str,
     choice: Choice = EVERYTHING,
     rows_per_second: int = 0,
-) -> int:
-    """Publish archived messages to an exchange again, in the order in which they came; how many."""
-    if not Path(path).is_dir():
-        raise AMQPSourceError(f"there is no archive at {path}")
-    frame = choice.of(spark.read.option("mergeSchema", "true").parquet(path)).drop(*PARTITIONS)
+) -> Iterator[tuple[int, int]]:
+    """Publish archived messages to an exchange again, in the order in which they came.
+
+    Tells before the first part and after each how many have been published, and how many there are.
+    """
+    frame = choice.of(spark.read.option("mergeSchema", "true").parquet(existing(path))).drop(*PARTITIONS)
     order = Window.orderBy(sql.coalesce("timestamp", "ingest_timestamp"), "offset")
     numbered = frame.withColumn("number", sql.row_number().over(order))
     # Sorted once, and not again for every second of the replay.
@@ -201,6 +221,7 @@ def replay(
     numbered = numbered.drop(*unwanted).persist(StorageLevel.DISK_ONLY)
     try:
         count = numbered.count()
+        yield 0, count
         size = rows_per_second or max(count, 1)
         for first in range(0, count, size):
             begun = time.monotonic()
@@ -209,6 +230,6 @@ def replay(
             rows.write.format("amqp").option("url", url).option("exchange", exchange).mode("append").save()
             if first + size < count:
                 time.sleep(max(1.0 - (time.monotonic() - begun), 0.0))
+            yield min(first + size, count), count
     finally:
         numbered.unpersist()
-    return count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -88,32 +88,19 @@ def traffic(frame: DataFrame, window: str = "1 minute", late: str = "1 minute") 
 FACTOR = 3.0  # deviations from what is usual
 WINDOWS_MIN = 5  # before anything counts as usual
 KEY = ("exchange", "routing_key", "app_id")
+# What is usual is told by the last so many batches: a long history costs nothing.
+BATCHES_MAX = 1000
 
 
-def with_anomalies(windows: DataFrame, factor: float = FACTOR) -> DataFrame:
-    """Marks windows whose count is far from what is usual for their key: more than so many deviations."""
-    of_key = Window.partitionBy(*KEY)
-    usual = sql.avg("messages").over(of_key)
-    deviation = sql.coalesce(sql.stddev("messages").over(of_key), sql.lit(0.0))
-    return windows.withColumn("anomaly", is_far(usual, deviation, factor))
-
-
-def is_far(usual: Column, deviation: Column, factor: float) -> Column:
-    return sql.abs(sql.col("messages") - usual) > factor * sql.greatest(deviation, sql.lit(1.0))
-
-
-def with_anomalies_since(windows: DataFrame, before: DataFrame) -> DataFrame:
-    """Marks windows whose count is far from that of the windows before, if there are enough of these."""
-    usual = before.groupBy(*KEY).agg(
-        sql.avg("messages").alias("usual"),
-        sql.coalesce(sql.stddev("messages"), sql.lit(0.0)).alias("deviation"),
-        sql.count("*").alias("known"),
-    )
-    same = [windows[name].eqNullSafe(usual[name]) for name in KEY]
-    joined = windows.join(usual, same, "left").select(windows["*"], "usual", "deviation", "known")
-    far = is_far(sql.col("usual"), sql.col("deviation"), FACTOR) & (sql.col("known") >= WINDOWS_MIN)
-    marked = joined.withColumn("anomaly", sql.coalesce(far, sql.lit(False)))
-    return marked.drop("usual", "deviation", "known")
+def with_anomalies(windows: DataFrame) -> DataFrame:
+    """Marks windows whose count is far from what it was in the windows before: by three deviations."""
+    before = Window.partitionBy(*KEY).orderBy("start").rowsBetween(Window.unboundedPreceding, -1)
+    usual = sql.avg("messages").over(before)
+    # A count is never quite steady: what varies by itself as much as its square root is as usual.
+    deviation = sql.greatest(sql.coalesce(sql.stddev("messages").over(before), sql.lit(0.0)), sql.sqrt(usual))
+    is_far = sql.abs(sql.col("messages") - usual) > FACTOR * deviation
+    is_known = sql.count("*").over(before) >= WINDOWS_MIN
+    return windows.withColumn("anomaly", sql.coalesce(is_far & is_known, sql.lit(False)))
 
 
 def start_traffic(
@@ -130,15 +117,9 @@ def start_traffic(
     frame = spark.readStream.format("amqp").option("url", url).option("queue", queue).load()
 
     def keep(windows: DataFrame, number: int) -> None:
-        others = [
-            str(file)
-            for file in Path(path).glob("batch-*.parquet")
-            if not file.name.startswith(f"batch-{number:08d}-")  # of this batch, before a crash
-        ]
-        # In a batch that catches up, the windows themselves tell what is usual.
         windows.persist()
-        before = spark.read.parquet(*others).unionByName(windows, True) if others else windows
-        add_batch(with_anomalies_since(windows, before), number, Path(path), ())
+        if not windows.isEmpty():  # most batches end no window
+            add_batch(since(spark, windows, path, number), number, Path(path), ())
         windows.unpersist()
 
     writer = (
@@ -149,3 +130,17 @@ def start_traffic(
         .option("checkpointLocation", checkpoint)
     )
     return triggered(writer, "10 seconds", once).start()
+
+
+def since(spark: SparkSession, windows: DataFrame, path: str, number: int) -> DataFrame:
+    """The windows of a batch, marked by what is usual in those that are kept already."""
+    kept = sorted(
+        str(file)
+        for file in Path(path).glob("batch-*.parquet")
+        if not file.name.startswith(f"batch-{number:08d}-")  # of this batch, before a crash
+    )[-BATCHES_MAX:]
+    known = windows.withColumn("is_new", sql.lit(True))
+    if kept:
+        before = spark.read.parquet(*kept).drop("anomaly").withColumn("is_new", sql.lit(False))
+        known = known.unionByName(before)
+    return with_anomalies(known).where("is_new").drop("is_new").coalesce(1)

@@ -6,22 +6,20 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.pipelines.changes import changes, remember
+from pyspark_embermq.pipelines.sentences import SPARK_ERRORS, told
 from pyspark_embermq.pipelines.spec import End, Pipeline
-from pyspark_embermq.pipelines.state import ENDED, FAILED, State
+from pyspark_embermq.pipelines.state import ENDED, FAILED, State, claimed
 
-# What goes wrong in Java is mostly translated by PySpark, but not always.
-SPARK_ERRORS = (PySparkException, Py4JError)
 LOOK_S = 1
 MOMENT_S = 0.05
 BATCH_S_MAX = 30.0  # longer than that nobody waits for a batch when the pipeline is to stop
@@ -29,6 +27,8 @@ Show = Callable[[str], None]
 # Starts the query of a pipeline: with the session, and whether to end when there is nothing more.
 Start = Callable[[SparkSession, bool], StreamingQuery]
 Tell = Callable[[State], None]  # to the broker, how the pipeline is
+# How many rows are done, and of how many: before the first part, and after each.
+Parts = Iterable[tuple[int, int]]
 
 
 def source_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
@@ -79,28 +79,10 @@ def run(
     tell: Tell = lambda state: None,
 ) -> State:
     """Run until there is nothing more (`once`), until SIGTERM or Ctrl-C, or until it fails."""
-    state = State(name, os.getpid())
-    state.save()
-    try:
-        watch(spark, state, begin, once, show, tell)
-    finally:
-        tell(state)
-    return state
-
-
-def watch(spark: SparkSession, state: State, begin: Start, once: bool, show: Show, tell: Tell) -> None:
-    stopping = False
-
-    def stop(number: int, frame: object) -> None:
-        nonlocal stopping
-        stopping = True
-
-    # From here on: who asks it to stop while it starts is heard when it has started.
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with run_of(name, tell) as state, Stopping() as stopping:
         query = begin(spark, once)
         seen = -1
-        while query.isActive and not stopping:
+        while query.isActive and not stopping.asked:
             query.awaitTermination(LOOK_S)
             seen = report(query, state, seen, show)
             tell(state)
@@ -111,14 +93,69 @@ def watch(spark: SparkSession, state: State, begin: Start, once: bool, show: Sho
         report(query, state, seen, show)
         problem = query.exception()
         if problem is not None:
-            raise failed(state, problem)
-    except (*SPARK_ERRORS, AMQPSourceError) as error:
-        raise failed(state, error) from None
-    finally:
-        for number, handler in before.items():
+            raise problem
+    return state
+
+
+def run_parts(name: str, parts: Parts, show: Show = print, tell: Tell = lambda state: None) -> State:
+    """Something that is done in parts, and may be stopped after each of them."""
+    with run_of(name, tell) as state, Stopping() as stopping:
+        begun: float | None = None
+        for done, total in parts:
+            if begun is None:
+                begun = time.monotonic()  # getting ready does not count
+            else:
+                state.batches += 1
+            state.rows, state.lag = done, total - done
+            state.rows_per_second = done / max(time.monotonic() - begun, MOMENT_S)
+            state.save()
+            tell(state)
+            show(
+                f"{time.strftime('%H:%M:%S')} {done:,} of {total:,} rows, {state.rows_per_second:,.0f} rows/s"
+            )
+            if stopping.asked and done < total:
+                show("stopped before the end")
+                break
+    return state
+
+
+@contextmanager
+def run_of(name: str, tell: Tell) -> Iterator[State]:
+    """A run under its name: its state is kept, and says at the end how that was."""
+    state = State(name, os.getpid())
+    with claimed(name):
+        state.save()
+        try:
+            yield state
+            state.state = ENDED
+        except (*SPARK_ERRORS, AMQPSourceError) as error:
+            problem = told(error)
+            state.state, state.reason = FAILED, str(problem)
+            raise problem from None
+        except BaseException as error:  # of a pipeline in Python: its author wants to see where that was
+            state.state, state.reason = FAILED, f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            state.save()
+            tell(state)
+
+
+class Stopping:
+    """While it is entered, SIGTERM and Ctrl-C are requests: who asks while it starts is heard later."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def ask(self, number: int, frame: object) -> None:
+        self.asked = True
+
+    def __enter__(self) -> Self:
+        self.before = {number: signal.signal(number, self.ask) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self.before.items():
             signal.signal(number, handler)
-    state.state = ENDED
-    state.save()
 
 
 def let_batch_end(query: StreamingQuery) -> None:
@@ -150,11 +187,13 @@ def report(query: StreamingQuery, state: State, seen: int, show: Show) -> int:
 
 
 def lag_in(progress: Any) -> int | None:
-    """Messages between what was read and what is there, where the source has offsets."""
+    """Messages between what was read and what is there, where the source tells."""
     lag = 0
     known = False
     for source in progress["sources"]:
         end, latest = offsets_in(source.get("endOffset")), offsets_in(source.get("latestOffset"))
+        if "lease" in end:
+            latest = {"next": end["next"] + latest["waiting"]} if "waiting" in latest else {}
         for queue, offset in latest.items():
             if isinstance(offset, int) and isinstance(end.get(queue), int):
                 known = True
@@ -169,20 +208,3 @@ def offsets_in(found: Any) -> dict[str, Any]:
     except ValueError:
         return {}
     return offsets if isinstance(offsets, dict) else {}
-
-
-def failed(state: State, error: Exception) -> AMQPSourceError:
-    state.state, state.reason = FAILED, sentence_of(error)
-    state.save()
-    return AMQPSourceError(state.reason)
-
-
-def sentence_of(error: Exception) -> str:
-    """The one line of a Spark exception that is ours, or else its first."""
-    text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
-    lines = (text or "").splitlines()
-    for line in lines:
-        for kind in ("AMQPSourceError: ", "DataLossError: "):
-            if kind in line:
-                return line.split(kind, 1)[1]
-    return lines[0] if lines else type(error).__name__

@@ -1,11 +1,18 @@
-"""What pipelines run on this machine: a small file each, written by the one that runs."""
+"""What pipelines run on this machine: a small file each, written by the one that runs.
+
+Whoever runs one holds a lock on a file beside it. It ends with the process, however that ends, and so tells
+whether a pipeline that says it runs still does: process numbers come again.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +52,46 @@ class State:
         temporary.replace(self.file)
 
 
+@contextmanager
+def claimed(name: str) -> Iterator[None]:
+    """Be the one who runs the pipeline of this name."""
+    directory().mkdir(parents=True, exist_ok=True)
+    with lock_file(name).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise runs_already(name) from None
+        yield
+
+
+def runs_already(name: str) -> AMQPSourceError:
+    return AMQPSourceError(
+        f"a pipeline '{name}' runs already; stop it (embermq pipeline stop {name}), or give this one another "
+        "name with --name"
+    )
+
+
+def refuse_another(name: str) -> None:
+    """Told early; whoever is first to claim the name has it."""
+    if is_running(name):
+        raise runs_already(name)
+
+
+def lock_file(name: str) -> Path:
+    return directory() / f"{name}.lock"
+
+
+def is_running(name: str) -> bool:
+    try:
+        with lock_file(name).open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def all_states() -> list[State]:
     found = []
     for file in sorted(directory().glob("*.json")):
@@ -52,7 +99,7 @@ def all_states() -> list[State]:
             state = State(**json.loads(file.read_text()))
         except (OSError, ValueError, TypeError):
             continue  # somebody else's file, or half of one
-        if state.state == RUNNING and not is_alive(state.pid):
+        if state.state == RUNNING and not is_running(state.name):
             state.state, state.reason = DIED, "its process is gone"
         found.append(state)
     return found
@@ -65,16 +112,6 @@ def state_of(name: str) -> State:
     raise AMQPSourceError(f"no pipeline '{name}' has run on this machine")
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def stop(name: str, patience_s: float = 60.0) -> State:
     """Ask a pipeline to end after the batch that it is at, and wait for it."""
     state = state_of(name)
@@ -82,7 +119,7 @@ def stop(name: str, patience_s: float = 60.0) -> State:
         raise AMQPSourceError(f"pipeline '{name}' does not run: it {state.state}")
     os.kill(state.pid, signal.SIGTERM)
     deadline = time.monotonic() + patience_s
-    while is_alive(state.pid):
+    while is_running(name):
         if time.monotonic() > deadline:
             raise AMQPSourceError(f"pipeline '{name}' (process {state.pid}) does not stop")
         time.sleep(0.2)

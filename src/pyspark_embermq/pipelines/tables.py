@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.pipelines.checking import check_queues
 
 TABLE = re.compile(r"\b(queue|stream|archive)\s*\(\s*'([^']*)'\s*\)", re.IGNORECASE)
 
@@ -27,10 +28,17 @@ def query(spark: SparkSession, text: str, url: str) -> DataFrame:
         frame.createOrReplaceTempView(f"embermq_{count}")
         return f"embermq_{count}"
 
-    rewritten = TABLE.sub(view, text)
-    if not count:
+    return spark.sql(TABLE.sub(view, text))
+
+
+def check(text: str, url: str) -> None:
+    """Before Spark is started: is there what the query asks?"""
+    tables = TABLE.findall(text)
+    if not tables:
         raise AMQPSourceError("name what to read: queue('orders'), stream('events') or archive('/path')")
-    return spark.sql(rewritten)
+    for kind, name in tables:
+        if kind.lower() != "archive":
+            check_queues({"url": url, "queue": name})
 
 
 def archive_table(spark: SparkSession, path: str) -> DataFrame:

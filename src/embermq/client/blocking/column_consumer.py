@@ -39,6 +39,12 @@ class ColumnConsumer(BlockingInbox):
             or self._cancelled
         )
 
+    @property
+    def arrived_count(self) -> int:
+        """Messages that wait for the next `fetch`."""
+        assert self.columns is not None
+        return self.columns.count
+
     def fetch(self, messages_min: int = 1, timeout_s: float | None = None) -> ColumnBatch | None:
         """What has arrived: when it is so many messages, or 4 MiB, or what came within `timeout_s`.
 

@@ -1,0 +1,252 @@
+"""What `embermq pipeline run` can run: the ready-made pipelines, and those in files.
+
+Each is prepared first: what it needs is looked at, and what comes back wants a Spark, which takes a while.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from embermq.cli.api import Api
+from embermq.cli.failure import USAGE_ERROR, CommandFailed
+from embermq.cli.messages import amqp_url, with_login
+from embermq.cli.output import Output
+
+OnSpark = Callable[[Any], None]  # runs it, with a session
+# The ready-made ones, and what each needs to be told.
+READY = {
+    "archive": ("path",),
+    "compact": ("path",),
+    "replay": ("path", "exchange"),
+    "dead-letters": ("queue",),
+    "traffic": ("queue", "path"),
+    "route": ("queue", "exchange", "sql", "checkpoint"),
+}
+
+
+def prepared(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    for name in READY.get(options.pipeline, ()):
+        needed(options, name)
+    if options.pipeline in READY:
+        options.name = options.name or options.pipeline
+        return PREPARE[options.pipeline](api, output, options)
+    return (python_file if options.pipeline.endswith(".py") else toml_file)(api, output, options)
+
+
+def needed(options: argparse.Namespace, name: str) -> str:
+    value = getattr(options, name)
+    if not value:
+        raise CommandFailed(f"{options.pipeline} needs --{name}", USAGE_ERROR)
+    return str(value)
+
+
+def say(line: str) -> None:
+    """Progress goes where it does not mix with results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+# -- what runs under a name
+
+
+def named(api: Api, output: Output, options: argparse.Namespace, begin: Any) -> OnSpark:
+    """Run until its end; the broker and this machine's list know it by its name."""
+    from pyspark_embermq.pipelines import running, state
+
+    state.refuse_another(options.name)
+
+    def on_spark(spark: Any) -> None:
+        ended = running.run(spark, options.name, begin, options.once, say, teller(api, options))
+        output.said(
+            f"{ended.name} has ended: {ended.rows:,} row(s) in {ended.batches:,} batch(es)", rows=ended.rows
+        )
+
+    return on_spark
+
+
+def teller(api: Api, options: argparse.Namespace) -> Any:
+    """Lets the broker know how a pipeline is, so that its console and Prometheus do."""
+    from pyspark_embermq.pipelines.telling import Teller
+
+    return Teller(api.put, options.vhost).tell
+
+
+# -- files
+
+
+def toml_file(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    from pyspark_embermq.pipelines import running, spec
+    from pyspark_embermq.pipelines.checking import check_pipeline
+
+    pipeline = with_broker(spec.load(Path(options.pipeline)), api, options)
+    options.name = options.name or pipeline.name
+    check_pipeline(pipeline)
+    return named(api, output, options, lambda s, once: running.start(s, pipeline, once, say))
+
+
+def with_broker(pipeline: Any, api: Api, options: argparse.Namespace) -> Any:
+    """The broker of the command line where the file names none, and its user where the file names none."""
+
+    def of(end: Any) -> Any:
+        if end.format != "amqp":
+            return end
+        given = {name.lower(): value for name, value in end.options.items()}
+        more = {}
+        if "url" not in given:
+            more["url"] = amqp_url(api, options)
+            if "httpurl" not in given:
+                more["httpUrl"] = f"{'https' if api.secure else 'http'}://{api.place}"
+        elif "user" not in given:
+            more["url"] = with_login(given["url"], api)
+        kept = {name: value for name, value in end.options.items() if name.lower() != "url" or not more}
+        return replace(end, options=kept | more)
+
+    tables = {name: of(table) for name, table in pipeline.tables.items()}
+    return replace(pipeline, source=of(pipeline.source), sink=of(pipeline.sink), tables=tables)
+
+
+def python_file(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    """A module with `start(spark, once)`, or `start(spark, once, url)`, that answers a streaming query."""
+    path = Path(options.pipeline)
+    options.name = options.name or path.stem
+    found = importlib.util.spec_from_file_location("embermq_pipeline", path)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    start = getattr(module, "start", None)
+    if not callable(start):
+        raise CommandFailed(f"{path}: there is no function start(spark, once)", USAGE_ERROR)
+    more = [amqp_url(api, options)] if len(inspect.signature(start).parameters) > 2 else []
+    return named(api, output, options, lambda spark, once: start(spark, once, *more))
+
+
+# -- the ready-made ones
+
+
+def archive(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    from pyspark_embermq.pipelines import archive
+    from pyspark_embermq.pipelines.checking import check_queues
+
+    url = amqp_url(api, options)
+    what = archive.Archive(
+        url,
+        archive.local_path(options.path),
+        checkpoint_of(options),
+        options.queue or "",
+        options.exchange or "",
+    )
+    queue = archive.source_queue(what)
+    check_queues({"url": url, "queue": queue})
+    if options.exchange:
+        say(f"what passes exchange '{options.exchange}' from now on is kept in stream '{queue}', 7 days long")
+    return named(api, output, options, lambda s, once: archive.start(s, what, once))
+
+
+def compact(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    from pyspark_embermq.pipelines import archive
+
+    path = Path(archive.existing(options.path))
+
+    def on_spark(spark: Any) -> None:
+        done = archive.compact(spark, path)
+        output.said(f"{done:,} hour(s) compacted", hours=done)
+
+    return on_spark
+
+
+def replay(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    from pyspark_embermq.pipelines import archive, running, state
+    from pyspark_embermq.pipelines.checking import check_sending
+
+    url, path = amqp_url(api, options), archive.existing(options.path)
+    if options.rate < 0:
+        raise CommandFailed("--rate: expected messages per second, or 0 for no limit", USAGE_ERROR)
+    check_sending({"url": url, "exchange": options.exchange})
+    state.refuse_another(options.name)
+    choice = archive.Choice(options.since, options.until, options.key, options.where)
+
+    def on_spark(spark: Any) -> None:
+        parts = archive.replay(spark, url, path, options.exchange, choice, options.rate)
+        ended = running.run_parts(options.name, parts, say, teller(api, options))
+        output.said(f"{ended.rows:,} message(s) published again", published=ended.rows)
+
+    return on_spark
+
+
+def dead_letters(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    from embermq.cli.spark import show
+    from pyspark_embermq.pipelines import pages, reports
+    from pyspark_embermq.pipelines.checking import check_queues
+
+    url, queue, path = amqp_url(api, options), options.queue, options.path
+    check_queues({"url": url, "queue": queue})
+
+    def on_spark(spark: Any) -> None:
+        frame = reports.dead_letters(spark, url, queue)
+        rows = [row.asDict() for row in frame.collect()]
+        if path and Path(path).suffix in (".html", ".htm"):
+            when = reports.by_minute(reports.deaths(spark, url, queue))
+            Path(path).write_text(pages.page(f"Dead letters in {queue}", rows, "letters", when))
+        elif path:
+            spark.createDataFrame(rows, frame.schema).coalesce(1).write.mode("overwrite").parquet(path)
+        show(output, rows, frame.columns, "there are no dead letters")
+        if path:
+            say(f"written to {path}")
+
+    return on_spark
+
+
+def traffic(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    from pyspark_embermq.pipelines import archive, reports
+    from pyspark_embermq.pipelines.checking import check_queues
+
+    url, queue, checkpoint = amqp_url(api, options), options.queue, checkpoint_of(options)
+    path = archive.local_path(options.path)
+    check_queues({"url": url, "queue": queue})
+    return named(
+        api,
+        output,
+        options,
+        lambda s, once: reports.start_traffic(
+            s, url, queue, path, checkpoint, options.window, once, options.late
+        ),
+    )
+
+
+def route(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
+    from pyspark_embermq.pipelines import running, spec
+    from pyspark_embermq.pipelines.checking import check_pipeline
+
+    url = amqp_url(api, options)
+    source = {"queue": options.queue, "url": url}
+    if options.schema:
+        source["format"] = "json"
+    pipeline = spec.Pipeline(
+        options.name,
+        spec.End(schema=options.schema or "", options=source),
+        spec.End(options={"exchange": options.exchange, "url": url}),
+        options.checkpoint,
+        options.sql,
+    )
+    check_pipeline(pipeline)
+    return named(api, output, options, lambda s, once: running.start(s, pipeline, once, say))
+
+
+PREPARE: dict[str, Callable[[Api, Output, argparse.Namespace], OnSpark]] = {
+    "archive": archive,
+    "compact": compact,
+    "replay": replay,
+    "dead-letters": dead_letters,
+    "traffic": traffic,
+    "route": route,
+}
+
+
+def checkpoint_of(options: argparse.Namespace) -> str:
+    return options.checkpoint or str(Path(needed(options, "path")) / "_checkpoint")
