@@ -17,7 +17,7 @@ from tests.conformance.frames import describe
 from tests.conformance.harness import RawClient, spec
 from tests.conformance.rules import rule
 from tools.brokers import Broker, EmberBroker, RabbitBroker
-from tools.differ.generate import FLAVOURS, generate
+from tools.differ.generate import FLAVOURS, SLOW, generate
 from tools.differ.pair import PLUGINS, Pair
 from tools.differ.program import written
 
@@ -229,7 +229,7 @@ def test_random_conversation(brokers: list[Broker], seed: int) -> None:
 
 
 @same
-@pytest.mark.parametrize("flavour", sorted(FLAVOURS))
+@pytest.mark.parametrize("flavour", sorted(FLAVOURS.keys() - SLOW))
 def test_random_programs(brokers: list[Broker], flavour: str) -> None:
     """A few of those that `make differ` runs by the thousand (docs/differential.md)."""
     ember, rabbit = brokers

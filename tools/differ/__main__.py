@@ -8,18 +8,21 @@ python -m tools.differ --record programs/*.json          # RabbitMQ's answers, f
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
 from pathlib import Path
 
 from tools.brokers import REPOSITORY, EmberBroker, RabbitBroker
+from tools.differ.compare import Difference
 from tools.differ.generate import FLAVOURS, generate
 from tools.differ.http_generate import generate_web
 from tools.differ.pair import PLUGINS, Pair
 from tools.differ.program import Program, written
 from tools.differ.shrink import shrink
 from tools.differ.side import Side
+from tools.differ.together import Together
 
 PROGRESS_EVERY = 50
 RECORDED = REPOSITORY / "tests/differential/recorded"
@@ -51,51 +54,68 @@ def record(paths: list[Path]) -> int:
     return 0
 
 
-def hunt(pair: Pair, first: int, count: int, flavour: str | None, kept: Path | None, seconds: float) -> int:
-    known: dict[str, int] = {}
-    keys: dict[str, int] = {}
-    began = time.monotonic()
-    done = steps = flaky = 0
-    for seed in range(first, first + count):
-        if seconds and time.monotonic() - began > seconds:
-            break
-        if done % PROGRESS_EVERY == 0 and done:
-            print(f"... {done} programs, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        program = generate_web(seed) if flavour == "http" else generate(seed, flavour)
-        done, steps = done + 1, steps + len(program)
-        found = pair.difference(program)
+class Hunt:
+    """Program after program, and an account of what was found."""
+
+    def __init__(self, pair: Pair, together: Together | None, kept: Path | None) -> None:
+        self.pair, self.together, self.kept = pair, together, kept
+        self.known: dict[str, int] = {}
+        self.keys: dict[str, int] = {}
+        self.began = time.monotonic()
+        self.done = self.steps = self.flaky = 0
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def run(self, first: int, count: int, flavour: str | None, seconds: float) -> int:
+        seeds = iter(range(first, first + count))
+        size = len(self.together.pairs) if self.together else 1
+        while batch := list(itertools.islice(seeds, size)):
+            if seconds and self.seconds > seconds:
+                break
+            programs = [
+                generate_web(seed) if flavour == "http" else generate(seed, flavour) for seed in batch
+            ]
+            found = (
+                self.together.differences(programs) if self.together else map(self.pair.difference, programs)
+            )
+            for seed, program, difference in zip(batch, programs, found, strict=True):
+                self.judge(seed, program, difference)
+            if self.done % PROGRESS_EVERY < size:
+                print(f"... {self.done} programs, {self.seconds:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"{self.done} programs, {self.steps} steps, {self.seconds:.0f} s: {len(self.keys)} differences, "
+            f"{self.flaky} that did not come again, deliberate: {self.known}"
+        )
+        return int(bool(self.keys))
+
+    def judge(self, seed: int, program: Program, found: Difference | None) -> None:
+        self.done, self.steps = self.done + 1, self.steps + len(program)
         if found is None:
-            continue
+            return
         if found.deliberate:
-            known[found.deliberate] = known.get(found.deliberate, 0) + 1
-            continue
-        found = pair.lasting(program[: found.step + 1])
+            self.known[found.deliberate] = self.known.get(found.deliberate, 0) + 1
+            return
+        found = self.pair.lasting(program[: found.step + 1])
         if found is None:
-            flaky += 1
-            continue
-        if found.key in keys:
-            keys[found.key] += 1
-            continue
-        keys[found.key] = 1
-        key = found.key
-
-        def shows(candidate: Program, key: str = key) -> bool:
-            other = pair.difference(candidate)
-            return other is not None and other.key == key
-
-        small = shrink(program[: found.step + 1], shows)
+            self.flaky += 1
+            return
+        self.keys[found.key] = self.keys.get(found.key, 0) + 1
+        if self.keys[found.key] > 1:
+            return
+        small = shrink(program[: found.step + 1], lambda candidate: self.shows(candidate, found.key))
         print(
             f"--- seed {seed}\n{written(small)}\n  EmberMQ:  {found.ours}\n  RabbitMQ: {found.theirs}",
             flush=True,
         )
-        if kept is not None:
-            kept.mkdir(parents=True, exist_ok=True)
-            (kept / f"{seed}.json").write_text(written(small))
-    print(
-        f"{done} programs, {steps} steps, {time.monotonic() - began:.0f} s: {len(keys)} differences, "
-        f"{flaky} that did not come again, deliberate: {known}"
-    )
-    return int(bool(keys))
+        if self.kept is not None:
+            self.kept.mkdir(parents=True, exist_ok=True)
+            (self.kept / f"{seed}.json").write_text(written(small))
+
+    def shows(self, candidate: Program, key: str) -> bool:
+        other = self.pair.difference(candidate)
+        return other is not None and other.key == key
 
 
 def main() -> int:
@@ -104,6 +124,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0, help="stop after so long")
     parser.add_argument("--seed", type=int, default=1, help="of the first program; the next has the next")
     parser.add_argument("--flavour", choices=[*FLAVOURS, "http"])
+    parser.add_argument(
+        "--together", type=int, default=1, help="so many at a time, in virtual hosts of their own"
+    )
     parser.add_argument("--keep", type=Path, help="a directory for the programs that show a difference")
     parser.add_argument("--run", type=Path, help="a program to run instead, telling everything")
     parser.add_argument("--record", type=Path, nargs="+", help="programs to keep with RabbitMQ's answers")
@@ -114,7 +137,9 @@ def main() -> int:
         pair = Pair(ember, rabbit)
         if chosen.run is not None:
             return run_one(pair, chosen.run)
-        return hunt(pair, chosen.seed, chosen.programs, chosen.flavour, chosen.keep, chosen.seconds)
+        together = Together(ember, rabbit, chosen.together) if chosen.together > 1 else None
+        hunt = Hunt(pair, together, chosen.keep)
+        return hunt.run(chosen.seed, chosen.programs, chosen.flavour, chosen.seconds)
 
 
 if __name__ == "__main__":

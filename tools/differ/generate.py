@@ -25,8 +25,20 @@ FLAVOURS: dict[str, dict[str, int]] = {
     "consumers": {"consume": 12, "cancel": 6, "publish": 10, "settle": 6, "qos": 3, "close": 4, "drop": 2},
     "priorities": {"publish_priority": 15, "get": 8, "consume": 3, "settle": 8, "publish": 0},
     "properties": {"publish_odd": 20, "get": 6, "consume": 2, "settle": 4},
+    "types": {
+        "declare_queue": 12,
+        "publish": 6,
+        "consume": 4,
+        "settle": 5,
+        "get": 2,
+        "qos": 4,
+        "delete_queue": 2,
+    },
+    "restart": {"publish": 14, "get": 5, "consume": 2, "settle": 5, "bind": 4, "declare_queue": 3},
+    "expiry": {"publish": 12, "get": 3, "consume": 4, "settle": 8, "declare_queue": 2, "publish_odd": 0},
     "protocol": {"frames": 6, "close": 3, "channel": 3, "publish": 4, "get": 3, "settle": 4},
 }
+SLOW = ("restart", "expiry")  # only when asked for
 BASE: dict[str, int] = {
     "publish": 8,
     "publish_odd": 2,
@@ -52,6 +64,7 @@ BASE: dict[str, int] = {
     "frames": 0,
 }
 STEPS_MIN, STEPS_MAX = 4, 22
+QUIET_MS = 400  # more than anything in words.SOON
 
 
 class Dice:
@@ -80,7 +93,7 @@ def generate(seed: int, flavour: str | None = None) -> Program:
 class Generator:
     def __init__(self, seed: int, flavour: str | None = None) -> None:
         self.dice = Dice(seed)
-        self.flavour = flavour or self.dice.of(FLAVOURS)
+        self.flavour = flavour or self.dice.of(name for name in FLAVOURS if name not in SLOW)
         self.body = 0
         self.dead_letters = False
 
@@ -92,6 +105,10 @@ class Generator:
             makers, list(weights.values()), k=self.dice.random.randint(STEPS_MIN, STEPS_MAX)
         ):
             program.append(maker())
+        if self.flavour == "restart":
+            program.insert(self.dice.random.randint(len(program) // 2, len(program)), {"do": "restart"})
+        if self.flavour == "expiry":
+            program = [each | {"quiet_ms": QUIET_MS} for each in program]
         return program
 
     def beginning(self) -> Program:
@@ -133,14 +150,14 @@ class Generator:
         """Queues do not go with their messages where there are dead letters: here they send theirs on."""
         probability = 0 if self.dead_letters else probability
         return {
-            "durable": self.dice.often(max(probability, 0.3)),
+            "durable": self.dice.often(words.DURABLE.get(self.flavour, max(probability, 0.3))),
             "exclusive": self.dice.often(probability),
             "auto_delete": self.dice.often(probability),
         }
 
     def exchange_flags(self, probability: float) -> dict[str, Any]:
         return {
-            "durable": self.dice.often(0.3),
+            "durable": self.dice.often(words.DURABLE.get(self.flavour, 0.3)),
             "auto_delete": self.dice.often(probability),
             "internal": self.dice.often(probability / 2),
             "arguments": {"alternate-exchange": self.exchange()} if self.dice.often(0.2) else {},
@@ -148,16 +165,30 @@ class Generator:
 
     def queue_arguments(self, wrong: float) -> dict[str, Any]:
         """Arguments that make sense, among them some that do not with the probability `wrong`."""
+        if self.flavour == "types":
+            return self.type_arguments()
         names = self.dice.some(list(words.QUEUE_ARGUMENTS), 4 if self.flavour == "limits" else 3)
         if "x-dead-letter-routing-key" in names and not self.dice.often(wrong):
             names.append("x-dead-letter-exchange")
         if self.flavour == "priorities":
             names.append("x-max-priority")
-        arguments = {name: self.dice.of(words.QUEUE_ARGUMENTS[name]) for name in names}
+        if self.flavour == "expiry" and self.dice.often(0.6):
+            names.append(self.dice.one("x-message-ttl", "x-message-ttl", "x-expires"))
+        known = words.QUEUE_ARGUMENTS | (words.SOON if self.flavour == "expiry" else {})
+        arguments = {name: self.dice.of(known[name]) for name in names}
         self.dead_letters = self.dead_letters or "x-dead-letter-exchange" in arguments
         if self.dice.often(wrong):
             name = self.dice.of([*words.QUEUE_ARGUMENTS, *words.OTHER_QUEUE_ARGUMENTS])
             arguments[name] = self.dice.of(words.ODD_VALUES)
+        return arguments
+
+    def type_arguments(self) -> dict[str, Any]:
+        """A type, and with it arguments that are for this type, or for another one."""
+        arguments = {
+            name: self.dice.of(words.TYPE_ARGUMENTS[name])
+            for name in self.dice.some(list(words.TYPE_ARGUMENTS), 2 if self.dice.often(0.5) else 0)
+        }
+        arguments["x-queue-type"] = self.dice.of(words.TYPES_OF_QUEUES)
         return arguments
 
     # -- steps
@@ -242,6 +273,10 @@ class Generator:
         for name, values in words.PROPERTIES.items():
             if self.dice.often(0.15):
                 properties[name] = self.dice.of(values)
+        if self.flavour == "expiry" and self.dice.often(0.4):
+            properties["expiration"] = self.dice.one("0", "1", "100", "60000")
+        if self.flavour == "restart" and self.dice.often(0.6):
+            properties["delivery-mode"] = 2
         return self.published(properties)
 
     def publish_odd(self) -> Step:
@@ -263,6 +298,8 @@ class Generator:
         if self.dice.often(0.25):
             name = self.dice.one("x-priority", "x-cancel-on-ha-failover", "x-stream-offset", "unknown")
             arguments[name] = self.dice.of([1, 5, -3, 10, *words.ODD_VALUES])
+        if self.flavour == "types" and self.dice.often(0.7):
+            arguments["x-stream-offset"] = self.dice.of(words.OFFSETS)
         return step(
             "basic.consume",
             self.on(),

@@ -5,8 +5,20 @@ After one of them the two brokers are in different states, so a program is compa
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+CLOSES = ("channel.close", "connection.close")
+# What RabbitMQ refuses in these words, and we do.
+MORE_HERE = {
+    "arguments of other queue types": re.compile(
+        "invalid arg '(x-delivery-limit|x-dead-letter-strategy|x-queue-leader-locator)'.*rabbit_classic_queue"
+        "|invalid arg 'x-max-priority'.*rabbit_quorum_queue"
+        "|invalid arg 'x-cancel-on-ha-failover'.*rabbit_(quorum|stream)_queue"
+        "|invalid arg 'x-single-active-consumer'.*rabbit_stream_queue"
+    ),
+    "conditions of queue.delete": re.compile("if-(empty|unused) flag set are not supported"),
+}
 INTERNAL_ERROR = 541
 INNER_WORDS = ("function_clause", "badarg", "badmatch", "case_clause", "badmap")
 OK, NOT_FOUND = 200, 404
@@ -18,8 +30,12 @@ def known(step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
     if "http" in ours and "http" in theirs:
         return known_of_http(ours["http"], theirs["http"])
     for told in theirs.values():
-        if isinstance(told, list) and any(map(is_crash, told)):
-            return "RabbitMQ crashes"
+        if isinstance(told, list):
+            if any(map(is_crash, told)):
+                return "RabbitMQ crashes"
+            for meaning, words in MORE_HERE.items():
+                if any(answer[0] in CLOSES and words.search(answer[1]["reply-text"]) for answer in told):
+                    return meaning
     return None
 
 

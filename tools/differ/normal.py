@@ -19,10 +19,11 @@ def is_newer(name: str) -> bool:
 
 
 class Anonymous:
-    """Generated names become numbers in the order of their appearance."""
+    """Generated names become numbers in the order of their appearance, the virtual host becomes "/"."""
 
-    def __init__(self) -> None:
+    def __init__(self, vhost: str = "/") -> None:
         self.names: dict[str, str] = {}
+        self.vhost = f"vhost '{vhost}'"
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -31,7 +32,7 @@ class Anonymous:
             value = re.sub(r"\n\s+", "", value).replace("&lt;", "<").replace("&gt;", ">")
             value = INTEGER_TYPES.sub(r"\1signedint", value)
             value = re.sub(r"(of type '|got |unacceptable_type,)float", r"\1double", value)
-            return GENERATED.sub(self.number, value)
+            return GENERATED.sub(self.number, value.replace(self.vhost, "vhost '/'"))
         if isinstance(value, list):
             return [self(item) for item in value]
         if isinstance(value, dict):

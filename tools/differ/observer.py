@@ -15,11 +15,20 @@ class Observer:
     """Asks by passive declarations, one channel per name, since an error closes the channel."""
 
     def __init__(self, port: int, vhost: str) -> None:
-        self.link = Link(port, vhost)
+        self.port, self.vhost = port, vhost
+        self.connect()
+
+    def connect(self) -> None:
+        """Also again: after a restart, and after an error that closed the connection."""
+        self.link = Link(self.port, self.vhost)
         self.open: set[int] = set()
 
     def close(self) -> None:
         self.link.drop()
+
+    def reconnect(self) -> None:
+        self.close()
+        self.connect()
 
     def ask(self, requests: list[tuple[str, dict[str, Any]]]) -> list[list[Any]]:
         """The answers to these requests, which may be errors."""
@@ -31,6 +40,9 @@ class Observer:
         while len(answers) < len(requests):
             seen = self.link.read()
             assert seen is not None, f"no answer to {requests}"
+            if seen.name == "connection.close":
+                self.reconnect()
+                return [seen.told()]
             if seen.name == "channel.open-ok":
                 self.open.add(seen.channel)
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tools.brokers import Broker
@@ -18,8 +19,14 @@ PLUGINS = (
 class Pair:
     """EmberMQ first, then RabbitMQ."""
 
-    def __init__(self, ember: Broker, rabbit: Broker) -> None:
-        self.sides = [Side(ember), Side(rabbit)]
+    def __init__(
+        self,
+        ember: Broker,
+        rabbit: Broker,
+        vhost: str = "/",
+        restarts: Sequence[Callable[[], object] | None] = (None, None),
+    ) -> None:
+        self.sides = [Side(ember, vhost, restarts[0]), Side(rabbit, vhost, restarts[1])]
         self.threads = ThreadPoolExecutor(2)
 
     def difference(self, program: Program) -> Difference | None:

@@ -9,9 +9,11 @@ A program is a list of steps, a step a JSON object:
     {"do": "http", "ask": "PUT", "path": "/api/queues/%2F/q1", "body": {...}, "as": "monitor"}
     {"do": "drop", "on": [1]}                                                 the socket closes without a word
     {"do": "sleep", "ms": 200}
+    {"do": "restart"}                                                         the broker ends and starts again
 
 `on` is connection and channel. Both are opened when a step first uses them, and again after they were closed;
-`"raw": true` forbids that for a channel.
+`"raw": true` forbids that for a channel. `"quiet_ms": 400` looks at what a step caused when nothing has
+happened for that long: whatever expires soon is gone by then.
 """
 
 from __future__ import annotations

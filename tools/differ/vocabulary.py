@@ -43,6 +43,27 @@ QUEUE_ARGUMENTS: dict[str, list[Any]] = {
     "x-queue-version": [1, 2],
     "x-queue-type": ["classic"],
 }
+# What the clock takes away while a program looks on.
+SOON: dict[str, list[Any]] = {
+    "x-message-ttl": [0, 1, 100, 100, 60000],
+    "x-expires": [150, 60000],
+}
+DURABLE = {"types": 0.9, "restart": 0.7}  # how often, where it is not the usual
+# Of queues whose type is said; those of classic ones are among them, to be refused.
+TYPE_ARGUMENTS: dict[str, list[Any]] = {
+    **QUEUE_ARGUMENTS,
+    "x-max-age": ["1h", "7D", "1Y", "10s", "h", "", "1x", "-1h", "1.5h", 5],
+    "x-stream-max-segment-size-bytes": [1_000_000, {"$l": 500_000}, 3_000_000_001, -1, "x"],
+    "x-initial-cluster-size": [1, 3, 0, "x"],
+    "x-quorum-initial-group-size": [1, 3, 0, "x"],
+    "x-queue-leader-locator": ["client-local", "balanced", "least-leaders", "random", "nonsense", 5],
+    "x-max-in-memory-length": [0, 5, -1],
+    "x-max-in-memory-bytes": [0, 5, "x"],
+    "x-dead-letter-strategy": ["at-most-once", "at-least-once", "nonsense"],
+    "x-delivery-limit": [0, 1, 3],
+}
+TYPES_OF_QUEUES = ("quorum", "quorum", "stream", "stream", "stream", "classic")
+OFFSETS: list[Any] = ["first", "last", "next", 0, 1, {"$l": 2}, "1h", {"$T": 1500000000}]
 OTHER_QUEUE_ARGUMENTS = (
     "x-queue-master-locator",
     "x-ha-policy",

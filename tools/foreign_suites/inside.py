@@ -18,7 +18,7 @@ from tools.brokers import REPOSITORY, Broker, BrokerError, EmberBroker, RabbitBr
 from tools.foreign_suites import results
 from tools.foreign_suites.control import Control
 from tools.foreign_suites.sources import BUILD
-from tools.foreign_suites.suite import PYTHON, STAND_INS, Suite
+from tools.foreign_suites.suite import PYTHON, STAND_INS, Choice, Suite
 from tools.foreign_suites.table import SUITES
 
 AMQP_PORT, TLS_PORT, HTTP_PORT = 5672, 5671, 15672
@@ -74,12 +74,20 @@ def write_rabbitmqctl(broker: Broker, folder: Path) -> None:
     program.chmod(0o755)
 
 
-def run(suite: Suite, broker: Broker, programs: Path) -> tuple[str, Path]:
+def chosen_tests(suite: Suite, choice: Choice) -> str:
+    listed = subprocess.run(
+        ["bash", "-eu", "-c", suite.tests], cwd=suite.folder, check=True, capture_output=True, text=True
+    )
+    return " ".join(choice.of(listed.stdout.split()))
+
+
+def run(suite: Suite, broker: Broker, programs: Path, choice: Choice) -> tuple[str, Path]:
     report = BUILD / "results" / f"{suite.name}.{broker.name}.report"
     report.unlink(missing_ok=True)
     environment = {
         **os.environ,
         "REPORT": str(report),
+        "TESTS": chosen_tests(suite, choice) if suite.tests else "",
         "PYTHON": str(PYTHON),
         "STAND_INS": str(STAND_INS),
         "BUILD": str(BUILD),
@@ -123,8 +131,8 @@ def end_session(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def main(suite_name: str, broker_name: str) -> None:
-    suite = SUITES[suite_name]
+def main(suite_name: str, broker_name: str, part: str, only: str) -> None:
+    suite, choice = SUITES[suite_name], Choice.parse(part, only)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     results.RESULTS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="foreign-") as temporary:
@@ -139,11 +147,14 @@ def main(suite_name: str, broker_name: str) -> None:
             write_rabbitmqctl(broker, folder)
             with Control(folder / "control", broker, folder / "embermq.toml") as control:
                 threading.Thread(target=control.serve_forever, daemon=True).start()
-                output, report = run(suite, broker, folder)
+                output, report = run(suite, broker, folder, choice)
                 control.shutdown()
             if not broker_lives(broker):
                 print(f"{broker.name} did not outlive {suite.name}:\n{broker.log_tail()}", file=sys.stderr)
-    results.save(suite.name, broker_name, suite.read(report, output))
+    outcomes = suite.read(report, output)
+    if not choice.is_all:
+        outcomes = {**(results.load(suite.name, broker_name) or {}), **outcomes}
+    results.save(suite.name, broker_name, outcomes)
 
 
 def broker_lives(broker: Broker) -> bool:
@@ -154,5 +165,6 @@ def broker_lives(broker: Broker) -> bool:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(f"ended by signal {number}"))
     os.chdir(REPOSITORY)
     main(*sys.argv[1:])

@@ -33,8 +33,8 @@ PROPERTIES = (
     "-Dmake.bin=$PWD/make-stand-in -Drabbitmq.dir=. -Dbroker.hostname=localhost -Dbroker.port=5672"
 )
 CLASSES = (
-    "$(cd {folder} && grep -l '@Test' {only} | xargs grep -L 'abstract class' | grep -v {without} | sort "
-    "| sed 's|^|{package}.|; s|[.]java$||')"
+    "cd {folder} && grep -l '@Test' {only} | xargs grep -L 'abstract class' | grep -v {without} | sort "
+    "| sed 's|^|{package}.|; s|[.]java$||'"
 )
 
 
@@ -47,7 +47,6 @@ def java(
     differences: Mapping[str, str] | None = None,
 ) -> Suite:
     package = folder.removeprefix("src/test/java/").replace("/", ".")
-    classes = CLASSES.format(folder=folder, package=package, only=only, without=without)
     return Suite(
         name=name,
         version="5.0.0",
@@ -67,7 +66,8 @@ def java(
             "default-jdk-headless",
         ),
         prepare=PREPARE,
-        command=f"java {PROPERTIES} -cp classes:{JARS} RunTests $REPORT {classes}",
+        command=f"java {PROPERTIES} -cp classes:{JARS} RunTests $REPORT $TESTS",
+        tests=CLASSES.format(folder=folder, package=package, only=only, without=without),
         read=junit,
         minutes_max=25,
         differences=differences or {},

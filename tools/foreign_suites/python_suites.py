@@ -7,6 +7,7 @@ from tools.foreign_suites.sources import debian, pypi
 from tools.foreign_suites.suite import Certificates, Suite
 
 PYTEST = "$PYTHON -m pytest -q -p no:cacheprovider --timeout 120 --junitxml=$REPORT"
+FILES = "ls tests/test_*.py"
 DOCKER = {"docker_client.py": "tests/docker_client.py"}
 OUR_CERTIFICATES = Certificates(
     "certificates/ca_certificate.pem",
@@ -61,7 +62,8 @@ PYTHON_SUITES = [
         files=DOCKER,
         prepare=MAKE_CERTIFICATES,
         certificates=OUR_CERTIFICATES,
-        command=f"{PYTEST} tests",
+        tests=FILES,
+        command=f"{PYTEST} $TESTS",
         read=junit,
         minutes_max=30,
     ),
@@ -71,9 +73,10 @@ PYTHON_SUITES = [
         language="Python",
         about="all tests, each over TCP and over TLS in three ways",
         source=pypi("aiormq", "7.2.4", "5fd20bb9583d73de85572198496b65cf028f27527c1733c9840d458e0b40e8fa"),
-        files=DOCKER,
+        files={"aiormq_fixtures.py": "conftest.py"},
         certificates=Certificates("tests/certs/ca.pem", "tests/certs/server.pem", "tests/certs/server.key"),
-        command=f"{PYTEST} tests",
+        tests=FILES,
+        command=f"{PYTEST} $TESTS",
         read=junit,
     ),
     Suite(

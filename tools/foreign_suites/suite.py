@@ -28,13 +28,36 @@ class Certificates:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Which files (or classes) of a suite: with `only` in the name, every `parts`-th from `part` on."""
+
+    part: int = 1
+    parts: int = 1
+    only: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        return self == Choice()
+
+    def of(self, names: list[str]) -> list[str]:
+        return [name for name in names if self.only in name][self.part - 1 :: self.parts]
+
+    @classmethod
+    def parse(cls, part: str, only: str) -> Choice:
+        """From the command line, e.g. "2/5"."""
+        number, _, count = part.partition("/")
+        return cls(int(number), int(count or 1), only)
+
+
+@dataclass(frozen=True)
 class Suite:
     name: str
     version: str
     language: str
     source: Source
-    command: str  # for a shell in the unpacked folder; $REPORT is the file for the report
+    command: str  # for a shell in the unpacked folder; $REPORT is the file for the report, $TESTS see below
     read: Callable[[Path, str], Outcomes]
+    tests: str = ""  # for a shell in the unpacked folder: writes what can be run by itself, a line each
     prepare: str = ""  # for a shell in the unpacked folder, with the network of the machine
     about: str = ""
     files: Mapping[str, str] = field(default_factory=dict)  # our stand-in -> its place in the suite

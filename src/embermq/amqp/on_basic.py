@@ -10,7 +10,7 @@ from embermq.amqp.on_queue import queue_name, serve_consumers
 from embermq.amqp.publish_rules import REPLY_TO
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.special import REPLY_TO_PREFIX
-from embermq.broker.arguments import type_name
+from embermq.broker.arguments import refuse_arguments, type_name
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue, describe
 from embermq.broker.stream import Stream
@@ -92,11 +92,6 @@ def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
 
 
 def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
-    if "x-stream-offset" in arguments:
-        kind = queue.effective.get("x-queue-type", "classic")
-        raise PreconditionFailed(
-            f"invalid arg 'x-stream-offset' for {describe(queue)} of queue type rabbit_{kind}_queue"
-        )
     priority = arguments.get("x-priority", 0)
     if isinstance(priority, bool) or not isinstance(priority, int):
         raise PreconditionFailed(
@@ -108,22 +103,20 @@ def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None
             f"invalid arg 'x-cancel-on-ha-failover' for {describe(queue)}: "
             f"{{unacceptable_type,{type_name(failover)}}}"
         )
+    kind = queue.effective.get("x-queue-type", "classic")
+    refuse_arguments(describe(queue), arguments, ("x-stream-offset",), kind)
 
 
 def check_stream_consumer(channel: Channel, stream: Stream, method: methods.BasicConsume) -> None:
     """Credit comes from acks and a prefetch. Only one who reads a range may do without: it has an end."""
     arguments = method.arguments
+    refuse_arguments(describe(stream), arguments, ("x-priority",), "stream")
+    if not ("x-stream-end-offset" in arguments and method.no_ack):
+        if not channel.prefetch_count:
+            raise PreconditionFailed(f"consumer prefetch count is not set for '{describe(stream)}'")
+        if method.no_ack:
+            raise stream.cannot("automatic acknowledgement")
     stream.plan(arguments)
-    if "x-priority" in arguments:
-        raise PreconditionFailed(
-            f"invalid arg 'x-priority' for {describe(stream)} of queue type rabbit_stream_queue"
-        )
-    if "x-stream-end-offset" in arguments and method.no_ack:
-        return
-    if method.no_ack:
-        raise stream.cannot("automatic acknowledgement")
-    if not channel.prefetch_count:
-        raise PreconditionFailed(f"consumer prefetch count is not set for '{describe(stream)}'")
 
 
 def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:

@@ -55,6 +55,8 @@ def term(value: object) -> str:
         return "true" if value else "false"
     if value is None:
         return "undefined"
+    if isinstance(value, Timestamp):
+        return str(int(value))
     if isinstance(value, str):
         return f'<<"{value}">>' if value else "<<>>"
     if isinstance(value, list):
@@ -169,25 +171,47 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-template": text(),
     "x-namespace": text(),
 }
+ONLY_STREAMS = ("x-max-age", "x-stream-max-segment-size-bytes")
 # What has to do with clusters, or with RabbitMQ's memory, is checked and without effect; on queues of a type
 # that has nothing of the kind it is refused.
 NOT_FOR = {
     "classic": (
+        *ONLY_STREAMS,
         "x-max-in-memory-length",
         "x-max-in-memory-bytes",
         "x-quorum-initial-group-size",
         "x-quorum-target-group-size",
         "x-initial-cluster-size",
     ),
-    "quorum": ("x-initial-cluster-size",),
+    "quorum": (
+        *ONLY_STREAMS,
+        "x-initial-cluster-size",
+        "x-queue-mode",
+        "x-queue-version",
+        "x-queue-master-locator",
+    ),
 }
 
-# An equal declaration must repeat these; other arguments may come and go.
+# An equal declaration must repeat all arguments that the type knows but these; others may come and go.
 NOT_COMPARED = ("x-consumer-timeout",)
-COMPARED_QUEUE_ARGUMENTS = (
-    *(name for name in QUEUE_ARGUMENTS if name not in (*NOT_COMPARED, "x-queue-type")),
-    "x-queue-type",
-)
+# Of several differences the first is told: RabbitMQ's order for each type, then what it does not have there.
+COMPARED_FIRST = {
+    "classic": (
+        *("x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key"),
+        *("x-max-length", "x-max-length-bytes", "x-max-priority", "x-overflow", "x-queue-mode"),
+        *("x-queue-version", "x-single-active-consumer", "x-queue-type", "x-queue-master-locator"),
+    ),
+    "quorum": (
+        *("x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy", "x-expires"),
+        *("x-max-length", "x-max-length-bytes", "x-max-in-memory-length", "x-max-in-memory-bytes"),
+        *("x-overflow", "x-single-active-consumer", "x-queue-type", "x-quorum-initial-group-size"),
+        *("x-delivery-limit", "x-message-ttl", "x-queue-leader-locator"),
+    ),
+    "stream": (
+        *("x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes"),
+        *("x-initial-cluster-size", "x-queue-leader-locator"),
+    ),
+}
 DEFAULTS = {"x-queue-type": "classic"}  # whoever says so says no more than who says nothing
 COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange", "x-delayed-type", *DEDUPLICATION_ARGUMENTS)
 
@@ -209,16 +233,22 @@ def check_queue_arguments(
             problem = "routing_key_but_no_dlx_defined"
         if problem is not None:
             raise PreconditionFailed(f"invalid arg '{name}' for {what}: {problem}")
+    refuse_arguments(what, arguments, refused, kind)
+    if kind == "quorum":
+        require_lasting(what, durable, exclusive, auto_delete)
+
+
+def refuse_arguments(
+    what: str, arguments: Mapping[str, object], refused: Container[str], kind: object
+) -> None:
     for name in arguments:
         if name in refused:
             raise PreconditionFailed(f"invalid arg '{name}' for {what} of queue type rabbit_{kind}_queue")
-    if arguments.get("x-queue-type") == "quorum":
-        require_lasting(what, durable, exclusive, auto_delete)
 
 
 def require_lasting(what: str, durable: bool, exclusive: bool, auto_delete: bool) -> None:
     """Quorum queues and streams are there to stay."""
-    refused = [("non-durable", not durable), ("exclusive-owner", exclusive), ("auto-delete", auto_delete)]
+    refused = [("auto-delete", auto_delete), ("exclusive-owner", exclusive), ("non-durable", not durable)]
     for quality, present in refused:
         if present:
             raise PreconditionFailed(f"invalid property '{quality}' for {what}")
@@ -242,9 +272,14 @@ def check_delayed_type(value: object, known: Container[str]) -> None:
         raise PreconditionFailed("Invalid argument, 'x-delayed-type' must be an existing exchange type")
 
 
+def same(one: object, other: object) -> bool:
+    """Erlang's idea of it: 10 is not 10.0, and 1 is not true."""
+    return one == other and all(isinstance(one, kind) == isinstance(other, kind) for kind in (bool, float))
+
+
 def require_equal(what: str, name: str, received: object, current: object) -> None:
     """One attribute of a declaration against the thing that exists."""
-    if received != current:
+    if not same(received, current):
         raise PreconditionFailed(
             f"inequivalent arg '{name}' for {what}: received '{shown(received)}' "
             f"but current is '{shown(current)}'"
@@ -256,7 +291,7 @@ def require_equal_arguments(
 ) -> None:
     for name in names:
         unsaid = DEFAULTS.get(name)
-        if received.get(name, unsaid) == current.get(name, unsaid):
+        if same(received.get(name, unsaid), current.get(name, unsaid)):
             if unsaid is not None or (name in received) == (name in current):
                 continue
         if name in received and name in current:

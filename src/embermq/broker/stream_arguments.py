@@ -7,17 +7,19 @@ refuse in the same words as for its other mistakes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from embermq.broker.arguments import (
-    COMPARED_QUEUE_ARGUMENTS,
+    COMPARED_FIRST,
+    NOT_COMPARED,
     NOT_FOR,
     QUEUE_ARGUMENTS,
     Check,
     boolean,
     check_queue_arguments,
     integer,
+    refuse_arguments,
     require_equal_arguments,
     require_lasting,
     text,
@@ -63,8 +65,19 @@ STREAM_ARGUMENTS: dict[str, Check] = {
     "x-template": text(),
     "x-namespace": text(),
 }
-# Known arguments of queues that are not streams, and the other way round.
-ONLY_STREAMS = ("x-max-age", "x-stream-max-segment-size-bytes")
+NOT_FOR_STREAMS = frozenset(QUEUE_ARGUMENTS) - frozenset(STREAM_ARGUMENTS)
+
+
+def compared(kind: str, known: Iterable[str]) -> tuple[str, ...]:
+    passed_over = (*NOT_COMPARED, *NOT_FOR.get(kind, ()))
+    return tuple(name for name in dict.fromkeys((*COMPARED_FIRST[kind], *known)) if name not in passed_over)
+
+
+COMPARED = {
+    "classic": compared("classic", QUEUE_ARGUMENTS),
+    "quorum": compared("quorum", QUEUE_ARGUMENTS),
+    STREAM: compared(STREAM, STREAM_ARGUMENTS),
+}
 
 
 def check_declaration(
@@ -72,24 +85,18 @@ def check_declaration(
 ) -> None:
     """The declaration of a queue of any type."""
     if arguments.get("x-queue-type") == STREAM:
-        require_lasting(what, durable, exclusive, auto_delete)
         check_stream_arguments(what, arguments)
-        return
-    check_queue_arguments(what, arguments, durable, exclusive, auto_delete)
-    for name in ONLY_STREAMS:
-        if name in arguments:
-            kind = arguments.get("x-queue-type", "classic")
-            raise PreconditionFailed(f"invalid arg '{name}' for {what} of queue type rabbit_{kind}_queue")
+        require_lasting(what, durable, exclusive, auto_delete)
+    else:
+        check_queue_arguments(what, arguments, durable, exclusive, auto_delete)
 
 
 def check_stream_arguments(what: str, arguments: Mapping[str, object]) -> None:
-    for name, value in arguments.items():
-        if name in QUEUE_ARGUMENTS and name not in STREAM_ARGUMENTS:
-            raise PreconditionFailed(f"invalid arg '{name}' for {what} of queue type rabbit_stream_queue")
-        check = STREAM_ARGUMENTS.get(name)
-        problem = check(value) if check is not None else None
+    for name, check in STREAM_ARGUMENTS.items():
+        problem = check(arguments[name]) if name in arguments else None
         if problem is not None:
             raise PreconditionFailed(f"invalid arg '{name}' for {what}: {problem}")
+    refuse_arguments(what, arguments, NOT_FOR_STREAMS, STREAM)
     size = arguments.get("x-stream-max-segment-size-bytes", 0)
     if isinstance(size, int) and size > SEGMENT_BYTES_MAX:
         raise PreconditionFailed("Exceeded max value for x-stream-max-segment-size-bytes")
@@ -99,11 +106,7 @@ def require_equal_declaration(
     what: str, received: Mapping[str, object], current: Mapping[str, object]
 ) -> None:
     """A second declaration says the same as the first, as far as it matters."""
-    kind = str(current.get("x-queue-type", "classic"))
-    names = (*COMPARED_QUEUE_ARGUMENTS, *ONLY_STREAMS) if kind == STREAM else COMPARED_QUEUE_ARGUMENTS
-    passed_over = NOT_FOR.get(kind, ())
-    compared = tuple(name for name in names if name not in passed_over)
-    require_equal_arguments(what, compared, received, current)
+    require_equal_arguments(what, COMPARED[str(current.get("x-queue-type", "classic"))], received, current)
 
 
 @dataclass(frozen=True)

@@ -236,21 +236,22 @@ class VirtualHost(Bindings):
             if existing is not None:
                 kind = existing.arguments.get("x-queue-type", "classic")
                 arguments = {**arguments, "x-queue-type": kind}  # whatever the default was then
-            elif durable and not exclusive and not auto_delete:
+            elif durable and not exclusive and not auto_delete and not generated:
                 arguments = {**arguments, "x-queue-type": self.default_queue_type}
         if existing is not None:
             require_access(existing, owner)
             if exclusive != existing.exclusive:
                 raise locked(existing)
-            args.require_equal(what, "durable", durable, bool(existing.durable))
+            args.require_equal(what, "durable", durable and not exclusive, bool(existing.durable))
             args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
             require_equal_declaration(what, arguments, existing.arguments)
             self.catalog.rely()
             return existing
         if name.startswith(RESERVED_PREFIX) and not generated:
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
-        if (generated or not name) and (template | arguments).get("x-queue-type") == STREAM:
-            raise PreconditionFailed("Cannot declare a server-named queue for type rabbit_stream_queue")
+        kind = (template | arguments).get("x-queue-type")
+        if (generated or not name) and kind in ("quorum", STREAM):
+            raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{kind}_queue")
         name = name or generated_name(GENERATED_PREFIX)
         self.require_room(name)
         what = f"queue '{name}' in vhost '{self.name}'"
@@ -259,20 +260,20 @@ class VirtualHost(Bindings):
             name,
             id=new_queue_id(),
             owner=owner if exclusive else None,
-            durable=durable,
+            durable=durable and not exclusive,  # it goes with its connection, and no connection outlives us
             auto_delete=auto_delete,
             arguments=arguments,
             template=template,
         )
         self.policies.apply_to_queue(queue)
-        if durable and not exclusive:
+        if queue.durable:
             self.catalog.put("queue", self.name, name, queue_body(queue))
         self.events.emit("queue.created", queue_created, queue)
         return queue
 
     def note_ttl_history(self, queue: Queue) -> None:
         """How long messages live has changed: what those from before were given must outlast a restart."""
-        if queue.durable and not queue.exclusive and self.queues.get(queue.name) is queue:
+        if queue.durable and self.queues.get(queue.name) is queue:
             self.catalog.put("queue", self.name, queue.name, queue_body(queue))
 
     def set_limit(self, name: str, value: int | None) -> None:
@@ -345,7 +346,7 @@ class VirtualHost(Bindings):
         queue.deleted = True
         del self.queues[queue.name]
         self.departing.note(queue)
-        if queue.durable and not queue.exclusive:
+        if queue.durable:
             self.catalog.delete("queue", self.name, queue.name)
         self.exchanges[DEFAULT_EXCHANGE].changed()
         for binding in list(self.queue_bindings.get(queue, ())):
