@@ -1,8 +1,9 @@
 """The Spark data source against Python sources and sinks that do nothing but Spark's own work.
 
-Reading: a stream, against a source that hands Spark the same rows, made once per task and given again and
-again. Writing: those rows into a stream, confirmed, against a sink that throws them away. Same schema, same
-run, in turns. Lag: a streaming query with its default trigger under 10,000 messages/s; of every batch the age
+Reading: a stream, against a source that hands Spark the same rows, bodies and keys made once per task and given
+again and again, offsets counted on. Writing: those rows into a stream, confirmed, against a sink that throws
+them away. Same schema, same run, in turns. The stream that is written to keeps its last 256 MB: one that grows
+by gigabytes measures how quickly the machine finds memory for the file cache. Lag: a streaming query with its default trigger under 10,000 messages/s; of every batch the age
 of its oldest message when the batch is done.
 """
 
@@ -18,6 +19,7 @@ from statistics import median
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
@@ -30,7 +32,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming import StreamingQuery
 
 from bench.clients import write_between
-from embermq.client import connect
+from embermq.client import Channel, connect
 from pyspark_embermq.pipelines.session import spark_session
 from tools.brokers import EmberBroker
 
@@ -38,7 +40,7 @@ SCHEMA = "body binary, offset bigint, routing_key string"
 SIZES = {100: 2_000_000, 1024: 600_000}  # bytes of a body, messages
 TASKS = (1, 2, 4)
 BATCH_ROWS = 10_000
-GOAL = 0.6
+SINK_BYTES_MAX = 256_000_000
 LAG_RATE = 10_000
 BEGIN, END = "<!-- spark: begin -->", "<!-- spark: end -->"
 
@@ -61,16 +63,13 @@ class MemoryReader(DataSourceReader):
         return [InputPartition(index) for index in range(self.parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        batch = pa.RecordBatch.from_arrays(
-            [
-                pa.array([b"x" * self.size] * BATCH_ROWS, pa.binary()),
-                pa.array(range(BATCH_ROWS), pa.int64()),
-                pa.array(["bench"] * BATCH_ROWS, pa.string()),
-            ],
-            names=["body", "offset", "routing_key"],
-        )
-        for _ in range(self.count // self.parts // BATCH_ROWS):
-            yield batch
+        bodies = pa.array([b"x" * self.size] * BATCH_ROWS, pa.binary())
+        keys = pa.array(["bench"] * BATCH_ROWS, pa.string())
+        numbers = pa.array(range(BATCH_ROWS), pa.int64())
+        count = self.count // self.parts
+        for first in range(partition.value * count, (partition.value + 1) * count, BATCH_ROWS):
+            offsets = pc.add(numbers, first)
+            yield pa.RecordBatch.from_arrays([bodies, offsets, keys], names=["body", "offset", "routing_key"])
 
 
 class MemorySource(DataSource):
@@ -105,9 +104,13 @@ def take(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
+def declare(channel: Channel, queue: str, **limits: object) -> None:
+    channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream", **limits})
+
+
 def fill(url: str, queue: str, size: int, count: int) -> None:
     with connect(url) as connection, connection.channel() as channel:
-        channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"})
+        declare(channel, queue)
         for _ in range(count // BATCH_ROWS):
             channel.publish_batch([b"x" * size] * BATCH_ROWS, queue)
 
@@ -169,7 +172,7 @@ def publish_steadily(url: str, queue: str, seconds: float) -> None:
 def lag(spark: SparkSession, url: str, seconds: float) -> list[float]:
     """The age of the oldest message in each batch when the batch was done; the first batches are left out."""
     with connect(url) as connection, connection.channel() as channel:
-        channel.queue_declare("bench-lag", durable=True, arguments={"x-queue-type": "stream"})
+        declare(channel, "bench-lag")
     ages: list[float] = []
 
     def done(batch: DataFrame, number: int) -> None:
@@ -197,7 +200,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench spark", description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="factor on numbers of messages")
-    parser.add_argument("--lag-seconds", type=float, default=30.0)
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--tasks", type=int, nargs="+", default=list(TASKS), choices=TASKS)
+    parser.add_argument("--lag-seconds", type=float, default=30.0, help="0: leave it out")
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     options = parser.parse_args(arguments)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -208,15 +213,17 @@ def main(arguments: list[str]) -> int:
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     with EmberBroker() as broker:
-        fill(broker.url, "bench-sink", 1, BATCH_ROWS)
-        for size, most in SIZES.items():
+        with connect(broker.url) as connection, connection.channel() as channel:
+            limits = {"x-max-length-bytes": SINK_BYTES_MAX, "x-stream-max-segment-size-bytes": SINK_BYTES_MAX // 8}
+            declare(channel, "bench-sink", **limits)
+        for size in options.sizes:
             step = max(TASKS) * BATCH_ROWS
-            count = max(int(most * options.scale) // step, 1) * step
+            count = max(int(SIZES[size] * options.scale) // step, 1) * step
             fill(broker.url, f"bench-{size}", size, count)
-            for parts in TASKS:
+            for parts in options.tasks:
                 row = measure(spark, broker.url, size, count, parts, options.runs)
                 lines.append(f"| {' | '.join(row)} |")
-        ages = lag(spark, broker.url, options.lag_seconds)
+        ages = lag(spark, broker.url, options.lag_seconds) if options.lag_seconds else []
     spark.stop()
     if ages:
         found = (

@@ -23,10 +23,9 @@ from embermq.wire.table import Timestamp
 from pyspark_embermq.columns import PLAIN_PROPERTIES, as_text
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.headers import headers_from
+from pyspark_embermq.message_columns import DEDUPLICATION_HEADER, NUMBERS, MessageColumns, goes_as_columns
 from pyspark_embermq.options import Options
 
-DEDUPLICATION_HEADER = "x-deduplication-id"
-NUMBERS = ("delivery_mode", "priority")
 # Columns with a meaning; `deduplication_id` gives the id that the source would else make up.
 ADDRESS = ("exchange", "routing_key")
 KNOWN = {*ADDRESS, "body", "headers", "timestamp", "deduplication_id", *PLAIN_PROPERTIES}
@@ -100,47 +99,24 @@ class Sender:
 
     def publish(self, channel: Channel, batch: pa.RecordBatch) -> Confirmation:
         """Publish the rows of a batch; what is to be waited for."""
-        mandatory = self.options.mandatory
-        if batch.schema.names == ["body"] and not self.prefix and self.options.format != "json":
-            return channel.publish_batch_soon(  # the common case: nothing to be made for each row
-                self.values(batch, "body", b""),
-                self.options.routing_key,
-                self.options.exchange,
-                properties=Properties(**self.fixed),
-                mandatory=mandatory,
-            )
-        return channel.publish_batch_soon(self.messages(batch), mandatory=mandatory)
+        options = self.options
+        if not goes_as_columns(batch.schema, options):
+            messages = self.messages(batch)
+            return channel.publish_batch_soon(messages, mandatory=options.mandatory)
+        columns = MessageColumns(batch, options, self.fixed, self.prefix, self.row)
+        self.row += batch.num_rows
+        return channel.publish_columns_soon(
+            columns.bodies(),
+            columns.texts("routing_key", options.routing_key),
+            columns.texts("exchange", options.exchange),
+            properties=columns.properties(),
+            mandatory=options.mandatory,
+        )
 
     def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
-        if set(batch.schema.names) <= {"body", *ADDRESS} and self.options.format != "json":
-            yield from self.lean_messages(batch)
-            return
         for row in batch.to_pylist(maps_as_pydicts="lossy"):
             yield self.message(row)
             self.row += 1
-
-    def lean_messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
-        """Without properties of their own: column by column, no dictionary per row."""
-        properties: Properties | bytes = Properties(**self.fixed).encode()
-        for body, routing_key, exchange in zip(
-            self.values(batch, "body", b""),
-            self.values(batch, "routing_key", self.options.routing_key),
-            self.values(batch, "exchange", self.options.exchange),
-            strict=True,
-        ):
-            if self.prefix:
-                headers: dict[str, object] = {DEDUPLICATION_HEADER: f"{self.prefix}/{self.row}"}
-                properties = Properties(**self.fixed, headers=headers)
-            yield Outgoing(body, routing_key, exchange, properties)
-            self.row += 1
-
-    def values(self, batch: pa.RecordBatch, name: str, default: Any) -> list[Any]:
-        """A column; the default for all if there is none, and where it is null."""
-        if name not in batch.schema.names:
-            return [default] * batch.num_rows
-        column = batch.column(name)
-        found: list[Any] = column.to_pylist()
-        return found if not column.null_count else [default if value is None else value for value in found]
 
     def message(self, row: dict[str, Any]) -> Outgoing:
         exchange = row.pop("exchange", None)

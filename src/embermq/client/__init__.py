@@ -24,7 +24,7 @@ from embermq.client.blocking.consumer import Consumer
 from embermq.client.blocking.rpc import RpcClient, serve_rpc
 from embermq.client.blocking.stream import Stream, StreamConsumer
 from embermq.client.blocking.super_stream import SuperStream, SuperStreamConsumer
-from embermq.client.core.columns import ColumnBatch
+from embermq.client.core.columns import ColumnBatch, Values
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Outgoing
 from embermq.client.core.topology import QueueInfo
@@ -120,6 +120,7 @@ __all__ = [
     "SuperStreamConsumer",
     "Timeout",
     "TransactionLost",
+    "Values",
     "connect",
     "connect_async",
     "serve_rpc",

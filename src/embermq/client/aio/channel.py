@@ -65,7 +65,7 @@ class AsyncChannel(AsyncDeclaring):
 
     @property
     def unconfirmed_count(self) -> int:
-        return len(self._core.unconfirmed)
+        return self._core.unconfirmed_count
 
     async def __aenter__(self) -> Self:
         return self

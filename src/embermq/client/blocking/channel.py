@@ -16,6 +16,7 @@ from embermq.client.blocking.declaring import Declaring
 from embermq.client.blocking.waiter import Waiter
 from embermq.client.core.calls import Arguments, consume_method, consume_request, request_for
 from embermq.client.core.channel import ChannelCore
+from embermq.client.core.columns import Values, rows_of
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Receipt, as_bytes, raw_properties
 from embermq.client.errors import Timeout
@@ -99,7 +100,7 @@ class Channel(Declaring):
 
     @property
     def unconfirmed_count(self) -> int:
-        return len(self._core.unconfirmed)
+        return self._core.unconfirmed_count
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +154,7 @@ class Channel(Declaring):
         """Publish without waiting; the result can be waited for later."""
         core, engine = self._core, self._engine
         confirmation = self._submit(body, routing_key, exchange, properties, mandatory)
-        if len(core.unconfirmed) > UNCONFIRMED_MAX:
+        if core.unconfirmed_count > UNCONFIRMED_MAX:
             self._wait_for_oldest()
         if engine.out.size >= FLUSH_BYTES:
             self.connection.flush()
@@ -225,9 +226,58 @@ class Channel(Declaring):
                         more = core.publish_some(
                             remaining, exchange, routing_key, raw, mandatory, receipt, BATCH_STEP_BYTES
                         )
-                    if len(core.unconfirmed) > UNCONFIRMED_MAX:
+                    if core.unconfirmed_count > UNCONFIRMED_MAX:
                         self._wait_for_oldest()
                     self.connection.flush()
+        finally:
+            with engine.lock:
+                receipt.settle(True, None)
+        return Confirmation(self.connection, receipt)
+
+    def publish_columns(
+        self,
+        bodies: Values,
+        routing_key: str | Values = "",
+        exchange: str | Values = "",
+        *,
+        properties: Properties | bytes | Values | None = None,
+        mandatory: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        """As `publish_batch`, for messages that stand in columns: no object is made for any of them.
+
+        What is not given as a column is the same for all. A column of properties holds what
+        `Properties.encode` gives. The buffers must not change before everything is confirmed.
+        """
+        confirmation = self.publish_columns_soon(
+            bodies, routing_key, exchange, properties=properties, mandatory=mandatory
+        )
+        if self._core.confirming:
+            confirmation.wait(timeout_s)
+
+    def publish_columns_soon(
+        self,
+        bodies: Values,
+        routing_key: str | Values = "",
+        exchange: str | Values = "",
+        *,
+        properties: Properties | bytes | Values | None = None,
+        mandatory: bool = False,
+    ) -> Confirmation:
+        """As `publish_columns` without the wait."""
+        core, engine = self._core, self._engine
+        rows = rows_of(bodies, routing_key, exchange, properties, mandatory)
+        receipt = Receipt(1)  # one for ourselves, until all are sent
+        row = 0
+        try:
+            while row < rows.count:
+                with engine.lock:
+                    if core.error is not None:
+                        raise core.error
+                    row = core.publish_rows(rows, row, mandatory, receipt, BATCH_STEP_BYTES)
+                if core.unconfirmed_count > UNCONFIRMED_MAX:
+                    self._wait_for_oldest()
+                self.connection.flush()
         finally:
             with engine.lock:
                 receipt.settle(True, None)
@@ -238,10 +288,10 @@ class Channel(Declaring):
         self.connection.flush()
         limit_s = self.connection.settings.call_timeout_s
         deadline_s = math.inf if limit_s is None else time.monotonic() + limit_s
-        while len(self._core.unconfirmed) > UNCONFIRMED_MAX and self._core.error is None:
+        while self._core.unconfirmed_count > UNCONFIRMED_MAX and self._core.error is None:
             time.sleep(UNCONFIRMED_POLL_S)
             if time.monotonic() > deadline_s:
-                raise Timeout(f"{len(self._core.unconfirmed)} publishes without a confirm for {limit_s:g} s")
+                raise Timeout(f"{self._core.unconfirmed_count} publishes without a confirm for {limit_s:g} s")
 
     # -- consuming
 

@@ -1,4 +1,4 @@
-"""One channel, sans-IO: what was published and not confirmed, who consumes, which answers are awaited.
+"""One channel, sans-IO: who consumes, which answers are awaited; what was published is in `publishing`.
 
 A channel outlives its connection. While there is none (`ready` is false) publishes and requests are kept, and
 `open` says everything again on the new one. `epoch` counts openings and losses: a delivery tag means
@@ -8,12 +8,10 @@ something only in the epoch it came from.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from embermq.client.core.incoming import Incoming
 from embermq.client.core.message import Message
-from embermq.client.core.publication import Body, Outgoing, Publication, Receipt, as_bytes, raw_properties
+from embermq.client.core.publishing import Publishing
 from embermq.client.core.request import Answer, Request
 from embermq.client.core.topology import QueueInfo
 from embermq.client.errors import ChannelClosed, ClientError, ConnectionLost, TransactionLost
@@ -23,7 +21,6 @@ from embermq.wire.methods import (
     BasicNack,
     BasicQos,
     BasicReject,
-    BasicReturn,
     ChannelClose,
     ChannelCloseOk,
     ChannelOpen,
@@ -39,171 +36,36 @@ if TYPE_CHECKING:
     from embermq.client.core.engine import Engine
 
 
-class ChannelCore(Incoming):
+class ChannelCore(Publishing):
     __slots__ = (
         "acked_through",
         "closing",
-        "confirming",
         "error",
         "flow_active",
         "last_queue",
-        "lowest_unconfirmed",
-        "mandatory_count",
-        "publish_tag",
         "qos",
-        "ready",
         "requests",
-        "transaction_lost",
-        "transaction_open",
-        "transactional",
-        "unconfirmed",
-        "unsent",
         "waiting",
     )
 
     def __init__(self, engine: Engine, number: int, *, confirming: bool) -> None:
-        super().__init__(engine, number)
-        self.confirming = confirming
-        self.transactional = False
-        self.transaction_open = False  # something was done since the last commit
-        self.transaction_lost = False
-        self.ready = False
+        super().__init__(engine, number, confirming)
         self.closing = False
         self.flow_active = True
         self.error: ClientError | None = None  # why the channel is closed for good
         self.qos: list[BasicQos | None] = [None, None]  # per consumer, and for the channel as a whole
         self.requests: deque[Request] = deque()  # sent, not answered
         self.waiting: list[Request] = []  # to be sent when there is a connection
-        self.unconfirmed: dict[int, Publication] = {}
-        self.unsent: list[Publication] = []  # of a channel without confirms, while there is no connection
         self.last_queue: QueueInfo | None = None  # the one that a request without a name means
         self.acked_through = 0  # all deliveries up to this tag are settled
-        self.publish_tag = 0
-        self.lowest_unconfirmed = 1
-        self.mandatory_count = 0  # unconfirmed ones that may be returned
 
-    # -- publishing
-
-    def publish(
-        self, method: bytes, properties: bytes, body: bytes, mandatory: bool, receipt: Receipt | None
-    ) -> int:
-        """Send a message, or keep it until that is possible. The caller has the lock and knows of `error`."""
-        if self.confirming:
-            publication = Publication(method, properties, body, mandatory, receipt)
-            self.publish_tag += 1
-            self.unconfirmed[self.publish_tag] = publication
-            if mandatory:
-                self.mandatory_count += 1
-        elif self.transactional:
-            self.transaction_open = True
-            self.transaction_lost = self.transaction_lost or not self.ready
-        if self.ready:
-            self.engine.out.put_publish(self.number, method, properties, body, self.engine.frame_max)
-        elif not self.confirming and not self.transactional:
-            self.unsent.append(Publication(method, properties, body, mandatory, None))
-        return 0
-
-    def publish_some(
-        self,
-        messages: Iterator[Body | Outgoing],
-        exchange: str,
-        routing_key: str,
-        properties: bytes,
-        mandatory: bool,
-        receipt: Receipt | None,
-        bytes_max: int,
-    ) -> bool:
-        """Publish from the iterator until it is empty or `bytes_max` wait to be sent; is there more?"""
-        engine = self.engine
-        route = engine.route(exchange, routing_key, mandatory)
-        size = 0
-        for item in messages:
-            if receipt is not None and self.confirming:
-                receipt.outstanding += 1
-            if isinstance(item, Outgoing):
-                size += self.publish_outgoing(item, exchange, routing_key, properties, mandatory, receipt)
-            else:
-                body = item if isinstance(item, bytes) else as_bytes(item)
-                self.publish(route, properties, body, mandatory, receipt)
-                size += len(body)
-            if size >= bytes_max or engine.out.size >= bytes_max:
-                return True
-        return False
-
-    def publish_outgoing(
-        self,
-        item: Outgoing,
-        exchange: str,
-        routing_key: str,
-        properties: bytes,
-        mandatory: bool,
-        receipt: Receipt | None,
-    ) -> int:
-        if item.exchange is not None:
-            exchange = item.exchange
-        if item.routing_key is not None:
-            routing_key = item.routing_key
-        if item.properties is not None:
-            properties = raw_properties(item.properties)
-        if item.mandatory is not None:
-            mandatory = item.mandatory
-        body = as_bytes(item.body)
-        self.publish(
-            self.engine.route(exchange, routing_key, mandatory), properties, body, mandatory, receipt
-        )
-        return len(body)
-
-    def on_confirm(self, tag: int, multiple: bool, acked: bool) -> int:
-        if not multiple:
-            self.settle(self.unconfirmed.pop(tag, None), acked)
-            return 0
-        if tag == 0 or tag > self.publish_tag:
-            tag = self.publish_tag
-        lowest = self.lowest_unconfirmed
-        while lowest <= tag:
-            self.settle(self.unconfirmed.pop(lowest, None), acked)
-            lowest += 1
-        self.lowest_unconfirmed = lowest
-        return 0
-
-    def settle(self, publication: Publication | None, acked: bool) -> int:
-        if publication is not None:
-            if publication.mandatory:
-                self.mandatory_count -= 1
-            if publication.receipt is not None:
-                publication.receipt.settle(acked, publication.returned)
-        return 0
+    # -- settling deliveries
 
     def on_got(self, message: Message) -> None:
         request = self.requests.popleft()
         assert isinstance(request.method, BasicGet)
         message.settled = request.method.no_ack
         request.answered(message)
-
-    def on_return(self, method: BasicReturn, message: Message) -> None:
-        """Find the publication. Returns carry no tag, but they come in order and before the confirm."""
-        message.reply_text = f"{method.reply_code} {method.reply_text}"
-        publication = self.find_returned(message) if self.mandatory_count else None
-        if publication is not None:
-            publication.returned = message
-        self.engine.happened("returned", self, message)
-
-    def find_returned(self, message: Message) -> Publication | None:
-        """The first one that looks like it; the broker may have changed its properties (direct reply-to)."""
-        similar: Publication | None = None
-        for publication in self.unconfirmed.values():
-            if (
-                publication.mandatory
-                and publication.returned is None
-                and publication.body == message.body
-                and self.engine.routes_as(publication.method, message.exchange, message.routing_key)
-            ):
-                if publication.properties == message.raw_properties:
-                    return publication
-                similar = similar or publication
-        return similar
-
-    # -- settling deliveries
 
     def ack(self, delivery_tag: int, multiple: bool, epoch: int) -> int:
         engine = self.engine
@@ -331,20 +193,6 @@ class ChannelCore(Incoming):
         for request in waiting:
             self.request(request)
 
-    def publish_again(self) -> None:
-        """What was never confirmed goes out again, in order, before anything new."""
-        kept = [*self.unconfirmed.values(), *self.unsent]
-        self.unconfirmed, self.unsent = {}, []
-        self.publish_tag, self.lowest_unconfirmed, self.mandatory_count = 0, 1, 0
-        for publication in kept:
-            self.publish(
-                publication.method,
-                publication.properties,
-                publication.body,
-                publication.mandatory,
-                publication.receipt,
-            )
-
     def suspend(self) -> None:
         """The connection is gone, another may come."""
         self.ready = False
@@ -380,11 +228,7 @@ class ChannelCore(Incoming):
             request.failed(error)
         self.requests.clear()
         self.waiting.clear()
-        for publication in self.unconfirmed.values():
-            if publication.receipt is not None:
-                publication.receipt.abandon(error)
-        self.unconfirmed.clear()
-        self.unsent.clear()
+        self.abandon_publications(error)
         for inbox in list(self.consumers.values()):
             inbox.end(error)
         self.consumers.clear()

@@ -10,9 +10,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from embermq.client.core.message import STREAM_OFFSET, STREAM_OFFSET_FIELD, Message
+from embermq.client.core.publication import raw_properties
 from embermq.errors import SyntaxFault
 from embermq.wire.column import ByteColumn, NumberColumn, field_value
 from embermq.wire.properties import Properties
+from embermq.wire.rows import Buffer, Cells, Column, Rows
 
 NAMES = ("body", "exchange", "offset", "properties", "redelivered", "routing_key")
 NO_OFFSET = -1  # of a message that is in no stream
@@ -22,10 +24,13 @@ OFFSET_NAME = STREAM_OFFSET.encode()
 
 @dataclass(frozen=True)
 class Values:
-    """Value `n` is data[places[n] : places[n + 1]]; the places are 32-bit integers of this machine."""
+    """Value `n` is data[places[n] : places[n + 1]]; the places are 32-bit integers of this machine.
 
-    places: bytearray
-    data: bytearray
+    Those that arrive are bytearrays; to publish, anything will do that has Python's buffer protocol.
+    """
+
+    places: Buffer
+    data: Buffer
 
     def __getitem__(self, index: int) -> bytes:
         places = memoryview(self.places).cast("i")
@@ -179,3 +184,28 @@ def decoded_offset(buf: bytearray, pos: int, stop: int) -> int:
     headers = Properties.decode(bytes(buf[pos:stop]), 0, stop - pos).headers or {}
     offset = headers.get(STREAM_OFFSET)
     return offset if isinstance(offset, int) else NO_OFFSET
+
+
+def rows_of(
+    bodies: Values,
+    routing_key: str | Values,
+    exchange: str | Values,
+    properties: Properties | bytes | Values | None,
+    mandatory: bool,
+) -> Rows:
+    """Columns in the form in which they can be published."""
+    return Rows(
+        Cells(bodies.places, bodies.data),
+        text_column(exchange),
+        text_column(routing_key),
+        Cells(properties.places, properties.data)
+        if isinstance(properties, Values)
+        else raw_properties(properties),
+        mandatory,
+    )
+
+
+def text_column(values: str | Values) -> Column:
+    if isinstance(values, Values):
+        return Cells(values.places, values.data)
+    return values.encode("utf-8", "surrogateescape")

@@ -95,10 +95,20 @@ class Receipt:
             self.tell()
         return 0
 
-    def abandon(self, error: ClientError) -> None:
-        """One publication's channel has ended: nobody knows what became of it."""
+    def settle_many(self, count: int, acked: bool, returned: list[Message]) -> None:
+        """So many at once, `returned` among them."""
+        if not acked:
+            self.nacked += count
+        elif returned:
+            self.returned = [*(self.returned or ()), *returned]
+        self.outstanding -= count
+        if self.outstanding == 0 and self.waiter is not None:
+            self.tell()
+
+    def abandon(self, error: ClientError, count: int = 1) -> None:
+        """So many publications' channel has ended: nobody knows what became of them."""
         self.error = error
-        self.outstanding -= 1
+        self.outstanding -= count
         if self.outstanding == 0 and self.waiter is not None:
             self.tell()
 
