@@ -1,10 +1,11 @@
 """The Spark data source against Python sources and sinks that do nothing but Spark's own work.
 
-Reading: a stream, against a source that hands Spark the same rows, bodies and keys made once per task and given
-again and again, offsets counted on. Writing: those rows into a stream, confirmed, against a sink that throws
-them away. Same schema, same run, in turns. The stream that is written to keeps its last 256 MB: one that grows
-by gigabytes measures how quickly the machine finds memory for the file cache. Lag: a streaming query with its default trigger under 10,000 messages/s; of every batch the age
-of its oldest message when the batch is done.
+Reading: a stream, against a source that hands Spark the same rows; bodies and keys are made once per task and
+given again and again, offsets are counted on. Writing: those rows into a stream, confirmed, against a sink
+that throws them away. Same schema, same run, in turns. The stream that is written to keeps its last 256 MB:
+one that grows by gigabytes measures how quickly the machine finds memory for the file cache. Lag: a streaming
+query with its default trigger under 10,000 messages/s; of every batch the age of its oldest message when the
+batch is done.
 """
 
 from __future__ import annotations
@@ -214,7 +215,10 @@ def main(arguments: list[str]) -> int:
     ]
     with EmberBroker() as broker:
         with connect(broker.url) as connection, connection.channel() as channel:
-            limits = {"x-max-length-bytes": SINK_BYTES_MAX, "x-stream-max-segment-size-bytes": SINK_BYTES_MAX // 8}
+            limits = {
+                "x-max-length-bytes": SINK_BYTES_MAX,
+                "x-stream-max-segment-size-bytes": SINK_BYTES_MAX // 8,
+            }
             declare(channel, "bench-sink", **limits)
         for size in options.sizes:
             step = max(TASKS) * BATCH_ROWS

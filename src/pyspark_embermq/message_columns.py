@@ -31,12 +31,12 @@ def goes_as_columns(schema: pa.Schema, options: Options) -> bool:
     names = set(schema.names)
     if "headers" in names:
         kind = schema.field("headers").type
-        return pa.types.is_map(kind) and is_text(kind.key_type) and is_text(kind.item_type)
+        return bool(pa.types.is_map(kind)) and is_text(kind.key_type) and is_text(kind.item_type)
     return "headers_json" not in names
 
 
 def is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 class MessageColumns:
@@ -85,7 +85,8 @@ class MessageColumns:
             column = column.fill_null(default)
         if name == "timestamp":
             # Towards zero, as a number of seconds that Python makes of a moment.
-            seconds = pc.divide(column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()), MICROSECONDS)
+            moments = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+            seconds = pc.divide(moments, MICROSECONDS)
             made.add_numbers(FLAGS[name], buffer_of(seconds, 8), 8, present(column))
         elif name in NUMBERS:
             made.add_numbers(FLAGS[name], buffer_of(column.cast(pa.int64()), 8), 1, present(column))

@@ -64,9 +64,7 @@ def as_columns(batch: pa.RecordBatch, options: Options, prefix: str, first: int)
         columns.properties(),
         options.mandatory,
     )
-    return [
-        (rows.method(row), comparable(rows.properties(row)), bytes(rows.body(row))) for row in range(rows.count)
-    ]
+    return [(rows.method(row), comparable(rows.properties(row)), rows.body(row)) for row in range(rows.count)]
 
 
 def comparable(raw: bytes) -> Properties:

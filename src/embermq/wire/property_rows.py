@@ -1,8 +1,8 @@
 """The properties of many messages, made from columns: flags and values of each row, one behind the other.
 
-What is the same in every row is added as bytes; the rest are columns (see `rows`), with a byte for each row that
-says whether the row has the property (`present`; None: all have it). Add them in the order of their flags, the
-highest first. `property_rows.pyx` beside this file is the compiled twin.
+What is the same in every row is added as bytes; the rest are columns (see `rows`), with a byte for each row
+that says whether the row has the property (`present`; None: all have it). Add them in the order of their
+flags, the highest first. `property_rows.pyx` beside this file is the compiled twin.
 """
 
 from __future__ import annotations
@@ -38,7 +38,18 @@ def _mask(present: Buffer | None, count: int) -> memoryview | None:
 class RowHeaders:
     """The headers of each row: texts out of a map, and one that says which row it is."""
 
-    __slots__ = ("_id_here", "_ids", "_items", "_items_here", "_keys", "_map_here", "_name", "_places", "_prefix", "_row")
+    __slots__ = (
+        "_id_here",
+        "_ids",
+        "_items",
+        "_items_here",
+        "_keys",
+        "_map_here",
+        "_name",
+        "_places",
+        "_prefix",
+        "_row",
+    )
 
     def __init__(self) -> None:
         self._places: memoryview | None = None
@@ -57,8 +68,10 @@ class RowHeaders:
         self._items_here = _mask(items_present, items.count)
         self._map_here = _mask(present, len(bounds) - 1)
 
-    def add_id(self, name: bytes, prefix: bytes | None, row: int, ids: Cells | None, present: Buffer | None) -> None:
-        """One that is called `name`: what `ids` has, else, if there is a prefix, that and the row's number."""
+    def add_id(
+        self, name: bytes, prefix: bytes | None, row: int, ids: Cells | None, present: Buffer | None
+    ) -> None:
+        """One that is called `name`: what `ids` has; else, with a prefix, that and the row's number."""
         self._name, self._prefix, self._row, self._ids = _shortstr(name), prefix, row, ids
         self._id_here = None if ids is None else _mask(present, ids.count)
 

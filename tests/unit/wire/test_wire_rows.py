@@ -79,7 +79,9 @@ def test_frames_as_they_would_be_one_by_one(
     frame_max: int,
     bytes_max: int,
 ) -> None:
-    exchanges, keys, ids = ([row[part] if columns[part - 1] else "same" for row in rows] for part in (1, 2, 3))
+    exchanges, keys, ids = (
+        [row[part] if columns[part - 1] else "same" for row in rows] for part in (1, 2, 3)
+    )
     encoded = [Properties(delivery_mode=2, message_id=one).encode() for one in ids]
     same = b"same", b"same", Properties(delivery_mode=2, message_id="same").encode()
     given = [[one.encode() for one in exchanges], [one.encode() for one in keys], encoded]

@@ -18,9 +18,21 @@ from embermq.wire.rows import Rows
 class Run:
     """Tags `low` to `stop` are unsettled but for those in `settled`; tag minus `row_offset` is the row."""
 
-    __slots__ = ("low", "mandatory", "receipt", "returned", "row_offset", "rows", "searched", "settled", "stop")
+    __slots__ = (
+        "low",
+        "mandatory",
+        "receipt",
+        "returned",
+        "row_offset",
+        "rows",
+        "searched",
+        "settled",
+        "stop",
+    )
 
-    def __init__(self, rows: Rows, row: int, first: int, count: int, mandatory: bool, receipt: Receipt) -> None:
+    def __init__(
+        self, rows: Rows, row: int, first: int, count: int, mandatory: bool, receipt: Receipt
+    ) -> None:
         self.rows = rows
         self.row_offset = first - row
         self.low = first
