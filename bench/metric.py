@@ -51,6 +51,7 @@ METRICS = {
     "page_p99_ms": Metric("a page, p99, ms", "{:.1f}", higher_is_better=False),
     "page_max_ms": Metric("a page, at most, ms", "{:.1f}", higher_is_better=False),
     "api_p99_us": Metric("delivery p99 meanwhile, us", higher_is_better=False),
+    "other_p99_us": Metric("delivery p99 beside a process that computes as the reader does, us"),
     "fdatasync_per_second": Metric("plain fdatasync/s of the disk"),
     "rss_mb_full": Metric("resident memory with the backlog, MB", "{:.1f}", higher_is_better=False),
     "rss_bytes_per_message": Metric("memory per waiting message, bytes", "{:,.1f}"),

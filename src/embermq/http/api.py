@@ -54,6 +54,7 @@ class Api:
         if route.level != OPEN_TO_ALL:
             request.login = await self.doorkeeper.admit(request)
             require_tag(request.login, route.level)
+            await self.context.gate.passage()
             with self.context.broker.events.acting(request.user.name):
                 result = route.handler(request)
         else:

@@ -80,7 +80,7 @@ def place_asked(text: str | None) -> Place | None:
 async def ready_page(
     request: Request, queue: Queue, wanted: MessageFilter, count: int, truncate: int | None
 ) -> View:
-    pace, place = Pace(request.context.broker.turn), place_asked(request.query.get("from"))
+    pace, place = Pace(request.context.gate), place_asked(request.query.get("from"))
     shown: list[View] = []
     scanned = scanned_bytes = shown_bytes = 0
     more = True
@@ -125,7 +125,7 @@ async def unacked_page(
     skip = request.query.get("from") or "0"
     if not skip.isascii() or not skip.isdigit() or len(skip) > 9:
         raise bad_request("from is a number, for unacked messages")
-    pace = Pace(request.context.broker.turn)
+    pace = Pace(request.context.gate)
     shown: list[View] = []
     scanned = shown_bytes = 0
     for channel, entries in request.context.sessions.unacked(queue):

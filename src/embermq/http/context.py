@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from embermq import __version__
 from embermq.broker.broker import Broker
@@ -18,6 +19,8 @@ from embermq.broker.session import ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
 from embermq.http.history import History
 from embermq.http.login_counts import LoginCounts
+from embermq.http.name_order import NameOrder
+from embermq.http.pace import Gate
 from embermq.http.routing import Route
 from embermq.http.trace_files import Traces
 
@@ -82,22 +85,19 @@ class Context:
 
     logins: LoginCounts = field(default_factory=LoginCounts)
     connections_max: Callable[[], int] = lambda: 0  # of AMQP; 0: any number
-    in_name_order: dict[str, tuple[int, list[Queue]]] = field(default_factory=dict)
+    name_orders: WeakKeyDictionary[VirtualHost, NameOrder] = field(default_factory=WeakKeyDictionary)
 
-    def queues_of(self, vhost: VirtualHost) -> list[Queue]:
-        """In the order of their names, sorted when there are others than before. Not to be changed."""
-        version = vhost.past.queues_created + vhost.past.queues_deleted
-        known = self.in_name_order.get(vhost.name)
-        if known is None or known[0] != version or len(known[1]) != len(vhost.queues):
-            ordered = [vhost.queues[name] for name in sorted(vhost.queues)]
-            known = self.in_name_order[vhost.name] = (version, ordered)
-        return known[1]
+    async def queues_of(self, vhost: VirtualHost) -> list[Queue]:
+        """In the order of their names. Not to be changed."""
+        return await self.name_orders.setdefault(vhost, NameOrder()).queues(vhost, self.gate)
 
     def __post_init__(self) -> None:
-        self.history = History(self.broker, self.sessions)
+        self.gate = Gate(self.broker.turn)
+        self.history = History(self.broker, self.sessions, self.gate)
         self.logins.listen(self.broker.events)
         storage = self.broker.storage
-        self.traces = Traces("" if storage is None else os.path.join(storage.data.layout.directory, "traces"))
+        directory = "" if storage is None else os.path.join(storage.data.layout.directory, "traces")
+        self.traces = Traces(directory, self.gate)
 
     @property
     def uptime_ms(self) -> int:

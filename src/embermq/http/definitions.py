@@ -146,7 +146,7 @@ def vhost_definition(vhost: VirtualHost) -> View:
 
 async def finished(request: Request, document: View, vhosts: list[VirtualHost], with_vhost: bool) -> Response:
     """The document with queues, exchanges and bindings, which may be many: in steps."""
-    pace = Pace(request.context.broker.turn)
+    pace = Pace(request.context.gate)
     parts = [encode(document)[:-1]]
     for key, definitions in (
         ("queues", [d for vhost in vhosts for d in queues_of(vhost)]),
@@ -192,7 +192,7 @@ def is_temporary(binding: Binding) -> bool:
 @describes("Bring in a document of definitions.", body=schemas.DEFINITIONS, status=204)
 async def import_all(request: Request) -> Response:
     broker, document = request.context.broker, document_of(request)
-    pace = Pace(request.context.broker.turn)
+    pace = Pace(request.context.gate)
     for body in things(document, "users"):
         new = await aside(broker, partial(user_from, clean(text(body, "name")), {"tags": "", **body}))
         store_user(broker, new)
@@ -221,7 +221,7 @@ async def import_all(request: Request) -> Response:
 
 @describes("Bring definitions into a virtual host.", body=schemas.DEFINITIONS, status=204)
 async def import_vhost(request: Request) -> Response:
-    await import_topology(request, document_of(request), Pace(request.context.broker.turn), vhost_of(request))
+    await import_topology(request, document_of(request), Pace(request.context.gate), vhost_of(request))
     return Response(204)
 
 

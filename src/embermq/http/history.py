@@ -1,6 +1,6 @@
 """Samples of what is counted, every five seconds, so that rates and charts can be shown.
 
-One walk over everything that counts, in slices of a millisecond between which messages pass. Nothing is asked
+One walk over everything that counts, in short steps between which messages pass. Nothing is asked
 of the message path: queues, exchanges and channels count anyway, and this only reads. What never changed has
 no track; at most `LONG_TRACKS_MAX` queues, exchanges, channels and connections keep ten minutes, those beyond
 keep what their rate needs, until somebody asks for more of them.
@@ -16,7 +16,7 @@ from embermq.broker.broker import Broker
 from embermq.broker.exchange import Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelCounts
-from embermq.http.pace import Pace
+from embermq.http.pace import Gate, Pace
 from embermq.http.totals import DELIVERIES, LENGTHS, Counting, Totals
 from embermq.http.track import STEP_MS, Track
 
@@ -80,8 +80,9 @@ def channel_values(counts: ChannelCounts) -> tuple[int, ...]:
 
 
 class History:
-    def __init__(self, broker: Broker, counting: Counting) -> None:
+    def __init__(self, broker: Broker, counting: Counting, gate: Gate) -> None:
         self.broker = broker
+        self.gate = gate
         self.counting = counting
         self.tracks: dict[Hashable, Track] = {}
         self.long_tracks = 0
@@ -128,7 +129,7 @@ class History:
             self.drop(key)
 
     async def sample_things(self, sums: dict[str, Totals]) -> None:
-        pace = Pace(self.broker.turn)
+        pace = Pace(self.gate)
         met = 0
         for vhost in list(self.broker.vhosts.values()):
             if vhost.name not in sums:
@@ -148,7 +149,7 @@ class History:
                     await pace.breathe()
 
     async def sample_clients(self, sums: dict[str, Totals]) -> None:
-        pace = Pace(self.broker.turn)
+        pace = Pace(self.gate)
         for counts in self.counting.connection_counts():
             sum_of = sums.get(counts.vhost)
             if sum_of is not None:

@@ -42,7 +42,7 @@ async def listing(
 ) -> Response:
     """`sortable` names columns whose values are quick to have: sorting by them needs no views. A list is not
     copied first, and not changed either."""
-    pace = Pace(request.context.broker.turn)
+    pace = Pace(request.context.gate)
     everything = items if isinstance(items, list) else list(items)
     page, page_size = page_asked(request)
     chosen = everything

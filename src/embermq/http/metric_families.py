@@ -148,7 +148,7 @@ async def put_each(
     out: Exposition, context: Context, vhosts: list[VirtualHost], families: Iterable[str] | None = None
 ) -> None:
     """Every thing on a line of its own."""
-    pace = Pace(context.broker.turn)
+    pace = Pace(context.gate)
     for metrics, things, labels_of in groups(context, vhosts):
         wanted = [metric for metric in metrics if families is None or metric.family in families]
         labels: list[str] = []
@@ -164,7 +164,7 @@ async def put_each(
 
 async def put_sums(out: Exposition, context: Context, vhosts: list[VirtualHost]) -> None:
     """The gauges of all things added up. Counters are not here: the sum would fall when a thing goes."""
-    pace = Pace(context.broker.turn)
+    pace = Pace(context.gate)
     for metrics, things, _ in groups(context, vhosts):
         gauges = [metric for metric in metrics if metric.kind == GAUGE and metric.family != "stream_metrics"]
         sums = [0.0] * len(gauges)

@@ -53,7 +53,7 @@ def visible_vhosts(request: Request) -> list[VirtualHost]:
 async def overview(request: Request) -> Response:
     context = request.context
     vhosts, ranges = visible_vhosts(request), ranges_asked(request)
-    sums = await totals(vhosts, context.sessions, context.broker.turn)
+    sums = await totals(vhosts, context.sessions, context.gate)
     keys: list[Hashable] = [("vhost", vhost.name) for vhost in vhosts]
     if sees_everything(request.user):
         sums.tally.add(context.broker.past)

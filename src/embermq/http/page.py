@@ -46,7 +46,7 @@ code { font: .9em ui-monospace, monospace }
 @describes("A page with the most important numbers.", answer=schemas.TEXT, content_type="text/html")
 async def start_page(request: Request) -> Response:
     context, vhosts = request.context, visible_vhosts(request)
-    sums = await totals(vhosts, context.sessions, context.broker.turn)
+    sums = await totals(vhosts, context.sessions, context.gate)
     cards = {
         "Ready": sums.ready,
         "Unacknowledged": sums.unacked,
@@ -55,7 +55,7 @@ async def start_page(request: Request) -> Response:
         "Connections": context.sessions.connection_count(),
         "Channels": context.sessions.channel_count(),
     }
-    queues = [queue for vhost in vhosts for queue in context.queues_of(vhost)]
+    queues = [queue for vhost in vhosts for queue in await context.queues_of(vhost)]
     numbers = "".join(f"<div><dt>{name}</dt><dd>{count:,}</dd></div>" for name, count in cards.items())
     where = ", ".join(f"{listener.protocol} on port {listener.port}" for listener in context.listeners)
     memory = resident_bytes() / 2**20

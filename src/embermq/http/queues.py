@@ -65,14 +65,14 @@ def view_asked(request: Request) -> Callable[[Queue], View]:
 
 @describes("Queues.", query=LIST + RANGES + BRIEF, answer=schemas.listed(schemas.QUEUE))
 async def all_queues(request: Request) -> Response:
-    lists = [request.context.queues_of(vhost) for vhost in visible_vhosts(request)]
+    lists = [await request.context.queues_of(vhost) for vhost in visible_vhosts(request)]
     queues = lists[0] if len(lists) == 1 else list(chain.from_iterable(lists))
     return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 
 @describes("Queues of a virtual host.", query=LIST + RANGES + BRIEF, answer=schemas.listed(schemas.QUEUE))
 async def queues_in(request: Request) -> Response:
-    queues = request.context.queues_of(vhost_of(request, to_see=True))
+    queues = await request.context.queues_of(vhost_of(request, to_see=True))
     return await listing(request, queues, view_asked(request), sortable=SORTABLE)
 
 

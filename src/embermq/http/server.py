@@ -16,6 +16,7 @@ from typing import cast
 
 import h11
 
+from embermq.http.pace import Gate, Pace
 from embermq.http.request import Refusal, Response
 
 log = logging.getLogger("embermq.http")
@@ -43,7 +44,8 @@ SAFE_HEADERS = [
 
 
 class HTTPServer:
-    def __init__(self, answer: Answer, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, answer: Answer, loop: asyncio.AbstractEventLoop, gate: Gate) -> None:
+        self.gate = gate
         self.answer = answer
         self.loop = loop
         self.protocols: set[HTTPProtocol] = set()
@@ -156,6 +158,8 @@ class HTTPProtocol(asyncio.Protocol):
     async def serve(self) -> None:
         head = self.head
         assert head is not None
+        pace = Pace(self.server.gate)
+        await pace.step()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
         method, target = head.method.decode("ascii"), head.target.decode("latin-1")
         body = b"".join(self.body)
@@ -167,9 +171,10 @@ class HTTPProtocol(asyncio.Protocol):
         except Exception:
             log.exception("%s %s: a fault of ours", method, target)
             response = Response.of({"error": "internal_error", "reason": "see the broker's log"}, 500)
+        await pace.step()
         if self.transport.is_closing():
             return
-        await self.respond(response, with_body=method != "HEAD")
+        await self.respond(response, pace, with_body=method != "HEAD")
         self.next_request()
 
     def next_request(self) -> None:
@@ -189,12 +194,12 @@ class HTTPProtocol(asyncio.Protocol):
 
     # -- responses out
 
-    async def respond(self, response: Response, with_body: bool = True) -> None:
+    async def respond(self, response: Response, pace: Pace, with_body: bool = True) -> None:
         self.send(self.head_of(response))
         if with_body:
             for start in range(0, len(response.body), WRITE_PIECE_BYTES):
                 self.send(h11.Data(data=response.body[start : start + WRITE_PIECE_BYTES]))
-                await asyncio.sleep(0)
+                await pace.step()
                 if not self.writable.is_set():
                     await self.until_read()
                 if self.transport.is_closing():

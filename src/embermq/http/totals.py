@@ -8,9 +8,8 @@ from typing import Protocol
 from embermq.broker.queue import Queue
 from embermq.broker.session import ConnectionCounts
 from embermq.broker.tally import Tally
-from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
-from embermq.http.pace import Pace
+from embermq.http.pace import Gate, Pace
 
 LENGTHS = ("messages", "messages_ready", "messages_unacknowledged")
 DELIVERIES = (
@@ -118,8 +117,8 @@ class Totals:
         )
 
 
-async def totals(vhosts: Iterable[VirtualHost], counting: Counting, turn: Turn) -> Totals:
-    pace, sums = Pace(turn), Totals()
+async def totals(vhosts: Iterable[VirtualHost], counting: Counting, gate: Gate) -> Totals:
+    pace, sums = Pace(gate), Totals()
     names = set()
     for vhost in vhosts:
         names.add(vhost.name)

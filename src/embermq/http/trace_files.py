@@ -22,7 +22,7 @@ from embermq.broker.message import Message
 from embermq.broker.queue import Queue
 from embermq.broker.trace import TRACE_EXCHANGE, set_tracing
 from embermq.broker.vhost import VirtualHost
-from embermq.http.pace import Pace
+from embermq.http.pace import Gate, Pace
 from embermq.http.plain import decoded, plain
 
 log = logging.getLogger("embermq.http")
@@ -57,8 +57,9 @@ class Wanted:
 
 
 class Trace:
-    def __init__(self, vhost: VirtualHost, wanted: Wanted, directory: str) -> None:
+    def __init__(self, vhost: VirtualHost, wanted: Wanted, directory: str, gate: Gate) -> None:
         self.vhost = vhost
+        self.gate = gate
         self.wanted = wanted
         self.path = os.path.join(directory, f"{wanted.name}.log")
         bounds: dict[str, object] = {
@@ -95,7 +96,7 @@ class Trace:
 
     async def write_down(self) -> bool:
         """What waits in the queue, or a part of it; true where more may be waiting."""
-        pace, gathered = Pace(self.vhost.turn), bytearray()
+        pace, gathered = Pace(self.gate), bytearray()
         while len(gathered) < WRITE_BYTES_MAX and not self.over:
             entry = self.queue.get(no_ack=True)
             if entry is None:
@@ -121,7 +122,8 @@ class Trace:
 
 
 class Traces:
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, gate: Gate) -> None:
+        self.gate = gate
         self.directory = directory  # empty for a broker in memory, which has nowhere to write to
         self.running: dict[tuple[str, str], Trace] = {}  # by virtual host and name
         self.switched_on: set[VirtualHost] = set()  # by us: they were not traced before
@@ -134,7 +136,7 @@ class Traces:
         if vhost.trace is None:
             self.switched_on.add(vhost)
             set_tracing(vhost, True)
-        self.running[vhost.name, wanted.name] = Trace(vhost, wanted, self.directory)
+        self.running[vhost.name, wanted.name] = Trace(vhost, wanted, self.directory, self.gate)
 
     def all(self) -> list[Trace]:
         for key in [key for key, trace in self.running.items() if trace.over]:

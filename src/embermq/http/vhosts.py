@@ -35,14 +35,14 @@ def vhost_named(request: Request) -> VirtualHost:
 async def all_vhosts(request: Request) -> Response:
     context, ranges = request.context, ranges_asked(request)
     vhosts = visible_vhosts(request)
-    sums = {vhost.name: await totals([vhost], context.sessions, context.broker.turn) for vhost in vhosts}
+    sums = {vhost.name: await totals([vhost], context.sessions, context.gate) for vhost in vhosts}
     return await listing(request, vhosts, lambda vhost: vhost_view(context, vhost, sums[vhost.name], ranges))
 
 
 @describes("A virtual host.", query=COLUMNS + RANGES, answer=schemas.VHOST)
 async def one_vhost(request: Request) -> Response:
     context, vhost = request.context, vhost_named(request)
-    sums = await totals([vhost], context.sessions, context.broker.turn)
+    sums = await totals([vhost], context.sessions, context.gate)
     return single(request, vhost_view(context, vhost, sums, ranges_asked(request)))
 
 
@@ -88,7 +88,7 @@ async def delete_vhost(request: Request) -> Response:
         reason = f"Refusing to delete virtual host '{vhost.name}' because it is protected from deletion"
         raise Refusal(412, "precondition_failed", reason)
     close_connections(request, vhost)
-    pace = Pace(request.context.broker.turn)
+    pace = Pace(request.context.gate)
     for queue in list(vhost.queues.values()):
         vhost.delete_queue(queue)
         await pace.breathe()
