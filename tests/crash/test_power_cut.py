@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from embermq.store import disk, room
 from embermq.store.data_directory import DataDirectory
 from tests.crash.electric import ElectricHistory
 
@@ -19,8 +20,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True, params=[700, 5_000], ids=["small segments", "larger segments"])
 def _segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small, so that they are begun, sealed and deleted all the time."""
+    """Small, so that they are begun, sealed and deleted all the time; with room at their ends."""
     monkeypatch.setattr(DataDirectory, "segment_bytes", request.param)
+    monkeypatch.setattr(disk, "ROOM_BYTES", 900)
+    monkeypatch.setattr(room, "WRITES_BEFORE_ROOM", 2)
 
 
 def test_what_was_promised_is_there_after_a_power_cut(tmp_path: Path, seed: int) -> None:

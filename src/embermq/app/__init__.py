@@ -197,6 +197,8 @@ class App:
         self.turn.finish()
         if self.data is not None:
             await self.settle()
+            assert self.broker.storage is not None
+            self.broker.storage.close()
             self.close_data(self.data)
 
     def close_data(self, data: DataDirectory) -> None:

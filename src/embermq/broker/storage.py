@@ -19,6 +19,7 @@ from typing import Protocol
 
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
+from embermq.store.room import give_up_room
 
 log = logging.getLogger("embermq.storage")
 
@@ -118,13 +119,24 @@ class Storage:
         self.written.add(level)
 
     def tidy(self) -> None:
-        """Once in a while: logs that are empty and have been quiet for a while let go of their last file."""
+        """Once in a while: logs that have been quiet for a while let go of the room at the end of their last
+        file, and of the whole file if they are empty."""
         for level in self.quiet - self.written:
-            if level.log is not None and level.log.count == 0:
-                level.log.trim()
-                with contextlib.suppress(OSError):  # a full disk: it has kept the rest for the next write
+            if level.log is None:
+                continue
+            with contextlib.suppress(OSError):  # a full disk: it has kept the rest for the next write
+                if level.log.count == 0:
+                    level.log.trim()
                     level.log.write()
+                give_up_room(level.log)
         self.quiet, self.written = self.written, set()
+
+    def close(self) -> None:
+        """Everything is written: the files shall be as long as what they hold."""
+        for level in self.quiet | self.written:
+            if level.log is not None:
+                with contextlib.suppress(OSError):  # recovery takes zeros at the end for what they are
+                    give_up_room(level.log)
 
     def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
         """Call back when everything written so far would survive a power cut, with the queues it is in."""

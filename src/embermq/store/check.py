@@ -77,10 +77,10 @@ def check_log(
         if not queue_id.endswith(IDENTITIES_PART):
             report.messages += segment.live.count
             report.message_bytes += scan.live_bytes
-        report.bytes_on_disk += scan.size + scan.acks.size
+        report.bytes_on_disk += scan.size - scan.room + scan.acks.size
         path = os.path.join(directory, segment.name)
         if scan.torn_tail and at == len(scans) - 1:
-            report.torn_bytes += scan.bytes_lost
+            report.torn_bytes += scan.bytes_lost - scan.room
         elif not scan.sound:
             report.damages.append(Damage(path, "", segment.live.count, scan.bytes_lost, tuple(scan.lost)))
         if scan.acks.damaged:

@@ -54,6 +54,8 @@ class DataDirectory:
             lock.release()
             raise
         disk = Disk(filesystem, layout.trash)
+        if sync == "os":
+            disk.room_bytes = 0  # nobody waits for syncs
         disk.empty_trash()
         committer = Committer(filesystem, layout.directory, call_soon_threadsafe, sync)
         return cls(layout, lock, disk, definitions, committer)

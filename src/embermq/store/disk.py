@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from embermq.store.filesystem import File, FileSystem
+from embermq.store.room import ROOM_BYTES
 
 FILES_OPEN_MAX = 256
 BUFFERS_KEPT_MAX = 16
@@ -39,6 +40,7 @@ class Disk:
         self.filesystem = filesystem
         self.trash = trash
         self.files_open_max = files_open_max
+        self.room_bytes = ROOM_BYTES  # by which files run ahead of what they hold (see room); 0: by nothing
         self._files: OrderedDict[str, File] = OrderedDict()
         self._deletions: SimpleQueue[_Deletion | threading.Event | None] = SimpleQueue()
         self._thread: threading.Thread | None = None

@@ -21,8 +21,8 @@ from embermq.store.disk import Disk
 from embermq.store.filesystem import WRITE_BYTES_MAX, File
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
-from embermq.store.recovery import Damage, Recovery, keep_aside, recover
-from embermq.store.scan import lost_while_running
+from embermq.store.recovery import Recovery, damage_read, recover
+from embermq.store.room import make_room
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
 
 logger = logging.getLogger("embermq.store")
@@ -147,6 +147,8 @@ class Log:
             segment.sealed = True
             if segment.live.count == 0:
                 self.finished.append(segment)
+            elif segment.reach > segment.size and not segment.queued:
+                self._queue(segment)  # the next write takes away the room at its end
 
     def _begin_segment(self, sequence: int, timestamp_ms: int) -> Segment:
         self.roll()
@@ -269,6 +271,7 @@ class Log:
         file = self._file(segment.name, segment.created)
         segment.created = True
         self.dirty_files = self.dirty_files | {file}
+        make_room(self, file, segment)
         while segment.fill:
             segment.forget_written(self._write_some(file, segment.buffer, segment.fill, segment.written))
 
@@ -372,15 +375,12 @@ class Log:
 
     def on_damage_read(self, segment: Segment) -> None:
         """A reader met damage in a segment that was sound: forget what is lost, keep the file for people."""
-        path = os.path.join(self.directory, segment.name)
-        scan = lost_while_running(self.disk.filesystem, path, segment)
-        if not scan.forgotten:
+        damage = damage_read(self.disk.filesystem, self.directory, segment)
+        if damage is None:
             return  # another reader has met it before
-        self.count -= scan.forgotten
+        self.count -= damage.records_lost
         if segment.live.count == 0 and segment.sealed:
             self.finished.append(segment)
-        aside = keep_aside(self.disk.filesystem, path)
-        damage = Damage(path, aside, segment.live.count, scan.bytes_lost, tuple(scan.lost))
         self.recovery.damages.append(damage)
         logger.error("%s", damage)
 

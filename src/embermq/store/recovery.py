@@ -1,5 +1,6 @@
 """Opening the directory of a log after whatever happened to it.
 
+    zeros at the end of the last     cut off without a word: room for records that never came (see room)
     torn tail of the last segment    cut off: nothing in it was ever reported safe
     damage anywhere else             the file is set aside as `<name>.damaged-<n>`, its sound live records are
                                      written to a fresh segment, and a `Damage` says what was saved and lost
@@ -30,7 +31,7 @@ from embermq.store.record import (
     encode_ack_header,
     parse_segment_name,
 )
-from embermq.store.scan import AckScan, Scan, scan_segment
+from embermq.store.scan import AckScan, Scan, lost_while_running, scan_segment
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
 from embermq.store.segment_index import delete_stray_indexes, load_from_index
 
@@ -47,6 +48,7 @@ class Damage:
     bytes_lost: int
     lost: tuple[tuple[int, int], ...] = ()  # sequences [first, stop) among which records are missing
     acks_lost: int = 0  # entries of an ack file that could not be read
+    records_lost: int = 0  # live ones, where that is known: of a file that was sound when it was opened
 
     def __str__(self) -> str:
         aside = f", set aside as {os.path.basename(self.set_aside)}" if self.set_aside else ""
@@ -148,7 +150,7 @@ def recover(
         if segment.count:
             recovery.next_sequence = max(recovery.next_sequence, segment.last + 1)
         if scan.torn_tail and at == last:
-            recovery.torn_bytes += scan.bytes_lost
+            recovery.torn_bytes += scan.bytes_lost - scan.room
             _truncate(disk, os.path.join(directory, segment.name), scan.gaps[0][0])
             segment.size = segment.written = scan.gaps[0][0]
         elif not scan.sound:
@@ -175,7 +177,7 @@ def _is_unborn(scan: Scan) -> bool:
     """A file at the end of the log that a crash kept from its first sound record."""
     if scan.segment.count:
         return False
-    return scan.header_sound or scan.size <= SEGMENT_HEADER_SIZE or scan.torn_zeros
+    return scan.header_sound or scan.size - scan.room <= SEGMENT_HEADER_SIZE
 
 
 def _remove_leftovers(disk: Disk, directory: str, names: list[str], scans: list[Scan]) -> None:
@@ -307,6 +309,17 @@ def keep_aside(filesystem: FileSystem, path: str) -> str:
         filesystem.link(path, aside)
         return aside
     return ""
+
+
+def damage_read(filesystem: FileSystem, directory: str, segment: Segment) -> Damage | None:
+    """What is lost of a segment that was sound once, and is forgotten now; None if nothing more is."""
+    path = os.path.join(directory, segment.name)
+    scan = lost_while_running(filesystem, path, segment)
+    if not scan.forgotten:
+        return None
+    aside = keep_aside(filesystem, path)
+    lost = tuple(scan.lost)
+    return Damage(path, aside, segment.live.count, scan.bytes_lost, lost, records_lost=scan.forgotten)
 
 
 def _write_new_file(disk: Disk, directory: str, name: str, content: bytes) -> None:

@@ -63,7 +63,7 @@ class Scan:
     lost: list[tuple[int, int]] = field(default_factory=list)  # per gap: between which sequences
     forgotten: int = 0  # transient records
     live_bytes: int = 0  # payload of the records alive
-    torn_zeros: bool = False  # nothing but zeros, as a power cut leaves a file whose blocks were not written
+    room: int = 0  # zeros at the end of the last gap, to the end of the file: nothing was written there
 
     @property
     def torn_tail(self) -> bool:
@@ -217,8 +217,6 @@ def scan_segment(
     data = read_all(filesystem, filesystem.open(path, writable=False))
     header_sound = is_segment_header(data, path, segment.first, segment.identity)
     scan = Scan(segment, len(data), header_sound, acks)
-    if not header_sound:
-        scan.torn_zeros = data.count(0) == len(data)
     high = min(high, segment.first + SEQUENCE_SPAN_MAX)
     walk = Walk(segment, data, max(low, segment.first), high, gone, keep_transient)
     walk_all(walk, scan)
@@ -236,8 +234,12 @@ def walk_all(walk: Walk, scan: Scan) -> None:
     position = walk.walk(SEGMENT_HEADER_SIZE)
     while position < len(data):
         # The length of a record that failed its checksum is not trusted: look at every byte behind it.
-        found = find_record(data, position + 1, walk.segment.seed, walk.low, walk.high)
+        end = len(data.rstrip(b"\0"))
+        found = -1
+        if position < end:
+            found = find_record(data, position + 1, walk.segment.seed, walk.low, walk.high)
         if found < 0:
+            scan.room = len(data) - max(position, end)
             scan.gaps.append((position, len(data)))
             scan.lost.append((walk.low, walk.high))
             break

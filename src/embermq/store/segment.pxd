@@ -13,6 +13,8 @@ cdef class Segment:
     cdef public Py_ssize_t count
     cdef public Bitmap live
     cdef public Py_ssize_t written
+    cdef public Py_ssize_t reach
+    cdef public Py_ssize_t writes
     cdef public Py_ssize_t size
     cdef public bytearray buffer
     cdef public Py_ssize_t fill

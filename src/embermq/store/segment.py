@@ -62,11 +62,13 @@ class Segment:
         "live",
         "name",
         "queued",
+        "reach",
         "removed",
         "sealed",
         "seed",
         "size",
         "time_max",
+        "writes",
         "written",
     )
 
@@ -81,6 +83,8 @@ class Segment:
         self.count = 0
         self.live = Bitmap(first)
         self.written = 0
+        self.reach = 0  # how far the file reaches, where that is beyond its records (see room)
+        self.writes = 0  # since it was opened or was quiet
         self.size = 0
         self.buffer = NO_BUFFER
         self.fill = 0  # how much of the buffer is taken

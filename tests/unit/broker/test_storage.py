@@ -9,6 +9,7 @@ import pytest
 
 from embermq.broker import storage as storage_module
 from embermq.broker.queue import Queue
+from embermq.store.room import ROOM_BYTES, WRITES_BEFORE_ROOM
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import message
 
@@ -151,3 +152,23 @@ def test_an_ack_does_not_wait_for_new_logs(world: StoredBroker) -> None:
     one_turn(world)
     assert on_disk(world, [second, third]) == [True, False]
     assert old.low.log is not None and old.low.log.ack_dirty == []
+
+
+@pytest.mark.parametrize("end", ["two quiet ticks", "a clean stop"])
+def test_files_end_with_their_records_when_all_is_quiet(world: StoredBroker, end: str) -> None:
+    world.data.disk.room_bytes = ROOM_BYTES  # though nobody syncs here
+    (queue,) = declared(world, "busy")
+    for _ in range(WRITES_BEFORE_ROOM):
+        queue.append(message(b"again", persistent=True))
+        world.wait_until_safe()
+    log = queue.low.log
+    assert log is not None
+    (path,) = Path(log.directory).glob("*.segment")
+    assert path.stat().st_size > log.bytes_on_disk
+    if end == "a clean stop":
+        world.storage.close()
+    else:
+        world.storage.tidy()
+        assert path.stat().st_size > log.bytes_on_disk, "it was written to since the last tick"
+        world.storage.tidy()
+    assert path.stat().st_size == log.bytes_on_disk

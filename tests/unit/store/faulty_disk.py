@@ -2,7 +2,7 @@
 
 Everything really happens on a real disk. Beside that, the shim keeps book of what was synced: for files their
 content at the last sync, for directories the order of the changes to their names. `power_cut` then builds a
-copy as the disk might have it: everything synced, plus arbitrary beginnings of what was not.
+copy as the disk might have it: everything synced, plus arbitrary beginnings or pieces of what was not.
 
 SQLite goes past the store's own layer and writes into the middle of files; it keeps book here through
 `sqlite_files.watch`. Of its writes any that were not synced may be missing, or cut short.
@@ -245,7 +245,7 @@ class FaultyFileSystem(FileSystem):
                 if key in self._writes:
                     file.write(_scattered(self._synced[key], self._writes[key], chance))
                 else:
-                    file.write(_torn(self._synced[key], contents.get(key, b""), chance))
+                    file.write(torn(self._synced[key], contents.get(key, b""), chance))
 
 
 def _content(path: str) -> bytes:
@@ -253,13 +253,26 @@ def _content(path: str) -> bytes:
         return file.read()
 
 
-def _torn(synced: bytes, written: bytes, chance: random.Random) -> bytes:
-    """The synced content and some beginning of the rest; the length may be ahead of the data."""
-    if len(written) <= len(synced):
-        return synced if len(written) == len(synced) else written
-    kept = chance.randint(len(synced), len(written))
-    zeros = chance.choice([0, 0, chance.randint(0, len(written) - kept)])
-    return synced + written[len(synced) : kept] + bytes(zeros)
+def torn(synced: bytes, written: bytes, chance: random.Random) -> bytes:
+    """What may be left of a file that has changed since it was synced.
+
+    It has the old size, the new one, or one between. Of what has changed there are the bytes up to some
+    place; or those in some blocks and not in others, as a disk pleases that is free to choose. Where a change
+    is missing stands what was synced, and zeros where nothing was: behind the old end, and in the room that a
+    file has at its end.
+    """
+    if written == synced:
+        return synced
+    shorter, longer = sorted((len(synced), len(written)))
+    size = chance.choice([shorter, longer, chance.randint(shorter, longer)])
+    old, new = synced.ljust(longer, b"\0"), written.ljust(longer, b"\0")
+    changed = [at for at in range(longer) if old[at] != new[at]] or [0]
+    if chance.random() < 0.6:
+        kept = chance.choice([*changed, longer])
+        return (new[:kept] + old[kept:])[:size]
+    block = chance.choice([16, 64, 512])
+    pieces = [chance.choice([old, new])[at : at + block] for at in range(0, longer, block)]
+    return b"".join(pieces)[:size]
 
 
 def _scattered(synced: bytes, writes: list[Write], chance: random.Random) -> bytes:

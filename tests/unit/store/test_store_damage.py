@@ -102,13 +102,81 @@ def test_the_tail_cut_at_every_byte(original: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zeros", [1, 30, 5000])
-def test_zeros_behind_the_last_record_are_a_torn_tail(original: Path, tmp_path: Path, zeros: int) -> None:
+def test_zeros_behind_the_last_record_are_nothing(original: Path, tmp_path: Path, zeros: int) -> None:
     directory = copy(original, tmp_path)
+    size = segments(directory)[-1].stat().st_size
     with segments(directory)[-1].open("ab") as file:
         file.write(bytes(zeros))
     log = open_log(directory)
-    assert (log.recovery.torn_bytes, log.recovery.damages) == (zeros, [])
+    assert (log.recovery.torn_bytes, log.recovery.damages) == (0, [])
+    assert segments(directory)[-1].stat().st_size == size
     check_reopens_the_same(directory, alive())
+
+
+def test_the_tail_zero_from_every_byte_on(original: Path, tmp_path: Path) -> None:
+    """What was not synced when the power failed, in a file with room at its end."""
+    last = segments(original)[-1].name
+    data = (original / last).read_bytes()
+    record_size = 25 + len(b"message 10" + b"x" * 9)
+    for kept in range(len(data)):
+        directory = copy(original, tmp_path)
+        (directory / last).write_bytes(data[:kept].ljust(len(data) + 100, b"\0"))
+        whole = max(0, kept - SEGMENT_HEADER_SIZE) // record_size
+        log = open_log(directory)
+        assert log.recovery.damages == []
+        assert log.recovery.torn_bytes <= max(0, kept - SEGMENT_HEADER_SIZE) % record_size
+        found = contents(log)
+        assert found == {sequence: entry for sequence, entry in alive().items() if sequence < 10 + whole}
+        check_reopens_the_same(directory, found)
+
+
+def test_any_byte_flipped_in_a_segment_with_room(original: Path, tmp_path: Path) -> None:
+    last = segments(original)[-1].name
+    size = (original / last).stat().st_size
+    for position in range(0, size + 40, 3):
+        directory = copy(original, tmp_path)
+        data = bytearray((directory / last).read_bytes().ljust(size + 40, b"\0"))
+        data[position] ^= 0xFF
+        (directory / last).write_bytes(data)
+        log = open_log(directory)
+        found = contents(log)
+        assert found.items() <= alive().items()
+        lost = alive().keys() - found.keys()
+        assert len(lost) <= (1 if SEGMENT_HEADER_SIZE <= position < size else 0)
+        if position >= size or lost == {14}:
+            # A write that was cut off leaves the same behind.
+            assert (log.recovery.torn_bytes > 0, log.recovery.damages) == (True, [])
+        else:
+            assert len(log.recovery.damages) == 1
+        check_reopens_the_same(directory, found)
+
+
+def test_records_behind_zeros_are_saved_and_the_rest_is_called_damage(original: Path, tmp_path: Path) -> None:
+    directory = copy(original, tmp_path)
+    last = segments(directory)[-1]
+    data = bytearray(last.read_bytes())
+    record_size = 25 + len(b"message 10" + b"x" * 9)
+    data[SEGMENT_HEADER_SIZE + record_size : SEGMENT_HEADER_SIZE + 3 * record_size] = bytes(2 * record_size)
+    last.write_bytes(data + bytes(100))
+    log = open_log(directory)
+    found = contents(log)
+    assert found == {s: entry for s, entry in alive().items() if s not in (11, 12)}
+    (damage,) = log.recovery.damages
+    assert damage.records_saved == 3
+    check_reopens_the_same(directory, found)
+
+
+def test_zeros_at_the_end_of_a_full_segment_are_damage(original: Path, tmp_path: Path) -> None:
+    """Only the file that is appended to has room: another one has lost something."""
+    directory = copy(original, tmp_path)
+    middle = segments(directory)[1]
+    data = middle.read_bytes()
+    middle.write_bytes(data[:-9] + bytes(9))
+    log = open_log(directory)
+    assert contents(log) == {s: entry for s, entry in alive().items() if s != 9}
+    (damage,) = log.recovery.damages
+    assert damage.bytes_lost == 25 + len(b"message 9" + b"x" * 9)
+    assert damage.lost == ((9, 10),)
 
 
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
