@@ -19,7 +19,9 @@ from embermq.client import (
     ClientError,
     ColumnConsumer,
     Connection,
+    ConnectionClosed,
     ConnectionFailed,
+    ConnectionLost,
     ConsumerCancelled,
     NotFound,
     Timeout,
@@ -212,6 +214,8 @@ def sentence(options: Options, error: ClientError) -> AMQPSourceError:
     place = options.place
     if isinstance(error, AuthenticationFailed):
         return Denied(f"the broker at {place} does not let us in: {error}")
+    if isinstance(error, ConnectionLost | ConnectionClosed):
+        return Unreachable(f"the connection to the broker at {place} is lost: {error}")
     if isinstance(error, ConnectionFailed):
         return Unreachable(f"the broker at {place} cannot be reached: {error}")
     if isinstance(error, NotFound):

@@ -7,6 +7,7 @@ A stream, a queue with leases and a plain queue go into Parquet; the stream into
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -44,9 +45,10 @@ def start(
 def run(directory: Path, url: str, http_url: str, to_the_end: bool) -> None:
     # A task may fail: its worker is killed, too.
     spark = session("local[2,4]", directory / "spark")
+    parent = os.getppid()
     running: dict[str, StreamingQuery] = {}
     left = list(KINDS)
-    while left:
+    while left and os.getppid() == parent:  # whoever kills us may have been killed
         for kind in list(left):
             query = running.get(kind)
             if query is not None and query.isActive:
@@ -58,7 +60,7 @@ def run(directory: Path, url: str, http_url: str, to_the_end: bool) -> None:
                 print(kind, "has failed:", str(query.exception())[:500], flush=True)
             running[kind] = start(spark, kind, directory, url, http_url, to_the_end)
             # One after the other: each starts a Python, and Spark gives it ten seconds to report.
-            while running[kind].isActive and running[kind].lastProgress is None:
+            while running[kind].isActive and running[kind].lastProgress is None and os.getppid() == parent:
                 time.sleep(PAUSE_S)
         time.sleep(PAUSE_S)
 

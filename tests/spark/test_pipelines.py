@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from embermq.cli.api import Api
-from embermq.client import Channel, Outgoing, Properties
+from embermq.client import Channel, Outgoing, Properties, connect
 from embermq.testing import EmbeddedBroker
 from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError, Missing
 from pyspark_embermq.pipelines import archive, pages, reports, running, spec, state
 from pyspark_embermq.pipelines.changes import FILE, changes
+from pyspark_embermq.pipelines.checking import check_pipeline
 from pyspark_embermq.pipelines.tables import check, query
 from pyspark_embermq.pipelines.telling import Teller
 from tests.spark.conftest import declare_stream
@@ -150,6 +156,55 @@ def test_a_pipeline_that_fails_says_why(spark: SparkSession, url: str, tmp_path:
     assert state.state_of("large").state == "failed"
     with pytest.raises(AMQPSourceError, match="no pipeline 'other' has run"):
         state.state_of("other")
+
+
+def test_a_pipeline_outlives_an_absence_of_its_broker(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "large.toml"
+    with EmbeddedBroker(persistent=True, process=True) as mortal:
+        file.write_text(PIPELINE.format(url=mortal.url, checkpoint=tmp_path / "checkpoint"))
+        pipeline = spec.load(file)
+
+        def publish(*ids: int) -> None:
+            with connect(mortal.url) as connection, connection.channel() as channel:
+                channel.queue_declare("large", durable=True)
+                channel.queue_declare("orders", durable=True, arguments={"x-queue-type": "stream"})
+                channel.publish_batch([b'{"id": %d, "total": 20}' % number for number in ids], "orders")
+
+        def live_and_die() -> None:
+            """The broker's life, as the pipeline's states tell when it is time."""
+            try:
+                await_state(lambda found: found.rows == 2)
+                mortal.kill()
+                await_state(lambda found: found.state == state.WAITING)
+                mortal.start()
+                publish(3)
+                await_state(lambda found: found.rows == 3 and found.state == state.RUNNING)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        publish(1, 2)
+        lines: list[str] = []
+        with ThreadPoolExecutor() as pool:
+            life = pool.submit(live_and_die)
+            ended = running.run(
+                spark,
+                "large",
+                lambda s, once: running.start(s, pipeline, once),
+                once=False,
+                show=lines.append,
+                check=lambda: check_pipeline(pipeline),
+            )
+            life.result()
+        assert (ended.state, ended.rows, ended.reason) == ("ended", 3, "")
+        assert sorted(message.body for message in mortal.messages("large")) == [b"1", b"2", b"3"]
+        assert any("goes on when it is back" in line for line in lines)
+
+
+def await_state(is_so: Callable[[state.State], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not any(is_so(found) for found in state.all_states()):
+        assert time.monotonic() < deadline, state.all_states()
+        time.sleep(0.05)
 
 
 def test_archive_compact_and_replay(

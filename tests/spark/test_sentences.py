@@ -39,6 +39,7 @@ MISSPELT = (
         ),
         (PySparkException("pyspark_embermq.errors.Missing: no queue 'q'"), Missing, "no queue 'q'"),
         (PySparkException("pyspark_embermq.errors.AMQPSourceError: no"), AMQPSourceError, "no"),
+        (PySparkException("x\nembermq.client.errors.ConnectionLost: broke"), Unreachable, "broke"),
         (
             PySparkException(IN_A_FUNCTION),
             SparkFailed,

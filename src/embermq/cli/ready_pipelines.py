@@ -55,14 +55,25 @@ def say(line: str) -> None:
 # -- what runs under a name
 
 
-def named(api: Api, output: Output, options: argparse.Namespace, begin: Any) -> OnSpark:
-    """Run until its end; the broker and this machine's list know it by its name."""
+def named(
+    api: Api,
+    output: Output,
+    options: argparse.Namespace,
+    begin: Any,
+    check: Callable[[], None] | None = None,
+) -> OnSpark:
+    """Run until its end; the broker and this machine's list know it by its name.
+
+    What `check` finds missing is told now; when the broker was away later on, it tells whether that is back.
+    """
     from pyspark_embermq.pipelines import running, state
 
+    if check is not None:
+        check()
     state.refuse_another(options.name)
 
     def on_spark(spark: Any) -> None:
-        ended = running.run(spark, options.name, begin, options.once, say, teller(api, options))
+        ended = running.run(spark, options.name, begin, options.once, say, teller(api, options), check)
         output.said(
             f"{ended.name} has ended: {ended.rows:,} row(s) in {ended.batches:,} batch(es)", rows=ended.rows
         )
@@ -86,8 +97,13 @@ def toml_file(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
 
     pipeline = with_broker(spec.load(Path(options.pipeline)), api, options)
     options.name = options.name or pipeline.name
-    check_pipeline(pipeline)
-    return named(api, output, options, lambda s, once: running.start(s, pipeline, once, say))
+    return named(
+        api,
+        output,
+        options,
+        lambda s, once: running.start(s, pipeline, once, say),
+        lambda: check_pipeline(pipeline),
+    )
 
 
 def with_broker(pipeline: Any, api: Api, options: argparse.Namespace) -> Any:
@@ -142,10 +158,15 @@ def archive(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         options.exchange or "",
     )
     queue = archive.source_queue(what)
-    check_queues({"url": url, "queue": queue})
     if options.exchange:
         say(f"what passes exchange '{options.exchange}' from now on is kept in stream '{queue}', 7 days long")
-    return named(api, output, options, lambda s, once: archive.start(s, what, once))
+    return named(
+        api,
+        output,
+        options,
+        lambda s, once: archive.start(s, what, once),
+        lambda: check_queues({"url": url, "queue": queue}),
+    )
 
 
 def compact(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
@@ -208,7 +229,6 @@ def traffic(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
 
     url, queue, checkpoint = amqp_url(api, options), options.queue, checkpoint_of(options)
     path = archive.local_path(options.path)
-    check_queues({"url": url, "queue": queue})
     return named(
         api,
         output,
@@ -216,6 +236,7 @@ def traffic(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         lambda s, once: reports.start_traffic(
             s, url, queue, path, checkpoint, options.window, once, options.late
         ),
+        lambda: check_queues({"url": url, "queue": queue}),
     )
 
 
@@ -234,8 +255,13 @@ def route(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         options.checkpoint,
         options.sql,
     )
-    check_pipeline(pipeline)
-    return named(api, output, options, lambda s, once: running.start(s, pipeline, once, say))
+    return named(
+        api,
+        output,
+        options,
+        lambda s, once: running.start(s, pipeline, once, say),
+        lambda: check_pipeline(pipeline),
+    )
 
 
 PREPARE: dict[str, Callable[[Api, Output, argparse.Namespace], OnSpark]] = {

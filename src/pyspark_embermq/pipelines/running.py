@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.errors import AMQPSourceError, Unreachable
 from pyspark_embermq.pipelines.changes import changes, remember
 from pyspark_embermq.pipelines.sentences import SPARK_ERRORS, told
 from pyspark_embermq.pipelines.spec import End, Pipeline
-from pyspark_embermq.pipelines.state import ENDED, FAILED, State, claimed
+from pyspark_embermq.pipelines.state import ENDED, FAILED, RUNNING, WAITING, State, claimed
 
 LOOK_S = 1
 MOMENT_S = 0.05
@@ -27,6 +27,7 @@ Show = Callable[[str], None]
 # Starts the query of a pipeline: with the session, and whether to end when there is nothing more.
 Start = Callable[[SparkSession, bool], StreamingQuery]
 Tell = Callable[[State], None]  # to the broker, how the pipeline is
+Check = Callable[[], None]  # raises Unreachable while there is no broker
 # How many rows are done, and of how many: before the first part, and after each.
 Parts = Iterable[tuple[int, int]]
 
@@ -77,24 +78,57 @@ def run(
     once: bool,
     show: Show = print,
     tell: Tell = lambda state: None,
+    check: Check | None = None,
 ) -> State:
-    """Run until there is nothing more (`once`), until SIGTERM or Ctrl-C, or until it fails."""
+    """Run until there is nothing more (`once`), until SIGTERM or Ctrl-C, or until it fails.
+
+    One that goes on for ever outlives an absence of its broker, if `check` tells whether that is back: the
+    query is begun again, and its checkpoint says where.
+    """
     with run_of(name, tell) as state, Stopping() as stopping:
-        query = begin(spark, once)
-        seen = -1
-        while query.isActive and not stopping.asked:
-            query.awaitTermination(LOOK_S)
-            seen = report(query, state, seen, show)
-            tell(state)
-        if query.isActive:
-            show("stopping after this batch")
-            let_batch_end(query)
-            query.stop()
-        report(query, state, seen, show)
-        problem = query.exception()
-        if problem is not None:
-            raise problem
-    return state
+        while True:
+            try:
+                follow(begin(spark, once), state, stopping, show, tell)
+                return state
+            except (*SPARK_ERRORS, Unreachable) as error:
+                problem = told(error)
+                if once or check is None or not isinstance(problem, Unreachable):
+                    raise problem from None
+                state.state, state.reason = WAITING, str(problem)
+                state.save()
+                show(f"{time.strftime('%H:%M:%S')} {problem}. The pipeline goes on when it is back")
+            if not await_broker(check, stopping):
+                return state
+            state.state, state.reason = RUNNING, ""
+            show(f"{time.strftime('%H:%M:%S')} the broker is back")
+
+
+def follow(query: StreamingQuery, state: State, stopping: Stopping, show: Show, tell: Tell) -> None:
+    """Tell how a query comes on, until it ends or is to."""
+    seen = -1
+    while query.isActive and not stopping.asked:
+        query.awaitTermination(LOOK_S)
+        seen = report(query, state, seen, show)
+        tell(state)
+    if query.isActive:
+        show("stopping after this batch")
+        let_batch_end(query)
+        query.stop()
+    report(query, state, seen, show)
+    problem = query.exception()
+    if problem is not None:
+        raise problem
+
+
+def await_broker(check: Check, stopping: Stopping) -> bool:
+    """True when it is there again; False when the pipeline is to stop."""
+    while not stopping.asked:
+        try:
+            check()
+            return True
+        except Unreachable:
+            time.sleep(LOOK_S)
+    return False
 
 
 def run_parts(name: str, parts: Parts, show: Show = print, tell: Tell = lambda state: None) -> State:
@@ -127,7 +161,7 @@ def run_of(name: str, tell: Tell) -> Iterator[State]:
         state.save()
         try:
             yield state
-            state.state = ENDED
+            state.state, state.reason = ENDED, ""
         except (*SPARK_ERRORS, AMQPSourceError) as error:
             problem = told(error)
             state.state, state.reason = FAILED, str(problem)

@@ -14,6 +14,8 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 
 # The last line of a traceback that our own code has ended with, wherever it ran.
 OURS = re.compile(r"pyspark_embermq[\w.]*\.(\w+): (.*)")
+# And that of a client whose broker went away where nobody expected it.
+LOST = re.compile(r"embermq\.client\.errors\.Connection(?:Lost|Closed|Failed): (.*)")
 KINDS = {kind.__name__: kind for kind in (DataLossError, Denied, Missing, Unreachable)}
 TRACEBACK = "Traceback (most recent call last):"
 # What Spark puts around its sentences: [CLASS.OF_ERROR] ... SQLSTATE: 42703; line 1 pos 7;
@@ -36,6 +38,9 @@ def told(error: Exception) -> AMQPSourceError:
     ours = OURS.search(text or "")
     if ours is not None:
         return KINDS.get(ours[1], AMQPSourceError)(ours[2].strip())
+    lost = LOST.search(text or "")
+    if lost is not None:
+        return Unreachable(lost[1].strip())
     kind = WrongQuery if isinstance(error, AnalysisException) else SparkFailed
     return kind(first_words(text or "") or type(error).__name__)
 

@@ -20,6 +20,8 @@ from typing import Any
 from pyspark_embermq.errors import AMQPSourceError
 
 RUNNING, ENDED, FAILED, DIED = "running", "ended", "failed", "died"
+WAITING = "waiting"  # for a broker that is not there
+ALIVE = (RUNNING, WAITING)
 
 
 def directory() -> Path:
@@ -99,7 +101,7 @@ def all_states() -> list[State]:
             state = State(**json.loads(file.read_text()))
         except (OSError, ValueError, TypeError):
             continue  # somebody else's file, or half of one
-        if state.state == RUNNING and not is_running(state.name):
+        if state.state in ALIVE and not is_running(state.name):
             state.state, state.reason = DIED, "its process is gone"
         found.append(state)
     return found
@@ -115,7 +117,7 @@ def state_of(name: str) -> State:
 def stop(name: str, patience_s: float = 60.0) -> State:
     """Ask a pipeline to end after the batch that it is at, and wait for it."""
     state = state_of(name)
-    if state.state != RUNNING:
+    if state.state not in ALIVE:
         raise AMQPSourceError(f"pipeline '{name}' does not run: it {state.state}")
     os.kill(state.pid, signal.SIGTERM)
     deadline = time.monotonic() + patience_s
