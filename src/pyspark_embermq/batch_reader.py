@@ -47,8 +47,9 @@ class BatchReader(DataSourceReader):
                     found += self.parts_of_queue(link, queue)
             starting = places_from("startingOffsets", self.options.starting_offsets, streams)
             ending = places_from("endingOffsets", self.options.ending_offsets, streams)
+            end = {queue: resolved(link, queue, ending[queue], "endingOffsets") for queue in streams}
             start = {queue: resolved(link, queue, starting[queue]) for queue in streams}
-            end = {queue: resolved(link, queue, ending[queue]) for queue in streams}
+            start = {queue: min(offset, end[queue]) for queue, offset in start.items()}  # none at all
         found += [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
         return found
 

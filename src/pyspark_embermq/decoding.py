@@ -1,15 +1,17 @@
 """Bodies as columns: json, csv and avro with a schema of the user's.
 
-A whole batch is decoded at once where pyarrow can; when one body in it does not fit, the batch is gone
-through one by one, so that only that one is treated as the user says.
+A whole batch is decoded at once where pyarrow can; when one body in it does not fit, the batch is halved
+until few are left with it, so that only that one is treated as the user says.
 """
 
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 
 Fields = dict[str, Any]
+FEW = 8  # bodies that are not worth another try at once
 
 
 class Undecodable(Exception):
@@ -31,12 +34,36 @@ class Decoder:
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self.options = options
         self.schema = schema
+        self.for_arrow = all(reads_itself(field.type) for field in schema)
         self.avro: Any = None
 
     def decode(self, bodies: Sequence[bytes]) -> tuple[list[pa.Array], dict[int, str]]:
         """The columns, and by index why a body could not be read: null in all columns."""
-        if self.options.format == "json" and (whole := self.json_batch(bodies)) is not None:
-            return whole, {}
+        if self.options.format != "json" or not self.for_arrow:
+            return self.one_by_one(bodies)
+        problems: dict[int, str] = {}
+        parts = self.json_parts(bodies, 0, problems)
+        if len(parts) > 1:
+            parts = [[pa.concat_arrays(column) for column in zip(*parts, strict=True)]]
+        return parts[0], problems
+
+    def json_parts(
+        self, bodies: Sequence[bytes], first: int, problems: dict[int, str]
+    ) -> list[list[pa.Array]]:
+        """The columns of bodies from number `first` on, in as many parts as it takes."""
+        if (whole := self.json_batch(bodies)) is not None:
+            return [whole]
+        if len(bodies) <= FEW:
+            columns, found = self.one_by_one(bodies)
+            problems.update({first + index: why for index, why in found.items()})
+            return [columns]
+        half = len(bodies) // 2
+        return [
+            *self.json_parts(bodies[:half], first, problems),
+            *self.json_parts(bodies[half:], first + half, problems),
+        ]
+
+    def one_by_one(self, bodies: Sequence[bytes]) -> tuple[list[pa.Array], dict[int, str]]:
         rows: list[Fields] = []
         problems: dict[int, str] = {}
         for index, body in enumerate(bodies):
@@ -55,7 +82,8 @@ class Decoder:
 
     def json_batch(self, bodies: Sequence[bytes]) -> list[pa.Array] | None:
         """All bodies in one go; None when pyarrow finds anything in them odd."""
-        if not bodies or any(b"\n" in body for body in bodies):
+        # Pyarrow takes a line for a row. One that is blank is none, and hides that another holds two.
+        if any(b"\n" in body or not body.strip() for body in bodies):
             return None
         try:
             table = pyarrow.json.read_json(
@@ -65,7 +93,7 @@ class Decoder:
                     explicit_schema=self.schema, unexpected_field_behavior="ignore"
                 ),
             )
-            if table.num_rows != len(bodies):  # an empty body is no line
+            if table.num_rows != len(bodies):
                 return None
             return [
                 column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
@@ -88,7 +116,7 @@ class Decoder:
             raise Undecodable(f"not JSON: {error}") from None
         if not isinstance(row, dict):
             raise Undecodable(f"a JSON {type(row).__name__}, expected an object")
-        return row
+        return {field.name: value_from_json(row.get(field.name), field.type) for field in self.schema}
 
     def csv_row(self, body: bytes) -> Fields:
         try:
@@ -116,12 +144,39 @@ class Decoder:
         return row
 
 
+def reads_itself(kind: pa.DataType) -> bool:
+    """Whether pyarrow can make this type out of JSON."""
+    if pa.types.is_map(kind) or pa.types.is_date(kind):
+        return False
+    return all(reads_itself(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def value_from_json(value: Any, kind: pa.DataType) -> Any:
+    """A value as pyarrow takes it for a column of this type; what does not fit is left for it to refuse."""
+    if isinstance(value, dict) and pa.types.is_map(kind):
+        return [(name, value_from_json(item, kind.item_type)) for name, item in value.items()]
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        return {field.name: value_from_json(value.get(field.name), field.type) for field in kind.fields}
+    if isinstance(value, list) and pa.types.is_list(kind):
+        return [value_from_json(item, kind.value_type) for item in value]
+    if isinstance(value, str) and (
+        pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind)
+    ):
+        return value_from_text(value, kind)
+    if isinstance(value, float | int) and pa.types.is_decimal(kind):
+        return Decimal(str(value))
+    return value
+
+
 def value_from_text(text: str, kind: pa.DataType) -> Any:
-    """A field of a CSV line; an empty one is null unless it is wanted as text."""
+    """A field of a CSV line; an empty one is null unless it is wanted as text. A time without zone is UTC."""
     if pa.types.is_string(kind):
         return text
     if text == "":
         return None
+    if pa.types.is_timestamp(kind):
+        found = datetime.datetime.fromisoformat(text)
+        return found if found.tzinfo or kind.tz is None else found.replace(tzinfo=datetime.UTC)
     return pa.array([text]).cast(kind)[0].as_py()
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
-from pyspark_embermq.errors import DataLossError
+from pyspark_embermq.errors import AMQPSourceError, DataLossError
 from pyspark_embermq.offsets import Bounds, Offsets, Place, Range, in_order, limited, parts, places_from
 from pyspark_embermq.options import Options
 from pyspark_embermq.refusing import refuser
@@ -129,13 +129,19 @@ def read_range(options: Options, schema: StructType, part: Range) -> Iterator[An
             lost(options, part.queue, expected, part.end)
 
 
-def resolved(link: BrokerLink, queue: str, place: Place) -> int:
+def resolved(link: BrokerLink, queue: str, place: Place, option: str = "startingOffsets") -> int:
     """The offset that a place means at this moment."""
-    if place.kind == "offset":
-        return place.value
     if place.kind == "timestamp":
         return link.offset_at(queue, place.value)
+    if place.kind == "offset" and not link.is_embermq:
+        return place.value  # to ask others for the end takes a second
     bounds = link.bounds(queue)
+    if place.kind == "offset":
+        if place.value > bounds.next:
+            raise AMQPSourceError(
+                f"option {option!r} is {place.value}, but stream '{queue}' ends at {bounds.next}"
+            )
+        return place.value
     return bounds.first if place.kind == "earliest" else bounds.next
 
 

@@ -153,6 +153,36 @@ def test_json_of_kinds_that_arrow_does_not_read() -> None:
     assert dict(row["m"]) == {"a": 1} and row["d"] is None
 
 
+TYPED = "t timestamp, d decimal(10,2), l array<struct<t: timestamp>>"
+TYPED_BODY = b'{"t": "2026-01-02T03:04:05Z", "d": 1.25, "l": [{"t": "2026-01-02 03:04:05", "x": 1}]}'
+
+
+def test_a_bad_body_changes_nothing_for_its_neighbours() -> None:
+    good = [Message(TYPED_BODY)] * 40
+    alone = rows(TYPED, good, format="json")
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert alone == [{"t": moment, "d": Decimal("1.25"), "l": [{"t": moment}]}] * 40
+    for bad in (b"nonsense", b"", b' {"t": "tomorrow"}', b"{}{}"):
+        beside = rows(TYPED, [*good[:30], Message(bad), *good[30:]], format="json", on_decode_error="null")
+        assert beside[:30] + beside[31:] == alone and beside[30] == {"t": None, "d": None, "l": None}
+
+
+def test_two_objects_in_one_body_do_not_pass_for_those_of_an_empty_one() -> None:
+    found = rows(
+        "id int", [Message(b'{"id": 1}{"id": 2}'), Message(b" ")], format="json", on_decode_error="null"
+    )
+    assert found == [{"id": None}, {"id": None}]
+
+
+def test_a_day_in_json_and_a_time_without_a_zone_in_csv() -> None:
+    assert rows("d date", [Message(b'{"d": "2024-02-29"}')], format="json") == [
+        {"d": datetime.date(2024, 2, 29)}
+    ]
+    for text in (b"2026-01-02 03:04:05", b"2026-01-02T03:04:05Z", b"2026-01-02T04:04:05+01:00"):
+        (row,) = rows("t timestamp", [Message(text)], format="csv")
+        assert row["t"] == datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
 BAD = [Message(b'{"id": 1}'), Message(b'{"id": "one"}'), Message(b"nonsense"), Message(b"[1]"), Message(b"")]
 
 
