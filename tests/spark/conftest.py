@@ -20,6 +20,7 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
 # The package is plain Python in both modes. What differs is the client below it, which has tests of its own
 # in both, so the interpreted run writes with Spark and leaves the rest to the compiled one.
 ONCE_IS_ENOUGH = {
+    "test_archive.py",
     "test_kills.py",
     "test_cluster.py",
     "test_connect.py",
@@ -93,6 +94,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(persistent=True) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where pipelines keep their states: not where those of the user are."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
