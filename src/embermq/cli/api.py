@@ -42,6 +42,7 @@ class Api:
         credentials = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
         self.headers = {"authorization": f"Basic {credentials}", "content-type": "application/json"}
         self.connection: http.client.HTTPConnection | None = None
+        self.timeout_s = TIMEOUT_S
 
     @property
     def place(self) -> str:
@@ -91,9 +92,9 @@ class Api:
     def connect(self) -> http.client.HTTPConnection:
         if self.secure:
             return http.client.HTTPSConnection(
-                self.host, self.port, timeout=TIMEOUT_S, context=ssl.create_default_context()
+                self.host, self.port, timeout=self.timeout_s, context=ssl.create_default_context()
             )
-        return http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)
+        return http.client.HTTPConnection(self.host, self.port, timeout=self.timeout_s)
 
     def close(self) -> None:
         if self.connection is not None:

@@ -1,6 +1,7 @@
-"""`embermq completion SHELL`: a script for the shell that completes commands and options.
+"""`embermq completion SHELL`: a script for the shell that completes commands, options and names.
 
-It is written from the parser itself, so it knows every command that there is.
+It is written from the parser itself, so it knows every command that there is. Names are asked of the broker
+(see completed_names).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def add_completion(commands: Commands) -> None:
     parser = commands.add_parser(
         "completion",
         help="print a completion script for your shell",
-        description="Print a script that completes commands and options.",
+        description="Print a script that completes commands, options and the names of queues and the like.",
         epilog='bash: eval "$(embermq completion bash)"   zsh: the same with zsh   '
         "fish: embermq completion fish | source",
     )
@@ -40,8 +41,9 @@ def words(
     deeper: list[tuple[str, argparse.ArgumentParser]] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found += list(action.choices)
-            deeper += list(action.choices.items())
+            shown = {name: below for name, below in action.choices.items() if not name.startswith("_")}
+            found += list(shown)
+            deeper += list(shown.items())
         elif action.option_strings:
             found += [name for name in action.option_strings if name.startswith("--")]
         elif action.choices:
@@ -73,6 +75,11 @@ def script(shell: str, table: dict[tuple[str, ...], list[str]]) -> str:
     [[ "$path" == *" "* ]] && path="${{path% *}}" || path=""
   done
   COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+  if [[ ${{#COMPREPLY[@]}} -eq 0 ]]; then
+    while IFS= read -r word; do
+      COMPREPLY+=("$(printf %q "$word")")
+    done < <(embermq __names "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null)
+  fi
 }}
 complete -o default -F _embermq embermq
 """
@@ -81,6 +88,8 @@ complete -o default -F _embermq embermq
 
 def fish(table: dict[tuple[str, ...], list[str]]) -> str:
     lines = ["complete -c embermq -f"]
+    typed = "(commandline -opc)[2..] (commandline -ct)"
+    lines.append(f"complete -c embermq -a '(embermq __names {typed} 2>/dev/null)'")
     for path, found in sorted(table.items()):
         seen = (
             "; and ".join(f"__fish_seen_subcommand_from {name}" for name in path) or "__fish_use_subcommand"

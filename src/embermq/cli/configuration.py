@@ -32,6 +32,7 @@ def add_config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     check.set_defaults(run=run_check)
     show = actions.add_parser("show", help="the settings that hold, secrets masked; defaults are comments")
     show.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
+    show.add_argument("--json", action="store_true", help="print JSON, for scripts: all settings that hold")
     show.set_defaults(run=run_show)
     begin = actions.add_parser("example", help="a file with every setting, its default and its meaning")
     begin.set_defaults(run=run_example)
@@ -48,10 +49,15 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def run_show(options: argparse.Namespace) -> int:
-    from embermq.config.text import shown
+    from embermq.cli.output import Output
+    from embermq.config.text import plain, shown
 
     try:
-        print(shown(load_config(options)), end="")
+        config = load_config(options)
+        if options.json:
+            Output(as_json=True).json(plain(config))
+        else:
+            print(shown(config), end="")
     except ConfigError as error:
         print(f"embermq: {error}", file=sys.stderr)
         return USAGE_ERROR

@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "add_doctor"),
     "store": ("store", "add_store"),
     "completion": ("completion", "add_completion"),
+    "__names": ("completed_names", "add_names"),
 }
 
 

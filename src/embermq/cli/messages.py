@@ -42,7 +42,7 @@ def add_publish(commands: Commands) -> None:
         argument("--transient", action="store_true", help="need not survive a restart of the broker"),
         argument("--expiration", metavar="MS", help="time to live in milliseconds"),
         argument("--priority", metavar="N", type=int, help="0 to 255"),
-        argument("--mandatory", action="store_true", help="fail when no queue gets the message"),
+        argument("--mandatory", action="store_true", help="fail when a message reaches no queue"),
         AMQP_URL,
     )
 
@@ -114,7 +114,7 @@ def bodies(options: argparse.Namespace) -> Iterator[str]:
 
 
 def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
-    from embermq.client import ClientError, Properties
+    from embermq.client import ClientError, Properties, PublishFailed
 
     headers: dict[str, object] = {}
     for text in options.header:
@@ -129,7 +129,7 @@ def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
         priority=options.priority,
         expiration=options.expiration,
     )
-    count = 0
+    count = lost = 0
 
     def counted() -> Iterator[str]:
         nonlocal count
@@ -145,11 +145,20 @@ def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
                     options.routing_key,
                     options.exchange,
                     properties=properties,
-                    mandatory=options.mandatory,
+                    mandatory=True,  # or nobody would tell us
                 )
+        except PublishFailed as error:
+            lost = len(error.returned)
+            if options.mandatory or error.nacked:
+                raise failure(error) from None
         except ClientError as error:
             raise failure(error) from None
-    output.said(f"{count:,} message(s) published and confirmed", published=count)
+    if lost:
+        where = f"exchange '{options.exchange}'" if options.exchange else "the default exchange"
+        nowhere = f"; {lost:,} reached no queue: nothing is bound to {where} with key '{options.routing_key}'"
+        output.said(f"{count:,} message(s) published{nowhere}", published=count, unroutable=lost)
+    else:
+        output.said(f"{count:,} message(s) published and confirmed", published=count, unroutable=0)
 
 
 def consume(api: Api, output: Output, options: argparse.Namespace) -> None:

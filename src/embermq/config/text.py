@@ -80,6 +80,25 @@ def shown(config: Config) -> str:
     return "\n".join(lines) + "\n"
 
 
+def plain(config: Config) -> dict[str, object]:
+    """The same for programs: every setting that holds, those at their defaults as well."""
+    values = settings_values(config)
+    values |= {name: settings_values(getattr(config, name)) for name in SECTIONS}
+    values |= {name: [settings_values(thing) for thing in getattr(config, name)] for name in TABLES}
+    return values | {"templates": {name: dict(arguments) for name, arguments in config.templates.items()}}
+
+
+def settings_values(settings: object) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for name, field in settings_in(type(settings)).items():
+        value, rule = getattr(settings, name), rule_of(field)
+        assert rule is not None
+        if rule.secret and value:
+            value = MASK
+        values[name] = str(value) if isinstance(value, Path) else value
+    return values
+
+
 def settings_lines(settings: object) -> Iterator[str]:
     for name, field in settings_in(type(settings)).items():
         value, rule = getattr(settings, name), rule_of(field)

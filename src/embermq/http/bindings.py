@@ -15,7 +15,7 @@ from embermq.http.exchanges import DEFAULT_NAMES, exchange_named, vhost_of
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.queues import NOBODY, queue_named
-from embermq.http.request import Request, Response, not_found, table, text
+from embermq.http.request import Request, Response, not_found, routing_key_of, table
 from embermq.http.thing_name import clean
 from embermq.http.views import View, binding_view, default_binding, properties_key
 
@@ -123,7 +123,7 @@ def post_binding(request: Request) -> Response:
         require_access(destination, NOBODY)
     else:
         destination = vhost.exchange(destination_name)
-    routing_key, arguments = clean(text(body, "routing_key")), table(body, "arguments")
+    routing_key, arguments = clean(routing_key_of(body)), table(body, "arguments")
     require_topics(request.user, "read", source, routing_key)
     vhost.bind(source, destination, routing_key, arguments)
     key = quote(properties_key(routing_key, arguments), safe="~")

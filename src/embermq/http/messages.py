@@ -25,8 +25,8 @@ from embermq.http.request import (
     echoed,
     integer,
     require_keys,
+    routing_key_of,
     table,
-    text,
 )
 from embermq.http.views import View
 
@@ -54,8 +54,9 @@ def publish_message(request: Request) -> Response:
             raise AccessRefused(f"cannot publish to internal exchange '{name}' in vhost '{vhost.name}'")
         properties = table(body, "properties")
         keys = copy_keys(properties.get("headers"))
-        require_topics(request.user, "write", exchange, text(body, "routing_key"), *keys)
-        message = compose(name, text(body, "routing_key"), properties, payload, request.user)
+        routing_key = routing_key_of(body)
+        require_topics(request.user, "write", exchange, routing_key, *keys)
+        message = compose(name, routing_key, properties, payload, request.user)
     except AMQPError as error:  # RabbitMQ publishes over AMQP here and repeats what that says
         raise bad_request(str(error)) from None
     count, refusals = publish(exchange, message, keys)

@@ -179,6 +179,11 @@ def whoami(request: Request) -> Response:
     return Response.of({"name": request.user.name, "tags": sorted(request.user.tags)})
 
 
+@describes("EmberMQ's version.", answer=schemas.TEXT)
+def version(request: Request) -> Response:
+    return Response.of(request.context.version)
+
+
 @describes("How to log in.", answer=schemas.OBJECT)
 def auth(request: Request) -> Response:
     return Response.of({"oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})

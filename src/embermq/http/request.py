@@ -175,6 +175,11 @@ def text(body: dict[str, Any], name: str, default: str = "") -> str:
     return value
 
 
+def routing_key_of(body: dict[str, Any]) -> str:
+    """Empty where there is none, or null, which RabbitMQ's API takes as well."""
+    return "" if body.get("routing_key") is None else text(body, "routing_key")
+
+
 def integer(body: dict[str, Any], name: str, minimum: int, maximum: int) -> int:
     value = body[name]
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:

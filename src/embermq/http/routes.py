@@ -46,7 +46,9 @@ TABLE: list[tuple[str, str, Handler, str]] = [
 
     ("GET", "/api/overview", overview.overview, MANAGEMENT),
     ("GET", "/api/whoami", overview.whoami, MANAGEMENT),
+    ("GET", "/api/version", overview.version, MANAGEMENT),
     ("GET", "/api/auth", overview.auth, OPEN_TO_ALL),
+    ("POST", "/api/auth/hash_password", users.hash_a_password, ADMINISTRATOR),
     ("GET", "/api/", api_page.api_page, OPEN_TO_ALL),
     ("GET", "/api/openapi.json", api_page.openapi, OPEN_TO_ALL),
     ("GET", "/api/cluster-name", cluster.cluster_name, MANAGEMENT),

@@ -273,6 +273,7 @@ USER_BODY = fields(
     password_hash={**TEXT, "description": "base64 of salt and hash, as an export has it"},
     hashing_algorithm=TEXT,
 )
+PASSWORD_BODY = every(password=TEXT)
 USERS_BODY = fields("users", users=list_of(TEXT))
 POLICY_BODY = fields(
     "pattern definition",

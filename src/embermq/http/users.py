@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import os
 from typing import Any
 
 from embermq.broker.access import RIGHTS, Permission, User
 from embermq.broker.broker import Broker
-from embermq.broker.passwords import NO_PASSWORD, Secret
+from embermq.broker.passwords import NO_PASSWORD, SHA256, Secret, hash_password
 from embermq.broker.pattern import PatternError, compile_pattern
 from embermq.http import schemas
 from embermq.http.describing import describes
@@ -18,6 +20,7 @@ from embermq.http.request import Request, Response, bad_request, echoed, not_fou
 from embermq.http.thing_name import clean
 from embermq.http.views import View, permission_view, user_view
 
+SALT_BYTES = 4  # as RabbitMQ has it
 GONE = "user '{}' is deleted"
 
 
@@ -208,3 +211,15 @@ def delete_permission(request: Request) -> Response:
         raise not_found()
     request.context.broker.revoke(user, vhost)
     return Response(204)
+
+
+@describes(
+    "A password as the `password_hash` of a user, here and in RabbitMQ.",
+    body=schemas.PASSWORD_BODY,
+    answer=schemas.every(ok=schemas.TEXT),
+)
+def hash_a_password(request: Request) -> Response:
+    body = request.json()
+    require_keys(body, "password")
+    salt, password = os.urandom(SALT_BYTES), text(body, "password").encode("utf-8", "surrogateescape")
+    return Response.of({"ok": base64.b64encode(salt + hash_password(password, salt, SHA256)).decode()})

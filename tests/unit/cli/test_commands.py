@@ -115,13 +115,18 @@ def test_publish_lines_of_standard_input(run: Command, monkeypatch: pytest.Monke
 
     good(run("queue", "declare", "q", "-V", "VHOST"))
     monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\n"))
-    assert rows(run("publish", "-k", "q", "-V", "VHOST", "--json")) == {"published": 2}
+    assert rows(run("publish", "-k", "q", "-V", "VHOST", "--json")) == {"published": 2, "unroutable": 0}
     assert good(run("consume", "q", "-V", "VHOST", "-n", "2")) == "one\ntwo\n"
 
 
 def test_what_nobody_gets(run: Command) -> None:
     code, _, err = run("publish", "lost", "-k", "nobody", "-V", "VHOST", "--mandatory")
     assert code == 1 and "returned because no queue is bound" in err
+    out = good(run("publish", "lost", "-k", "nobody", "-V", "VHOST"))
+    nowhere = "reached no queue: nothing is bound to the default exchange with key 'nobody'"
+    assert out == f"1 message(s) published; 1 {nowhere}\n"
+    found = rows(run("publish", "lost", "-e", "amq.topic", "-k", "x", "-V", "VHOST", "--json"))
+    assert found == {"published": 1, "unroutable": 1}
     code, _, err = run("consume", "nobody", "-V", "VHOST")
     assert code == 4 and "no queue 'nobody'" in err
     code, _, err = run("publish", "x", "-e", "nobody", "-V", "VHOST")
@@ -319,20 +324,64 @@ def test_completion_knows_the_commands(run: Command, shell: str) -> None:
     assert "browse" in script and "password-file" in script
 
 
-def test_bash_completes() -> None:
-    def completed(line: str) -> list[str]:
-        words = line.split(" ")
-        program = (
-            f'eval "$({sys.executable} -m embermq completion bash)"; '
-            f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; "
-            '_embermq; printf "%s\\n" "${COMPREPLY[@]}"'
-        )
-        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
-        return done.stdout.split()
+def completed(line: str, more: str = "") -> list[str]:
+    """What bash offers for a line."""
+    words = line.split(" ")
+    program = (
+        f'embermq() {{ {more} {sys.executable} -m embermq "$@"; }}; eval "$(embermq completion bash)"; '
+        f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; "
+        '_embermq; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    return [word for word in done.stdout.split("\n") if word]
 
+
+def test_bash_completes() -> None:
     assert completed("embermq que") == ["queue"]
     assert {"list", "browse"} <= set(completed("embermq queue "))
     assert "--vhost" in completed("embermq queue list --v")
+
+
+def test_bash_completes_names(broker: EmbeddedBroker, run: Command) -> None:
+    """Those that the broker has; none where there is no broker, and nobody is told so."""
+    good(run("queue", "declare", "orders new", "-V", "VHOST"))
+    vhost, where = vhost_in(run), f"EMBERMQ_URL={broker.http_url}"
+    assert completed(f"embermq queue purge -V {vhost} or", where) == ["orders\\ new"]
+    assert completed("embermq queue purge or", "EMBERMQ_URL=http://127.0.0.1:1") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["queue", "show", "-V", "VHOST", ""], ["first", "second"]),
+        (["queue", "show", "-V", "VHOST", "s"], ["second"]),
+        (["queue", "move", "--vhost=VHOST", "first", "se"], ["second"]),
+        (["queue", "declare", "-V", "VHOST", "s"], []),  # a name that is not there yet
+        (["queue", "show", "first", "-V", "VHOST", ""], []),  # it takes no second
+        (["stream", "show", "-V", "VHOST", "f"], ["first"]),
+        (["consume", "-V", "VHOST", "f"], ["first"]),
+        (["publish", "body", "-V", "VHOST", "-k", "f"], ["first"]),
+        (["publish", "-V", "VHOST", "--exchange", "amq.f"], ["amq.fanout"]),
+        (["binding", "add", "-V", "VHOST", "amq.d"], ["amq.direct"]),
+        (["binding", "add", "-V", "VHOST", "amq.direct", "f"], ["first"]),
+        (["permission", "grant", "gu"], ["guest"]),
+        (["user", "delete", "gu"], ["guest"]),
+        (["user", "add", "gu"], []),
+        (["queue", "list", "-V", "VHOST"], ["VHOST"]),
+        (["queue", "show", "-V", "nowhere", ""], []),
+        (["queue", "show", "--user", "nobody", "-V", "VHOST", ""], []),
+        (["queue", "show", "--password-file", "-", ""], []),
+        (["status", ""], []),
+        ([""], []),
+        ([], []),
+    ],
+)
+def test_names_for_completion(run: Command, words: list[str], found: list[str]) -> None:
+    for name in ("first", "second"):
+        good(run("queue", "declare", name, "-V", "VHOST"))
+    vhost = vhost_in(run)
+    assert run("__names", *words) == (0, "".join(f"{name}\n".replace("VHOST", vhost) for name in found), "")
 
 
 def test_consume_waits_for_what_comes(run: Command, broker: EmbeddedBroker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,15 @@ def test_show_counts_the_environment_in(
     printed = capsys.readouterr().out
     assert "\nheartbeat = 7\n" in printed and "\n# frame_max = " in printed
     assert "swordfish" not in printed
+
+
+def test_show_for_programs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERMQ_HEARTBEAT", "7")
+    monkeypatch.setenv("EMBERMQ_TLS_KEY_PASSWORD", "swordfish")
+    assert main(["config", "show", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["heartbeat"], shown["amqp_port"]) == (7, 5672)
+    assert set(shown["tls"]["key_password"]) == {"*"} and shown["users"] == [] and shown["templates"] == {}
 
 
 def test_the_example_is_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -251,3 +251,13 @@ def test_others_are_served_while_a_virtual_host_goes(desk: Desk, monkeypatch: py
 
     assert desk.run(all_at_once()) == [204, 204, None]
     assert len(set(seen)) > 5, seen
+
+
+def test_a_routing_key_that_is_null_is_empty(desk: Desk) -> None:
+    desk.put("/api/queues/%2F/q")
+    path = "/api/bindings/%2F/e/amq.direct/q/q"
+    assert desk.ask("POST", path, {"routing_key": None}).status == 201
+    assert [binding["routing_key"] for binding in desk.get(path)] == [""]
+    message = {"routing_key": None, "properties": {}, "payload": "x", "payload_encoding": "string"}
+    assert desk.ask("POST", "/api/exchanges/%2F/amq.direct/publish", message).json == {"routed": True}
+    assert desk.ask("POST", path, {"routing_key": 5}).status == 400

@@ -131,3 +131,15 @@ def test_many_definitions(desk: Desk) -> None:
     queues = [{"name": f"q{number:04}", "vhost": "/", "durable": True} for number in range(3000)]
     assert desk.ask("POST", "/api/definitions", raw=json.dumps({"queues": queues}).encode()).status == 204
     assert desk.get("/api/queues?page=6&page_size=500")["items"][-1]["name"] == "q2999"
+
+
+def test_a_hashed_password_is_one_that_a_user_can_have(desk: Desk) -> None:
+    reply = desk.ask("POST", "/api/auth/hash_password", {"password": "swordfish"})
+    desk.put("/api/users/somebody", {"password_hash": reply.json["ok"], "tags": "management"})
+    assert desk.get("/api/whoami", login="somebody:swordfish")["name"] == "somebody"
+    assert desk.ask("POST", "/api/auth/hash_password", {"password": 7}).status == 400
+    assert desk.ask("POST", "/api/auth/hash_password", {}).status == 400
+
+
+def test_the_version(desk: Desk) -> None:
+    assert desk.get("/api/version") == desk.get("/api/overview")["product_version"]
