@@ -155,8 +155,11 @@ class BrokerLink:
 
     # -- reading
 
-    def read(self, part: Range, wanted: Collection[str]) -> Iterator[Arrivals]:
-        """The messages of a range in order, the offsets always; ends after the last one that is there."""
+    def read(self, part: Range, wanted: Collection[str], timed: bool = False) -> Iterator[Arrivals]:
+        """The messages of a range in order, the offsets always; ends after the last one that is there.
+
+        With the times at which EmberMQ took them, if that is asked for.
+        """
         arguments: dict[str, object] = {"x-stream-offset": part.start}
         columns = {*wanted, "offset"}
         if not self.is_embermq:
@@ -165,6 +168,7 @@ class BrokerLink:
                 yield from until_end(consumer, part, self.options)
             return
         arguments["x-stream-end-offset"] = part.end
+        arguments["x-stream-timestamps"] = timed
         with self.channel(prefetch=None, confirms=False) as channel:
             # Without acks: the broker sends as fast as we read, and says when that was all.
             consumer = channel.consume_columns(part.queue, columns, no_ack=True, arguments=arguments)

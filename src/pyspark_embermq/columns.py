@@ -22,7 +22,7 @@ from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
 
 UTC = datetime.UTC
-OFFSET = "x-stream-offset"
+OFFSET, TAKEN_MS = "x-stream-offset", "x-stream-timestamp"
 
 
 # In the order in which they stand in the schema.
@@ -87,7 +87,7 @@ def ingest_column(arrived: Arrivals, queue: str) -> Values:
     now = datetime.datetime.fromtimestamp(time.time(), UTC)
     found: list[Any] = []
     for headers in arrived.headers:
-        taken_ms = headers.get("timestamp_in_ms")
+        taken_ms = headers.get(TAKEN_MS, headers.get("timestamp_in_ms"))
         if isinstance(taken_ms, int):
             found.append(datetime.datetime.fromtimestamp(taken_ms / 1000, UTC))
         else:
@@ -96,8 +96,8 @@ def ingest_column(arrived: Arrivals, queue: str) -> Values:
 
 
 def own_headers(headers: dict[str, Any]) -> dict[str, Any]:
-    """Without the offset that the broker adds: it has a column."""
-    return {name: value for name, value in headers.items() if name != OFFSET}
+    """Without the offset and the time that the broker adds: they have columns."""
+    return {name: value for name, value in headers.items() if name not in (OFFSET, TAKEN_MS)}
 
 
 def headers_column(arrived: Arrivals, queue: str) -> Values:

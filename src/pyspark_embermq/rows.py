@@ -75,6 +75,12 @@ class RowMaker:
         names.discard(self.options.corrupt_column)
         return {"body"}.union(*(taken_from(name.removeprefix(prefix)) for name in names))
 
+    @property
+    def timed(self) -> bool:
+        """Whether it matters when the broker took a message."""
+        prefix = "" if self.decoder is None else self.options.metadata_prefix
+        return f"{prefix}ingest_timestamp" in self.schema.names
+
     def batches(self, arrived: Arrivals, queue: str) -> Iterator[pa.RecordBatch]:
         """The rows of what has arrived, in batches that are not too large."""
         size = self.options.batch_rows

@@ -119,7 +119,7 @@ def read_range(options: Options, schema: StructType, part: Range) -> Iterator[An
     with BrokerLink(options) as link, patient_collector():
         maker = RowMaker(schema, options, refuser(link))
         expected = part.start
-        for arrived in link.read(part, maker.wanted):
+        for arrived in link.read(part, maker.wanted, maker.timed):
             first, last = arrived.offset[0].as_py(), arrived.offset[-1].as_py()
             if first > expected:
                 lost(options, part.queue, expected, first)

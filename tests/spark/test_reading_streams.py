@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,19 @@ def test_a_stream_is_a_table(spark: SparkSession, channel: Channel, url: str) ->
     assert first.headers == {"n": "1", "t": "text"} and first.headers_json == '{"n": 1, "t": "text"}'
     assert (first.content_type, first.message_id, first.reply_to) == ("text/plain", "m-1", None)
     assert (second.offset, second.headers, second.message_id) == (1, {}, None)
+
+
+def test_when_the_broker_took_a_message(spark: SparkSession, channel: Channel, url: str) -> None:
+    begin = time.time()
+    channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    headers = {"x": 1, "x-stream-timestamp": 5}  # as of another stream that it came from
+    channel.publish_batch([Outgoing(b"1", properties=Properties(headers=headers))], "s")
+    end = time.time()
+    frame = read(spark, url, queue="s").selectExpr("unix_millis(ingest_timestamp) as ms", "headers")
+    (row,) = frame.collect()
+    assert begin - 10 <= row.ms / 1000 <= end + 10  # its clock stands still for a turn of its loop
+    assert row.headers == {"x": "1"}
+    assert frame.collect() == [row]
 
 
 @pytest.mark.parametrize(

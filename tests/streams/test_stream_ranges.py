@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,25 @@ def test_a_range_has_an_end(reader: Client) -> None:
     assert offsets(read_range(reader, stream, "first", 3)) == [0, 1, 2]
     assert read_range(reader, stream, 5, 5) == []
     assert read_range(reader, stream, 9, 3) == []
+
+
+def test_when_the_broker_took_a_message(reader: Client) -> None:
+    stream = declare(reader)
+    begin = time.time()
+    # What another stream has said of it is not kept.
+    fill(reader, stream, 3, headers={"x": 1, "x-stream-timestamp": 5, "x-stream-offset": 7})
+    end = time.time()
+    seen = read_range(reader, stream, "first", 3, x_stream_timestamps=True)
+    assert offsets(seen) == [0, 1, 2]
+    times = [one.headers.pop("x-stream-timestamp") for one in seen]
+    assert times == sorted(times)
+    assert begin - 10 <= times[0] / 1000 and times[-1] / 1000 <= end + 10
+    assert [one.headers for one in seen] == [{"x": 1}] * 3
+    assert [one.headers for one in read_range(reader, stream, "first", 3)] == [{"x": 1}] * 3
+    (again, *_) = read(reader, stream, 3, x_stream_offset="first", x_stream_timestamps=True)
+    assert again.headers["x-stream-timestamp"] == times[0]
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="invalid arg 'x-stream-timestamps'"):
+        read_range(reader, stream, "first", 3, x_stream_timestamps="yes")
 
 
 def test_a_range_waits_for_its_end(reader: Client, stored: EmberBroker) -> None:

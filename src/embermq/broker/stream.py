@@ -23,6 +23,7 @@ from embermq.broker.stream_arguments import (
     Place,
     Retention,
     check_group,
+    check_times,
     end_from,
     place_from,
     retention_from,
@@ -277,6 +278,7 @@ class Stream(Queue):
         what = describe(self)
         end = end_from(what, arguments.get("x-stream-end-offset"))
         check_group(what, arguments)
+        check_times(what, arguments)
         choice_from(what, arguments)
         place = place_from(what, arguments.get("x-stream-offset", "next"), self.turn.now_ms)
         return place, OFFSET_MAX if end is None else end
@@ -286,6 +288,7 @@ class Stream(Queue):
         place, end = self.plan(arguments)
         cursor = Cursor(self, consumer, self.offset_at(place), end)
         cursor.choice = choice_from(describe(self), arguments)
+        cursor.timed = arguments.get("x-stream-timestamps") is True
         self.consumers.append(consumer)
         self.cursors.append(cursor)
         name = arguments.get("x-stream-consumer", "")

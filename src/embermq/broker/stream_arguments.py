@@ -176,6 +176,13 @@ def check_group(what: str, arguments: Mapping[str, object]) -> None:
         raise PreconditionFailed(f"invalid arg 'x-single-active-consumer' for {what}: {problem}")
 
 
+def check_times(what: str, arguments: Mapping[str, object]) -> None:
+    """`x-stream-timestamps` is yes or no."""
+    problem = boolean(arguments.get("x-stream-timestamps", False))
+    if problem is not None:
+        raise PreconditionFailed(f"invalid arg 'x-stream-timestamps' for {what}: {problem}")
+
+
 def end_from(what: str, value: object) -> int | None:
     """The meaning of `x-stream-end-offset`: the first offset that is not wanted any more."""
     if value is None:

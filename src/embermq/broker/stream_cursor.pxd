@@ -16,6 +16,7 @@ cdef class Cursor:
     cdef readonly Py_ssize_t delivered
     cdef public object group
     cdef public bint waits
+    cdef public bint timed
     cdef public long long shift
     cdef public object choice
     cdef Level level

@@ -13,6 +13,7 @@ from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
 from embermq.broker.message import Message
 from embermq.broker.message_record import message_of
+from embermq.broker.stream_headers import OFFSET_FIELD, TIME_FIELD
 from embermq.store.kernel import Header
 from embermq.store.record import PERSISTENT, RECORD_HEADER_SIZE
 from embermq.store.segment import Segment
@@ -67,6 +68,7 @@ class Cursor:
         "segment",
         "shift",
         "stream",
+        "timed",
         "waits",
     )
 
@@ -78,6 +80,7 @@ class Cursor:
         self.group: Group | None = None  # of those with the same name
         self.waits = False  # while another one of the group reads
         self.choice: Choice | None = None  # if it does not want everything
+        self.timed = False  # deliveries say when the broker took the message
         self.shift = 0  # what deliveries call a message, less its offset
         self.delivered = 0  # messages, in the last turn
         self.level = stream.low
@@ -157,6 +160,9 @@ class Cursor:
                 entry.message = message_of(data[at:stop], PERSISTENT)
             if self.group is not None:
                 self.group.out.append(offset)
+        if self.timed:
+            # The record's header ends with the time, little-endian, and an octet of flags.
+            self.consumer.field = TIME_FIELD + data[at - 9 : at - 1][::-1] + OFFSET_FIELD
         self.consumer.deliver_stored(entry, data, at + 5, content_at, stop, header_size, offset + self.shift)
         return 0
 

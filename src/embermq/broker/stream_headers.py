@@ -9,13 +9,19 @@ from embermq.wire.properties import FLAG_HEADERS
 OFFSET_HEADER = "x-stream-offset"
 # As it stands in a table, up to the value: the name as a short string, the letter of a 64-bit integer.
 OFFSET_FIELD = b"\x0fx-stream-offsetl"
+# The time at which the broker took a message, in milliseconds, for consumers that ask for it.
+TIME_HEADER = "x-stream-timestamp"
+TIME_FIELD = b"\x12x-stream-timestampl"
 HEADERS_FLAG = FLAG_HEADERS >> 8  # in the first of the two octets
 
 
 def prepared(message: Message) -> Message:
-    """The message without an offset of another stream that it came from: it will get one of its own."""
+    """The message without what another stream that it came from said of it: it will get that of its own."""
     content = message.content
-    if content[FLAGS_AT] & HEADERS_FLAG and content.find(b"\x0fx-stream-offset", 0, message.header_size) >= 0:
-        headers = [field for field in typed_headers(message) if field[0] != OFFSET_HEADER]
+    if content[FLAGS_AT] & HEADERS_FLAG and (
+        content.find(b"\x0fx-stream-offset", 0, message.header_size) >= 0
+        or content.find(b"\x12x-stream-timestamp", 0, message.header_size) >= 0
+    ):
+        headers = [field for field in typed_headers(message) if field[0] not in (OFFSET_HEADER, TIME_HEADER)]
         return rewritten(message, message.names, message.properties, headers)
     return message
