@@ -55,8 +55,8 @@ def run_crowd(target: Target, options: Options) -> Outcome:
             )
             filling = rig.measure()
         assert time.time() < due_s, "publishing took so long that the first messages were due"
-        full = target.rss_bytes()
         time.sleep(max(0.0, due_s - time.time()))
+        full = target.rss_bytes()  # at rest, without what publishing left behind
         cpu = target.cpu_seconds()
         seconds = wait_until_all_have_come(session, messages) - due_s
         cpu = target.cpu_seconds() - cpu

@@ -95,6 +95,20 @@ JAVA_SUITES = [
         f"{TESTS}/functional",
         only="ConnectionRecovery.java",
     ),
-    java("java-server", "`server`: restarts, alarms, permissions, firehose", f"{TESTS}/server"),
+    java(
+        "java-server",
+        "`server`: restarts, alarms, permissions, firehose",
+        f"{TESTS}/server",
+        without="Bug19219Test",
+        differences={
+            "*Permissions::passiveDeclaration": "as in RabbitMQ 4.2.7, who looks must have some right",
+        },
+    ),
+    java(
+        "java-flood",
+        "`server/Bug19219Test`: a hundred publishers that never stop, 1,500 queues each",
+        f"{TESTS}/server",
+        only="Bug19219Test.java",
+    ),
     java("java-client", "the tests of the client itself", TESTS),
 ]

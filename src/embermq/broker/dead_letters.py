@@ -184,13 +184,31 @@ def with_death(headers: list[TypedField], event: list[TypedField]) -> list[Typed
     names = {name for name, _, _ in last}
     others = [field for field in others if field[0] not in names] + last
     rest: list[TypedValue] = []
-    for letter, death in deaths:
+    for letter, death in counted(deaths):
         if letter == "F" and isinstance(death, list):
             known = {name: value for name, _, value in death}
             if (known.get("queue"), known.get("reason")) == (values["queue"], values["reason"]):
-                count = known.get("count", 1)
+                count = known["count"]
                 event = [("count", "l", count + 1 if isinstance(count, int) else 1)]
                 event += [field for field in death if field[0] != "count"]
                 continue
         rest.append((letter, death))
     return [*others, ("x-death", "A", [("F", event), *rest])]
+
+
+def counted(deaths: list[TypedValue]) -> list[TypedValue]:
+    """Long ago brokers wrote a table for each death: those of one queue and reason are one with a count."""
+    groups: dict[object, list[TypedValue]] = {}
+    for letter, death in deaths:
+        key: object = len(groups)  # of a stranger in the list: nobody else's
+        if letter == "F" and isinstance(death, list):
+            known = {name: str(value) for name, _, value in death}
+            key = known.get("queue"), known.get("reason")
+        groups.setdefault(key, []).append((letter, death))
+    together: list[TypedValue] = []
+    for group in groups.values():
+        letter, death = group[0]
+        if letter == "F" and isinstance(death, list) and all(field[0] != "count" for field in death):
+            death = [("count", "l", len(group)), *death]
+        together.append((letter, death))
+    return together

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,9 @@ DISK_PART = 100
 DISK_FREE_BYTES_MAX = 200 * 1024 * 1024
 # An alarm clears only a little beyond the line, so that it does not flicker.
 CLEAR_FACTOR = 0.95
+# A broker that has this little to do gives back what the last burst left, if it is worth the trouble.
+REST_CPU_PART = 0.02
+GROWTH_BYTES_MIN = 2 * 1024 * 1024
 
 SetAlarm = Callable[[str, bool, str], None]
 
@@ -61,6 +65,8 @@ class ResourceWatch:
         self.directory = directory
         self.set_limits(memory_part, disk_free_limit)
         self.set_alarm = set_alarm
+        self.looked_at, self.cpu_s = time.monotonic(), time.process_time()
+        self.given_back_at_bytes = 0  # memory when it was last asked for
         self.memory_low = False
         self.disk_low = False
 
@@ -68,12 +74,20 @@ class ResourceWatch:
         self.memory_limit = int(memory_total_bytes() * memory_part)
         self.disk_free_limit = disk_free_limit or default_disk_free_limit(self.directory)
 
+    def at_rest(self) -> bool:
+        """Next to nothing was done since this was asked last."""
+        now, cpu_s = time.monotonic(), time.process_time()
+        spent_s, passed_s = cpu_s - self.cpu_s, now - self.looked_at
+        self.looked_at, self.cpu_s = now, cpu_s
+        return spent_s < passed_s * REST_CPU_PART
+
     def look(self) -> None:
         used = resident_bytes()
-        if used > self.memory_limit * CLEAR_FACTOR:
+        grown = used >= self.given_back_at_bytes + GROWTH_BYTES_MIN
+        if self.at_rest() and grown or used > self.memory_limit * CLEAR_FACTOR:
             # Freed memory counts as ours until the allocator gives it back, and it waits to be asked.
             give_back_memory()
-            used = resident_bytes()
+            used = self.given_back_at_bytes = resident_bytes()
         self.memory_low = used > self.memory_limit * (CLEAR_FACTOR if self.memory_low else 1.0)
         self.set_alarm(
             "memory", self.memory_low, f"{used:,} bytes in use, the high watermark is {self.memory_limit:,}"

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import socket
 import subprocess
 import sys
+import time
+import urllib.request
+from typing import Any
 
 RABBITMQ_ALARM = "rabbit_alarm:%s_alarm(%s)."
 # What raises and what ends an alarm in EmberMQ.
 SETTINGS = {
-    "memory": ("memory_high_watermark", "0.000001", "0.4"),
+    "memory": ("memory_high_watermark", "0.001", "0.4"),
     "disk": ("disk_free_limit", str(2**60), "1000000"),
 }
+
+
+FLAGS = {"memory": "mem_alarm", "disk": "disk_free_alarm"}
+NODES = "http://127.0.0.1:15672/api/nodes"
+LOGIN = base64.b64encode(b"guest:guest").decode()
 
 
 def control(line: str) -> None:
@@ -32,6 +42,15 @@ def alarm(source: str, raised: bool) -> None:
     else:
         name, high, normal = SETTINGS[source]
         control(f"set {name} {high if raised else normal}")
+        while node()[FLAGS[source]] != raised:  # RabbitMQ's command, too, returns when it is so
+            time.sleep(0.05)
+
+
+def node() -> dict[str, Any]:
+    request = urllib.request.Request(NODES, headers={"authorization": f"Basic {LOGIN}"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        nodes: list[dict[str, Any]] = json.load(response)
+    return nodes[0]
 
 
 def main() -> None:

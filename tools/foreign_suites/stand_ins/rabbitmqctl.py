@@ -98,7 +98,7 @@ def run(given: argparse.Namespace) -> None:
         case "trace_on" | "trace_off":
             call("PUT", "vhosts", vhost, body={"tracing": given.command == "trace_on"})
         case "set_vm_memory_high_watermark":
-            control(f"set memory_high_watermark {max(float(names[0]), 0.000001):.6f}")
+            control(f"set memory_high_watermark {max(float(names[0]), 0.001):.6f}")
         case "delete_queue":
             call("DELETE", "queues", vhost, names[0])
         case "status" | "await_startup":
