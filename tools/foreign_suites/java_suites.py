@@ -36,6 +36,7 @@ CLASSES = (
     "cd {folder} && grep -l '@Test' {only} | xargs grep -L 'abstract class' | grep -v {without} | sort "
     "| sed 's|^|{package}.|; s|[.]java$||'"
 )
+METHODS = "cd {folder} && grep -oh '@Test public void [A-Za-z0-9]*' {only} | sed 's|.* |{package}.{stem}#|'"
 
 
 def java(
@@ -44,6 +45,7 @@ def java(
     folder: str,
     only: str = "*.java",
     without: str = "none",
+    each: str = CLASSES,  # what can be run by itself
     differences: Mapping[str, str] | None = None,
 ) -> Suite:
     package = folder.removeprefix("src/test/java/").replace("/", ".")
@@ -67,7 +69,9 @@ def java(
         ),
         prepare=PREPARE,
         command=f"java {PROPERTIES} -cp classes:{JARS} RunTests $REPORT $TESTS",
-        tests=CLASSES.format(folder=folder, package=package, only=only, without=without),
+        tests=each.format(
+            folder=folder, package=package, only=only, without=without, stem=only.removesuffix(".java")
+        ),
         read=junit,
         minutes_max=25,
         differences=differences or {},
@@ -94,6 +98,7 @@ JAVA_SUITES = [
         "`functional/ConnectionRecovery`: the broker is restarted, connections are closed",
         f"{TESTS}/functional",
         only="ConnectionRecovery.java",
+        each=METHODS,
     ),
     java(
         "java-server",

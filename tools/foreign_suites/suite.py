@@ -84,7 +84,9 @@ class Suite:
     def make_ready(self) -> None:
         """Unpack and build, once: the stamp says for which description of the suite that was done."""
         stamp = self.folder / ".ready"
-        description = f"{self.source}{self.prepare}{dict(self.files)}"
+        used = [path for path in STAND_INS.iterdir() if path.name in self.prepare or path.name in self.files]
+        contents = "".join(path.read_text() for path in sorted(used))
+        description = f"{self.source}{self.prepare}{dict(self.files)}{contents}"
         if stamp.exists() and stamp.read_text() == description:
             return
         if self.packages:

@@ -3,10 +3,11 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.junit.runner.Description;
 import org.junit.runner.JUnitCore;
+import org.junit.runner.Request;
 import org.junit.runner.notification.Failure;
 import org.junit.runner.notification.RunListener;
 
-/** Runs the test classes named after the report's file and writes what became of them as JUnit's XML. */
+/** Runs the test classes, or tests as Class#method, named after the report's file and writes what became of them as JUnit's XML. */
 public class RunTests extends RunListener {
     private final Map<String, String> outcomes = new LinkedHashMap<>();
 
@@ -59,7 +60,10 @@ public class RunTests extends RunListener {
         JUnitCore runner = new JUnitCore();
         runner.addListener(listener);
         for (int i = 1; i < arguments.length; i++) {
-            runner.run(Class.forName(arguments[i]));
+            String[] names = arguments[i].split("#");
+            Class<?> type = Class.forName(names[0]);
+            if (names.length == 1) runner.run(type);
+            else runner.run(Request.method(type, names[1]));
             listener.write(arguments[0]);
         }
         System.exit(0);
