@@ -38,7 +38,7 @@ from pyspark_embermq.pipelines.session import spark_session
 from tools.brokers import EmberBroker
 
 SCHEMA = "body binary, offset bigint, routing_key string"
-SIZES = {100: 2_000_000, 1024: 600_000}  # bytes of a body, messages
+SIZES = {100: 4_000_000, 1024: 1_200_000}  # bytes of a body, messages
 TASKS = (1, 2, 4)
 BATCH_ROWS = 10_000
 SINK_BYTES_MAX = 256_000_000

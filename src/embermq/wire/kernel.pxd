@@ -1,8 +1,10 @@
 cimport cython
+from cpython.ref cimport PyObject
 
 
 @cython.final
 cdef class Output:
+    cdef PyObject* store
     cdef unsigned char* data
     cdef Py_ssize_t capacity
     cdef public Py_ssize_t size

@@ -8,8 +8,14 @@ because positions come from the network.
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdlib cimport free, realloc
+from cpython.ref cimport PyObject, Py_XDECREF
 from libc.string cimport memcmp, memcpy
+
+cdef extern from "Python.h":
+    # With the object itself, not a reference that Cython counts: one that is resized may have no other.
+    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* data, Py_ssize_t size) except NULL
+    int _PyBytes_Resize(PyObject** object, Py_ssize_t size) except -1
+    char* start_of "PyBytes_AS_STRING"(PyObject* object) noexcept
 
 DEF FRAME_END = 0xCE
 DEF KEEP_CAPACITY_BYTES_MAX = 65536
@@ -94,15 +100,19 @@ cdef inline int check_content(bytes content, Py_ssize_t header_size, Py_ssize_t 
 
 @cython.final
 cdef class Output:
-    """Frames on their way out of one connection, in the order in which they were put."""
+    """Frames on their way out of one connection, in the order in which they were put.
+
+    They are put into a bytes object that nobody else has seen yet: a burst leaves as that, without a copy.
+    """
 
     def __cinit__(self):
+        self.store = NULL
         self.data = NULL
         self.size = 0
         self.capacity = 0
 
     def __dealloc__(self):
-        free(self.data)
+        Py_XDECREF(self.store)
 
     def __len__(self):
         return self.size
@@ -114,10 +124,13 @@ cdef class Output:
         cdef Py_ssize_t capacity = self.capacity or FIRST_CAPACITY_BYTES
         while capacity < wanted:
             capacity *= 2
-        cdef void* grown = realloc(self.data, capacity)
-        if grown == NULL:
-            raise MemoryError(f"no memory for {capacity} bytes of output")
-        self.data = <unsigned char*>grown
+        if self.store == NULL:
+            self.store = new_bytes(NULL, capacity)
+        else:
+            self.size = self.capacity = 0  # should there be no memory, the store is gone
+            _PyBytes_Resize(&self.store, capacity)
+            self.size = wanted - extra
+        self.data = <unsigned char*>start_of(self.store)
         self.capacity = capacity
         return 0
 
@@ -292,10 +305,15 @@ cdef class Output:
 
     cpdef bytes take(self):
         """Everything put so far, and start anew; a burst's memory is given back, a trickle's is kept."""
-        cdef bytes taken = PyBytes_FromStringAndSize(<char*>self.data, self.size)
+        cdef bytes taken
+        cdef Py_ssize_t size = self.size
         self.size = 0
-        if self.capacity > KEEP_CAPACITY_BYTES_MAX:
-            free(self.data)
-            self.data = NULL
-            self.capacity = 0
+        if self.capacity <= KEEP_CAPACITY_BYTES_MAX:
+            return PyBytes_FromStringAndSize(<char*>self.data, size)
+        self.capacity = 0
+        self.data = NULL
+        _PyBytes_Resize(&self.store, size)
+        taken = <bytes>self.store
+        Py_XDECREF(self.store)  # `taken` has it now
+        self.store = NULL
         return taken
