@@ -26,3 +26,16 @@ cdef class NumberColumn:
 
 
 cpdef long long field_value(bytearray buf, Py_ssize_t start, Py_ssize_t stop, bytes field) except? -1
+
+
+@cython.final
+cdef class Delivery:
+    cdef readonly unsigned long long tag
+    cdef readonly bint redelivered
+    cdef readonly Py_ssize_t names_at
+    cdef readonly Py_ssize_t names_stop
+    cdef readonly Py_ssize_t properties_at
+    cdef readonly Py_ssize_t properties_stop
+    cdef readonly Py_ssize_t body_at
+    cdef readonly Py_ssize_t body_stop
+    cpdef Py_ssize_t find(self, bytearray buf, Py_ssize_t pos, Py_ssize_t end, int channel, bytes consumer) except -1

@@ -173,3 +173,60 @@ cpdef long long field_value(bytearray buf, Py_ssize_t start, Py_ssize_t stop, by
     for i in range(8):
         value = (value << 8) | found[size + i]
     return <long long>value
+
+
+cdef inline unsigned int fetch_u32(const unsigned char* p) noexcept:
+    return (<unsigned int>p[0] << 24) | (<unsigned int>p[1] << 16) | (<unsigned int>p[2] << 8) | p[3]
+
+
+cdef inline unsigned long long fetch_u64(const unsigned char* p) noexcept:
+    return (<unsigned long long>fetch_u32(p) << 32) | fetch_u32(p + 4)
+
+
+cdef inline Py_ssize_t frame_after(const unsigned char* buf, Py_ssize_t pos, Py_ssize_t end, int kind,
+                                   int channel) noexcept:
+    """Where the next frame begins; 0 if there is not, whole, a frame of this kind."""
+    cdef const unsigned char* p = buf + pos
+    cdef Py_ssize_t stop
+    if end - pos < 8 or p[0] != kind or ((<int>p[1] << 8) | p[2]) != channel:
+        return 0
+    stop = pos + 7 + <Py_ssize_t>fetch_u32(p + 3)
+    return stop + 1 if stop < end and buf[stop] == 0xCE else 0
+
+
+@cython.final
+cdef class Delivery:
+    """Where the parts of one message stand: basic.deliver, its header, and its body in one frame."""
+
+    cpdef Py_ssize_t find(self, bytearray buf, Py_ssize_t pos, Py_ssize_t end, int channel, bytes consumer) except -1:
+        """Where the frame behind it begins; 0 if at `pos` there is not, whole, a message for this consumer.
+
+        `consumer` is its tag with the length in front.
+        """
+        if pos < 0 or end > PyByteArray_GET_SIZE(buf):
+            raise IndexError(f"bytes {pos}..{end} of a buffer of {len(buf)}")
+        cdef const unsigned char* base = <const unsigned char*>PyByteArray_AS_STRING(buf)
+        cdef Py_ssize_t consumer_size = PyBytes_GET_SIZE(consumer)
+        cdef Py_ssize_t header_at = frame_after(base, pos, end, 1, channel)
+        cdef Py_ssize_t tag_at = pos + 11 + consumer_size
+        if header_at == 0 or tag_at + 11 > header_at - 1 or fetch_u32(base + pos + 7) != 0x003C003C:
+            return 0
+        if memcmp(base + pos + 11, PyBytes_AS_STRING(consumer), consumer_size) != 0:
+            return 0
+        cdef Py_ssize_t body_at = frame_after(base, header_at, end, 2, channel)
+        cdef Py_ssize_t properties_at = header_at + 19
+        if body_at == 0 or properties_at + 2 > body_at - 1:
+            return 0
+        cdef unsigned long long size = fetch_u64(base + properties_at - 8)
+        if base[properties_at - 12] != 0 or base[properties_at - 11] != 0x3C:
+            return 0
+        cdef Py_ssize_t after = frame_after(base, body_at, end, 3, channel) if size else body_at
+        if after == 0 or (size and <unsigned long long>(after - body_at - 8) != size):
+            return 0
+        self.tag = fetch_u64(base + tag_at)
+        self.redelivered = base[tag_at + 8] & 1
+        self.names_at, self.names_stop = tag_at + 9, header_at - 1
+        self.properties_at, self.properties_stop = properties_at, body_at - 1
+        self.body_at = body_at + 7 if size else body_at
+        self.body_stop = self.body_at + <Py_ssize_t>size
+        return after

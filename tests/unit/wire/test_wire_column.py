@@ -1,4 +1,4 @@
-"""Columns of bytes and numbers: the compiled and the interpreted twin give the same buffers."""
+"""Columns of bytes and numbers, and deliveries: the compiled and the interpreted twin say the same."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embermq.wire.column as installed
+from embermq.wire.frame import content_frames, content_header, method_frame
+from embermq.wire.methods import BasicAck, BasicDeliver
 
 
 def interpreted() -> ModuleType:
@@ -135,3 +137,48 @@ def test_ranges_are_checked(twin: ModuleType) -> None:
         for call in (column.take, column.forget_after, numbers.take, numbers.forget_after):
             with pytest.raises(IndexError):
                 call(count)
+
+
+def delivery(body: bytes, *, channel: int = 3, consumer: str = "tag", frame_max: int = 4096) -> bytes:
+    method = method_frame(channel, BasicDeliver(consumer, 77, True, "exchange", "key"))
+    return method + content_frames(channel, content_header(len(body), b"\x10\x00\x02"), body, frame_max)
+
+
+@both
+@pytest.mark.parametrize("body", [b"", b"body"], ids=["empty", "not empty"])
+def test_the_parts_of_a_delivery(twin: ModuleType, body: bytes) -> None:
+    data = bytearray(b"before" + delivery(body) + b"behind")
+    stop = len(data) - len(b"behind")
+    found = twin.Delivery()
+    assert found.find(data, 6, len(data), 3, b"\x03tag") == stop
+    assert (found.tag, found.redelivered) == (77, True)
+    assert data[found.names_at : found.names_stop] == b"\x08exchange\x03key"
+    assert data[found.properties_at : found.properties_stop] == b"\x10\x00\x02"
+    assert data[found.body_at : found.body_stop] == body
+    for end in range(6, stop):  # never more than is there
+        assert found.find(data, 6, end, 3, b"\x03tag") == 0
+    with pytest.raises(IndexError):
+        found.find(data, 0, len(data) + 1, 3, b"\x03tag")
+    with pytest.raises(IndexError):
+        found.find(data, -1, len(data), 3, b"\x03tag")
+
+
+@both
+@pytest.mark.parametrize(
+    "data",
+    [
+        delivery(b"body", channel=4),
+        delivery(b"body", consumer="other"),
+        delivery(b"body", consumer="ta"),
+        delivery(b"two frames", frame_max=13),
+        method_frame(3, BasicAck(1)) * 3,
+        delivery(b"body").replace(b"\xce", b"\xcd", 1),
+        delivery(b"body").replace(b"\x00\x3c\x00\x00", b"\x00\x3d\x00\x00", 1),
+        delivery(b"body")[:-13] + b"\x03\x00\x03\x00\x00\x00\x05bodyy\xce",
+        delivery(b"body")[:-13] + b"\x08\x00\x03\x00\x00\x00\x04body\xce",
+        b"\x01\x00\x03\x00\x00\x00\x0e\x00\x3c\x00\x3c\x03tag123456\xce" + delivery(b"body"),
+    ],
+)
+def test_what_is_no_whole_delivery_to_this_consumer(twin: ModuleType, data: bytes) -> None:
+    data += bytes(100)
+    assert twin.Delivery().find(bytearray(data), 0, len(data), 3, b"\x03tag") == 0

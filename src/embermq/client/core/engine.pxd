@@ -34,5 +34,5 @@ cdef class Engine(Outlet):
     @cython.locals(inbox=Inbox)
     cpdef Py_ssize_t feed(self, bytearray buf, Py_ssize_t end) except -1
     @cython.locals(stop=Py_ssize_t, number=cython.int, frame_type=cython.int, size=cython.longlong,
-                   method_id=cython.longlong, channel=ChannelCore)
+                   method_id=cython.longlong, channel=ChannelCore, after=Py_ssize_t)
     cdef Py_ssize_t feed_frames(self, bytearray buf, Py_ssize_t pos, Py_ssize_t end) except -1

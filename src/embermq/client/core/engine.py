@@ -160,6 +160,10 @@ class Engine(Outlet):
             elif frame_type == 1:
                 method_id = load_u32(buf, pos + 7)
                 if method_id == BASIC_DELIVER:
+                    after = channel.on_deliveries(buf, pos, end)
+                    if after > pos:
+                        pos = after
+                        continue
                     channel.on_deliver(buf, pos + 11, stop)
                 elif method_id == BASIC_ACK and size == BASIC_ACK_BYTES:
                     channel.on_confirm(load_u64(buf, pos + 11), buf[pos + 19] & 1 != 0, True)

@@ -4,6 +4,7 @@ from embermq.client.core.columns cimport Columns
 from embermq.client.core.inbox cimport Inbox
 from embermq.client.core.message cimport Message
 from embermq.client.core.outlet cimport Outlet
+from embermq.wire.column cimport Delivery
 from embermq.wire.kernel cimport cut, load_u16, load_u64, same
 
 cdef int CLASS_BASIC
@@ -15,6 +16,7 @@ cdef class Incoming:
     cdef public int number
     cdef public long long epoch
     cdef public dict consumers
+    cdef Delivery delivery
     cdef Inbox last_consumer
     cdef public bytes last_consumer_bytes
     cdef str last_exchange
@@ -32,6 +34,8 @@ cdef class Incoming:
 
     @cython.locals(known=bytes, after=Py_ssize_t, inbox=Inbox)
     cpdef int on_deliver(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
+    @cython.locals(inbox=Inbox, columns=Columns, delivery=Delivery, after=Py_ssize_t, again=cython.bint)
+    cpdef Py_ssize_t on_deliveries(self, bytearray buf, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(size=Py_ssize_t, names=bytes, exchange_end=Py_ssize_t)
     cdef int read_names(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
     @cython.locals(known=bytes, inbox=Inbox)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from embermq.client.core.inbox import Inbox
 from embermq.client.core.message import Message
 from embermq.errors import SyntaxFault, UnexpectedFrame
+from embermq.wire.column import Delivery
 from embermq.wire.kernel import cut, load_u16, load_u64, same
 from embermq.wire.methods import BasicGetOk, BasicReturn, Method
 
@@ -26,6 +27,7 @@ CONTENT_HEADER_BYTES = 12  # class, weight, body size; the property flags follow
 class Incoming:
     __slots__ = (
         "consumers",
+        "delivery",
         "engine",
         "epoch",
         "incoming_body",
@@ -50,6 +52,7 @@ class Incoming:
         self.number = number
         self.epoch = 0
         self.consumers: dict[str, Inbox] = {}
+        self.delivery = Delivery()
         self.last_consumer: Inbox | None = None
         self.last_consumer_bytes = b""
         self.last_exchange = ""
@@ -88,6 +91,27 @@ class Incoming:
         self.incoming_consumer = inbox
         self.incoming_body = -1
         return 0
+
+    def on_deliveries(self, buf: bytearray, pos: int, end: int) -> int:
+        """Whole messages for the last consumer, if it wants columns, and where the next frame begins."""
+        inbox = self.last_consumer
+        if inbox is None or inbox.columns is None:
+            return pos
+        if self.incoming_method is not None or self.incoming_consumer is not None:
+            return pos
+        columns, delivery = inbox.columns, self.delivery
+        while True:
+            after = delivery.find(buf, pos, end, self.number, self.last_consumer_bytes)
+            if after == 0:
+                return pos
+            columns.on_deliver(
+                buf, delivery.tag, delivery.redelivered, delivery.names_at, delivery.names_stop
+            )
+            columns.on_header(buf, delivery.properties_at, delivery.properties_stop)
+            columns.on_body(buf, delivery.body_at, delivery.body_stop)
+            columns.whole()
+            self.came(inbox, delivery.body_stop - delivery.body_at + ROW_BYTES)
+            pos = after
 
     def read_names(self, buf: bytearray, pos: int, stop: int) -> int:
         """Exchange and routing key; most often they are those of the message before."""
