@@ -4,8 +4,8 @@
                    data    | one | | three |
     NumberColumn   data    64-bit integers
 
-`Delivery` says where the values of a message stand in what was read. Integers are in the machine's byte order.
-`column.pyx` beside this file is the compiled twin.
+`Delivery` says where the values of a message stand in what was read. Integers are in the machine's byte
+order. `column.pyx` beside this file is the compiled twin.
 """
 
 from __future__ import annotations
