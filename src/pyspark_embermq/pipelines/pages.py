@@ -7,14 +7,14 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
-BARS_MAX = 48
+BARS_MIN, BARS_MAX = 12, 48  # few bars are not made as wide as the page
 BARS_HEIGHT, BAR_WIDTH = 100, 20
 STEPS = (1, 5, 15, 60, 180, 720, 1440, 10_080)  # minutes that a bar may stand for
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;padding:.4rem .8rem;border-bottom:1px solid #ddd}
 td{overflow-wrap:break-word}time{white-space:nowrap}svg{width:100%;height:9rem}rect{fill:#e2571e}
-td.n{text-align:right;font-variant-numeric:tabular-nums}.bar{background:#e2571e;height:1rem;border-radius:2px}
+.n{text-align:right;font-variant-numeric:tabular-nums}.bar{background:#e2571e;height:1rem;border-radius:2px}
 @media(prefers-color-scheme:dark){body{background:#16161a;color:#ddd}th,td{border-color:#333}}"""
 
 
@@ -47,8 +47,10 @@ def chart(by_minute: Mapping[int, int]) -> str:
     whens = [at(step * (begin + index)) for index in range(len(counts))]
     bars = "".join(bar(index, count, largest, whens[index]) for index, count in enumerate(counts))
     return (
-        f"<h2>When</h2><p>A bar is {span(step)}: from {at(step * begin)} to {at(last + 1)} (UTC).</p>"
-        f'<svg viewBox="0 0 {BARS_MAX * BAR_WIDTH} {BARS_HEIGHT}" preserveAspectRatio="none" role="img">'
+        f"<h2>When</h2><p>A bar is {span(step)}: from {at(step * begin)} to {at(last + 1)} (UTC). "
+        f"The highest stands for {largest:,}.</p>"
+        f'<svg viewBox="0 0 {max(len(counts), BARS_MIN) * BAR_WIDTH} {BARS_HEIGHT}" '
+        f'preserveAspectRatio="none" role="img">'
         f"{bars}</svg>"
     )
 
@@ -74,7 +76,7 @@ def span(minutes: int) -> str:
 
 def table(rows: list[dict[str, Any]], measure: str) -> str:
     largest = max(float(row[measure] or 0) for row in rows) or 1.0
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
+    head = "".join(f"<th{side(rows[0][name])}>{html.escape(name)}</th>" for name in rows[0])
     lines = []
     for row in rows:
         cells = "".join(cell(value) for value in row.values())
@@ -87,9 +89,18 @@ def table(rows: list[dict[str, Any]], measure: str) -> str:
     )
 
 
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def side(value: object) -> str:
+    """Numbers stand at the right, and so does what is above them."""
+    return ' class="n"' if is_number(value) else ""
+
+
 def cell(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f'<td class="n">{value:,}</td>'
+    if is_number(value):
+        return f"<td{side(value)}>{value:,}</td>"
     if isinstance(value, datetime.datetime):
         return f"<td><time>{value:%Y-%m-%d %H:%M:%S}</time></td>"
     return f"<td>{html.escape('' if value is None else str(value))}</td>"
