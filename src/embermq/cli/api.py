@@ -69,7 +69,7 @@ class Api:
         if status < 300:
             return answer
         if status == 404:
-            raise CommandFailed(f"not found: {shown_path(path)}", NOT_FOUND)
+            raise CommandFailed(missing(answer) or f"not found: {shown_path(path)}", NOT_FOUND)
         raise CommandFailed(refusal(status, answer, self), DENIED if status in (401, 403) else REFUSED)
 
     def exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
@@ -136,6 +136,15 @@ def shown_path(path: str) -> str:
     """/api/queues/%2F/orders?x=y -> queues / orders"""
     steps = urlsplit(path).path.removeprefix("/api/").split("/")
     return " ".join(unquote(step) for step in steps)
+
+
+def missing(answer: bytes) -> str:
+    """What is not there, where the broker says so: it may be another thing than the path names."""
+    try:
+        reason = json.loads(answer)["reason"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return reason if isinstance(reason, str) and " '" in reason else ""
 
 
 def refusal(status: int, answer: bytes, api: Api) -> str:

@@ -16,9 +16,17 @@ from embermq.cli.commands import VHOST, Commands, add_command, argument, json_or
 from embermq.cli.failure import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output
 
+PRIORITY_MAX = 255
 AMQP_URL = argument(
     "--amqp-url", metavar="URL", help="where AMQP is (EMBERMQ_AMQP_URL; else the host of --url, port 5672)"
 )
+
+
+def priority(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= PRIORITY_MAX:
+        raise ValueError
+    return number
 
 
 def add_publish(commands: Commands) -> None:
@@ -41,7 +49,7 @@ def add_publish(commands: Commands) -> None:
         argument("--content-type", metavar="T", help="for example application/json"),
         argument("--transient", action="store_true", help="need not survive a restart of the broker"),
         argument("--expiration", metavar="MS", help="time to live in milliseconds"),
-        argument("--priority", metavar="N", type=int, help="0 to 255"),
+        argument("--priority", metavar="N", type=priority, help="0 to 255"),
         argument("--mandatory", action="store_true", help="fail when a message reaches no queue"),
         AMQP_URL,
     )

@@ -40,6 +40,8 @@ th { color: var(--soft); font-weight: 500; font-size: .8rem }
 tr:last-child td { border-bottom: 0 }
 .number { text-align: right; font-variant-numeric: tabular-nums }
 code { font: .9em ui-monospace, monospace }
+.name { min-width: 9rem; white-space: normal; overflow-wrap: anywhere }
+.table + p { margin-top: .75rem }
 """
 
 
@@ -71,7 +73,7 @@ async def start_page(request: Request) -> Response:
 <main>
 <h1><b>Ember</b>MQ</h1>
 <p>Version {escape(context.version)} on {escape(context.node)}, up {duration(context.uptime_ms // 1000)},
-{memory:,.0f} MB. {escape(where)}. You are {escape(request.user.name)}.</p>
+{memory:,.0f} MiB. {escape(where)}. You are {escape(request.user.name)}.</p>
 <dl>{numbers}</dl>
 <h2>Queues</h2>
 {queue_table(queues)}
@@ -112,7 +114,7 @@ def queue_row(queue: Queue) -> str:
     numbers = (queue.ready_count, queue.unacked_count, len(queue.consumers))
     cells = "".join(f'<td class="number">{number:,}</td>' for number in numbers)
     return (
-        f"<tr><td>{escape(queue.vhost.name)}</td><td><code>{escape(queue.name)}</code></td>"
+        f'<tr><td>{escape(queue.vhost.name)}</td><td class="name"><code>{escape(queue.name)}</code></td>'
         f"<td>{', '.join(qualities) or 'transient'}</td>{cells}</tr>"
     )
 

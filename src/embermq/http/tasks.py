@@ -11,7 +11,7 @@ from embermq.http.browsing import filter_of, queue_to_read
 from embermq.http.describing import describes
 from embermq.http.listing import LIST, listing, single
 from embermq.http.login import ADMINISTRATOR, may_enter, require_vhost, sees_everything
-from embermq.http.queues import NOBODY, queue_named
+from embermq.http.queues import NOBODY
 from embermq.http.request import (
     Request,
     Response,
@@ -66,7 +66,7 @@ def destination(request: Request, source: Queue) -> Queue:
     name = text(body, "destination_vhost", source.vhost.name)
     require_vhost(request, name)
     vhost = request.context.broker.vhosts[name]
-    target = queue_named(vhost, text(body, "destination"))
+    target = vhost.queue(text(body, "destination"))  # says which one is missing
     if target is source:
         raise bad_request("the destination is the queue itself")
     request.user.require("write", vhost.name, "queue", target.name)

@@ -133,6 +133,11 @@ def test_what_nobody_gets(run: Command) -> None:
     assert code == 4 and "no exchange 'nobody'" in err
     code, _, err = run("publish", "x", "--amqp-url", "amqp://localhost:1")
     assert code == 3
+    code, _, err = run("publish", "x", "--priority", "300")
+    assert code == 2 and "invalid priority value: '300'" in err
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    code, _, err = run("queue", "move", "q", "nobody", "-V", "VHOST")
+    assert code == 4 and "nobody" in err
 
 
 def test_who_may_not_is_told_so(run: Command, broker: EmbeddedBroker) -> None:
