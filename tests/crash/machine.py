@@ -48,7 +48,7 @@ class Machine:
         self.turn = Turn(self.loop.call_soon, lambda: time.time() + self.ahead_s)
         mode = "always" if sync else "os"
         self.data = DataDirectory.open(directory, self.loop.call_soon_threadsafe, mode, self.filesystem)
-        self.data.committer.sync_here_when(lambda: not self.turn.scheduled, self.loop.call_soon)
+        self.data.committer.sync_here(self.turn)
         catalog = DiskCatalog(self.data.definitions, self.fail)
         self.storage = Storage(self.data, self.loop.call_later, self.fail)
         self.storage.on_full = self.full.append

@@ -28,7 +28,7 @@ class Scene:
         self.model = Model(KINDS)
         self.machine = Machine(str(self.disk))
         # Syncs are to be held up, and that is possible only in the thread for it.
-        self.machine.data.committer.sync_here_when(lambda: False, self.machine.loop.call_soon)
+        self.machine.data.committer.sync_here(None)
         self.client = self.machine.client()
         for queue in (SOURCE, LETTERS, OTHER):
             arguments = self.model.kind(queue).declared()

@@ -124,7 +124,7 @@ class App:
 
     def open_storage(self, sync: SyncMode) -> Storage:
         self.data = DataDirectory.open(str(self.config.data_dir), self.loop.call_soon_threadsafe, sync)
-        self.data.committer.sync_here_when(lambda: not self.turn.scheduled, self.loop.call_soon)
+        self.data.committer.sync_here(self.turn)
         return Storage(self.data, self.loop.call_later, self.fail)
 
     def create_defaults(self, broker: Broker) -> None:

@@ -154,17 +154,18 @@ class Storage:
             else:
                 self.on_failure(failure)
 
+        if self.data.definitions.idle:
+            self.data.committer.request(done, with_acks)
+            return
+
         def sync_logs(failure: Exception | None) -> None:
             if failure is None:
                 self.data.committer.request(done, with_acks)
             else:
                 self.on_failure(failure)
 
-        if self.data.definitions.idle:
-            self.data.committer.request(done, with_acks)
-        else:
-            # A queue may be used while its definition is on its way to the disk.
-            self.data.definitions.flush(sync_logs)
+        # A queue may be used while its definition is on its way to the disk.
+        self.data.definitions.flush(sync_logs)
 
     def refused(self, level: Logged, error: OSError) -> None:
         if not self.unwritten:

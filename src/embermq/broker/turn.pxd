@@ -8,6 +8,8 @@ cdef class Turn:
     cdef public bint alarmed
     cdef list logs
     cdef list actions
+    cdef list last
+    cdef bint working
     cdef public object storage
     cdef public object timetable
     cdef object clock
@@ -20,3 +22,5 @@ cdef class Turn:
     cpdef int add_sink(self, object sink) except -1
     cdef int wake(self) except -1
     cdef int work(self) except -1
+    cdef int send(self) except -1
+    cdef int end(self) except -1

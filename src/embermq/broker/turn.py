@@ -46,6 +46,7 @@ class Turn:
         "alarmed",
         "clock",
         "count",
+        "last",
         "logs",
         "now_ms",
         "queues",
@@ -55,6 +56,7 @@ class Turn:
         "storage",
         "times",
         "timetable",
+        "working",
     )
 
     def __init__(
@@ -66,6 +68,8 @@ class Turn:
         self.sinks: list[Sink] = []
         self.logs: list[Logged] = []
         self.actions: list[Callable[[], None]] = []
+        self.last: list[Callable[[bool], None]] = []
+        self.working = False
         self.storage: Storage | None = None
         self.timetable: Timetable | None = None
         self.clock = clock
@@ -106,6 +110,13 @@ class Turn:
         self.actions.append(action)
         self.wake()
 
+    def at_end(self, action: Callable[[bool], None]) -> None:
+        """Do it when this turn has done all else (or the next one, if none is at work), and tell it whether
+        that is really all, with nothing left for another turn. What it has others send goes out at once."""
+        self.last.append(action)
+        if not self.working:
+            self.wake()
+
     def finish(self) -> None:
         """The last turns: until every log is written."""
         self.run()
@@ -123,6 +134,7 @@ class Turn:
 
     def work(self) -> int:
         self.scheduled = False
+        self.working = True
         queues = self.queues
         self.queues = []
         for queue in queues:
@@ -146,6 +158,13 @@ class Turn:
             self.actions = []
             for action in actions:
                 action()
+        self.send()
+        if self.last:
+            self.end()
+        self.working = False
+        return 0
+
+    def send(self) -> int:
         sinks = self.sinks
         self.sinks = []
         for sink in sinks:
@@ -154,4 +173,18 @@ class Turn:
                 sink.end_turn()
             except Exception:
                 log.exception("a fault of ours, sending to %r", sink)
+        return 0
+
+    def end(self) -> int:
+        actions = self.last
+        self.last = []
+        quiet = not self.scheduled
+        self.scheduled = True  # what the actions mark needs no further turn
+        for action in actions:
+            action(quiet)
+        if quiet:
+            self.send()
+            self.scheduled = False
+            if self.queues or self.logs or self.actions or self.sinks or self.last:
+                self.wake()
         return 0

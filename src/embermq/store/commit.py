@@ -9,11 +9,12 @@ one failed sync nothing can be known to be safe any more (the kernel has thrown 
 committer refuses all further work.
 
 Handing work over to a thread and back costs about as much as a quick disk takes to sync. So a request that is
-alone (nobody else asks, little to sync, and the loop has nothing to do but to wait for it) is served in the
-loop's own thread, as long as the last syncs were quick: see `sync_here_when`.
+alone (nobody else asks, there is little to sync, and the loop has nothing to do but to wait for it) is served
+in the loop's own thread, at the end of the turn that asks: see `sync_here`. For others that is a pause of one
+quick sync; so it happens only while there are no others, and while the last syncs were quick.
 
 Few dirty files are synced one by one; beyond `FILES_SYNCED_SINGLY_MAX` one syncfs does them all
-(docs/decisions/0006-sync-policy.md). Ack files can wait: losing acks brings messages back, which
+(docs/decisions/0006-sync-policy.md, 0011). Ack files can wait: losing acks brings messages back, which
 is what an ack that nobody confirms means. They are synced with a request that asks for it (tx.commit), or
 `ACK_SYNC_SECONDS_MAX` later.
 """
@@ -37,6 +38,7 @@ QUICK_SYNC_SECONDS = 300e-6  # longer than this, on average, and the loop must n
 AVERAGED_SYNCS = 8
 HICCUP = 8  # a sync that takes so many times longer leaves the next ones to the thread
 SYNCS_AFTER_HICCUP = 16
+SYNCS_AFTER_COMPANY = 16  # so many are left to the thread when anybody else had a turn between two of them
 IDLE_ROUNDS = 5  # the thread looks so many times for something to do before it waits to be called
 
 SyncMode = Literal["always", "os"]
@@ -45,6 +47,17 @@ Callback = Callable[[Exception | None], None]
 
 class HasDirty(Protocol):
     def take_dirty(self) -> Dirty: ...
+
+
+class Turns(Protocol):
+    """The rounds of work in the loop's thread."""
+
+    @property
+    def count(self) -> int: ...
+
+    def at_end(self, action: Callable[[bool], None]) -> None:
+        """Call when the round has done all else, with True if nothing is left for another."""
+        ...
 
 
 class _Batch:
@@ -60,12 +73,10 @@ class _Batch:
         self.with_acks = False
         self.callbacks: list[Callback] = []
 
-    @property
-    def dirty(self) -> bool:
+    def is_dirty(self) -> bool:
         return bool(self.files or self.directories or self.acks or self.everything)
 
-    @property
-    def small(self) -> bool:
+    def is_small(self) -> bool:
         return (
             not (self.directories or self.everything)
             and len(self.files) + len(self.acks) <= FILES_SYNCED_HERE_MAX
@@ -92,7 +103,8 @@ class Committer:
         self.sync_times = Histogram()  # of the rounds done, for the metrics
         self._call_soon_threadsafe = call_soon_threadsafe
         self._batch = _Batch()
-        self._wake = threading.Condition()
+        self._lock = threading.RLock()
+        self._wake = threading.Condition(self._lock)
         self._closing = False
         self._ack_sync_seconds_max = ack_sync_seconds_max
         self._acks_synced_at = time.monotonic()
@@ -102,20 +114,16 @@ class Committer:
         self._quick_sync_seconds = quick_sync_seconds
         self._sync_seconds = 2 * quick_sync_seconds  # of a small batch, on average
         self._syncs_until_quick = 0
-        self._call_soon: Callable[[Callable[[], None]], object] | None = None
-        self._is_quiet: Callable[[], bool] = lambda: False
+        self._turns: Turns | None = None
+        self._next_turn = 0  # the one after that which sends what the last callbacks had to say
         self._thread: threading.Thread | None = None
         if sync == "always":
             self._thread = threading.Thread(target=self._run, name="store-commit", daemon=True)
             self._thread.start()
 
-    def sync_here_when(
-        self, is_quiet: Callable[[], bool], call_soon: Callable[[Callable[[], None]], object]
-    ) -> None:
-        """Allow quick syncs in the loop's thread while `is_quiet`. `call_soon` lets the loop look for more
-        work first: whoever has asked by then makes it a matter for the thread."""
-        self._is_quiet = is_quiet
-        self._call_soon = call_soon
+    def sync_here(self, turns: Turns | None) -> None:
+        """Allow quick syncs in the loop's thread, at the end of turns that leave nothing else to do."""
+        self._turns = turns
 
     @property
     def syncs(self) -> int:
@@ -127,7 +135,7 @@ class Committer:
         dirty = log.take_dirty()
         if self._thread is None or self.failure is not None:
             return
-        with self._wake:
+        with self._lock:
             batch = self._batch
             batch.directories |= dirty.directories
             batch.acks |= dirty.acks
@@ -138,7 +146,7 @@ class Committer:
                 batch.everything = True
                 batch.files.clear()
                 batch.acks.clear()
-            if self._asleep and batch.dirty:
+            if self._asleep and batch.is_dirty():
                 self._asleep = False
                 self._wake.notify()
 
@@ -147,13 +155,13 @@ class Committer:
         if self._thread is None:
             self._call_soon_threadsafe(callback, self.failure)
             return
-        with self._wake:
+        with self._lock:
             if self.failure is None and not self._closing:
                 batch = self._batch
                 batch.callbacks.append(callback)
                 batch.with_acks |= with_acks
-                if self._call_soon is not None and self._is_quick and self._is_alone(batch):
-                    self._call_soon(self._sync_here)
+                if self._turns is not None and self._is_quick() and self._is_alone(batch):
+                    self._turns.at_end(self._sync_here)
                 elif not self._busy:
                     self._wake.notify()
                 return
@@ -162,7 +170,7 @@ class Committer:
     def close(self) -> None:
         """Sync what is left, acks included, and end the thread. Callbacks still get their call."""
         if self._thread is not None:
-            with self._wake:
+            with self._lock:
                 self._closing = True
                 self._batch.with_acks = True
                 self._wake.notify()
@@ -170,24 +178,31 @@ class Committer:
 
     # -- in the loop's thread
 
-    def _sync_here(self) -> None:
-        """The loop has looked for more to do: sync if there is nothing, else leave it to the thread."""
-        with self._wake:
-            batch = self._batch
-            if not self._is_alone(batch) or not self._is_quiet():
+    def _sync_here(self, quiet: bool) -> None:
+        """The turn is over: sync if there is nothing else to do, else leave it to the thread."""
+        assert self._turns is not None
+        count = self._turns.count
+        with self._lock:
+            if count > self._next_turn:
+                self._syncs_until_quick = max(self._syncs_until_quick, SYNCS_AFTER_COMPANY)
+                quiet = False
+            if not (quiet and self._is_alone(self._batch)):
                 self._wake.notify()
                 return
             batch = self._take_batch()
         failure = self._synced(batch)
+        self._next_turn = count + 1
         _call_all(batch.callbacks, failure)
 
     def _is_alone(self, batch: _Batch) -> bool:
         """Is it one small request, and nothing else is under way whose callback should come before?"""
-        return len(batch.callbacks) == 1 and batch.small and not self._busy and not self._handed_back
+        return len(batch.callbacks) == 1 and batch.is_small() and not self._busy and not self._handed_back
 
     def _call_all(self, callbacks: list[Callback], failure: CommitFailed | None) -> None:
-        with self._wake:
+        with self._lock:
             self._handed_back -= 1
+        if self._turns is not None:
+            self._next_turn = self._turns.count + 2
         _call_all(callbacks, failure)
 
     # -- the thread
@@ -199,7 +214,7 @@ class Committer:
             if batch is None:
                 return
             failure = self._synced(batch)
-            with self._wake:
+            with self._lock:
                 self._busy = False
                 self._handed_back += bool(batch.callbacks)
             if batch.callbacks:
@@ -207,14 +222,14 @@ class Committer:
 
     def _synced(self, batch: _Batch) -> CommitFailed | None:
         """Sync a batch; the failure, after which there is no other."""
-        small = batch.small
+        small = batch.is_small()
         began = time.perf_counter()
         try:
             self._sync(batch)
         except Exception as error:
             failure = CommitFailed(f"syncing to disk failed: {error}")
             failure.__cause__ = error
-            with self._wake:
+            with self._lock:
                 # Under the lock, so that no request slips in between the failure and the last batch.
                 self.failure = failure
                 batch.callbacks += self._batch.callbacks
@@ -227,36 +242,36 @@ class Committer:
             self._note_duration(seconds)
         return None
 
-    def _note_duration(self, seconds: float) -> None:
+    def _note_duration(self, seconds: float) -> int:
         if seconds >= HICCUP * self._quick_sync_seconds:
             self._syncs_until_quick = SYNCS_AFTER_HICCUP
-            return
+            return 0
         self._sync_seconds += (seconds - self._sync_seconds) / AVERAGED_SYNCS
         if self._syncs_until_quick:
             self._syncs_until_quick -= 1
+        return 0
 
-    @property
     def _is_quick(self) -> bool:
         return self._sync_seconds < self._quick_sync_seconds and not self._syncs_until_quick
 
     def _next_batch(self) -> _Batch | None:
         """Wait for a request, or for dirt that has waited long enough; None when it is time to end."""
-        with self._wake:
+        with self._lock:
             idle_rounds = 0
             while not (self._batch.callbacks or self._closing):
                 if self.failure is not None:
                     return None
-                if idle_rounds >= IDLE_ROUNDS and not self._batch.dirty:
+                if idle_rounds >= IDLE_ROUNDS and not self._batch.is_dirty():
                     self._asleep = True
                     self._wake.wait()
                     self._asleep = False
                     idle_rounds = 0
                 elif not self._wake.wait(self._ack_sync_seconds_max):
-                    if self._batch.dirty:
+                    if self._batch.is_dirty():
                         self._batch.with_acks = True
                         break
                     idle_rounds += 1
-            if not (self._batch.callbacks or self._batch.dirty):
+            if not (self._batch.callbacks or self._batch.is_dirty()):
                 return None
             self._busy = True
             return self._take_batch()
@@ -271,10 +286,10 @@ class Committer:
             self._batch.acks, batch.acks = batch.acks, set()
         return batch
 
-    def _sync(self, batch: _Batch) -> None:
+    def _sync(self, batch: _Batch) -> int:
         if batch.everything or len(batch.files) + len(batch.acks) > FILES_SYNCED_SINGLY_MAX:
             self.filesystem.sync_everything(self._directory)
-            return
+            return 0
         for file in batch.files:
             self.filesystem.sync(file)
         for file in batch.acks:
@@ -285,6 +300,7 @@ class Committer:
                 self.filesystem.sync_directory(path)
             except FileNotFoundError:
                 continue  # the queue was deleted meanwhile, and with it what should have been safe
+        return 0
 
     def _call_back(self, callbacks: list[Callback], failure: CommitFailed | None) -> None:
         try:

@@ -112,3 +112,38 @@ def test_what_is_wrong_with_one_does_not_silence_the_others(
 def test_the_clock_is_looked_at_when_asked(diary: Diary) -> None:
     diary.turn.refresh()
     assert diary.turn.now_ms == 12345
+
+
+def test_the_end_comes_last_and_what_it_has_others_send_goes_out_at_once() -> None:
+    diary = Diary()
+
+    def end(quiet: bool) -> None:
+        diary.notes.append(f"end, quiet: {quiet}")
+        diary.turn.add_sink(Part(diary, "answer"))
+
+    def action() -> None:
+        diary.turn.at_end(end)
+
+    diary.turn.add_sink(Part(diary, "sink"))
+    diary.turn.after_write(action)
+    diary.run()
+    assert diary.notes == ["send sink", "end, quiet: True", "send answer"]
+    assert diary.scheduled == [], "no further turn is needed"
+
+
+def test_the_end_is_told_when_another_turn_follows() -> None:
+    diary = Diary()
+    diary.turn.add_queue(Part(diary, "queue", leftovers=1))
+    diary.turn.at_end(lambda quiet: diary.notes.append(f"end, quiet: {quiet}"))
+    diary.run()
+    diary.run()
+    assert diary.notes == ["drain queue", "end, quiet: False", "drain queue"]
+
+
+def test_what_the_end_leaves_gets_a_turn() -> None:
+    diary = Diary()
+    diary.turn.at_end(lambda quiet: diary.turn.after_write(lambda: diary.notes.append("action")))
+    diary.run()
+    assert diary.notes == []
+    diary.run()
+    assert diary.notes == ["action"]

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from embermq.store.commit import FILES_SYNCED_SINGLY_MAX, HICCUP, SYNCS_AFTER_HICCUP, Committer
+from embermq.store.commit import (
+    FILES_SYNCED_SINGLY_MAX,
+    HICCUP,
+    SYNCS_AFTER_COMPANY,
+    SYNCS_AFTER_HICCUP,
+    Committer,
+)
 from embermq.store.disk import Disk
 from embermq.store.failure import CommitFailed
 from embermq.store.log import Log
@@ -230,15 +236,20 @@ class QuickBench(Bench):
     def __init__(self, root: Path, quick_sync_seconds: float = 60.0) -> None:
         super().__init__(root, quick_sync_seconds=quick_sync_seconds)
         self.quiet = True
+        self.count = 0  # turns
         self.threads: list[str] = []
         self.filesystem.before_sync = lambda: self.threads.append(threading.current_thread().name)
-        self.committer.sync_here_when(lambda: self.quiet, self.loop.call_soon_threadsafe)
+        self.committer.sync_here(self)
         self.written = self.log("log")
         for _ in range(SYNCS_AFTER_HICCUP):  # until the disk has shown how quick it is
             self.commit()
 
+    def at_end(self, action: Callable[[bool], None]) -> None:
+        self.loop.call_soon_threadsafe(lambda: action(self.quiet))
+
     def commit(self, requests: int = 1) -> set[str]:
-        """The threads in which the syncs were that so many requests waited for."""
+        """The threads in which the syncs were that so many requests of the next turn waited for."""
+        self.count += 1
         self.threads.clear()
         results: list[Any] = []
         self.dirty(self.written)
@@ -274,6 +285,14 @@ def test_the_loop_does_not_wait_for_a_disk_while_others_wait_for_it(quick: Quick
     quick.quiet = False
     assert quick.commit() == THREAD
     quick.quiet = True
+    assert quick.commit() == HERE
+
+
+def test_while_others_have_turns_the_loop_does_not_wait(quick: QuickBench) -> None:
+    assert quick.commit() == HERE
+    quick.count += 1
+    for _ in range(SYNCS_AFTER_COMPANY):
+        assert quick.commit() == THREAD
     assert quick.commit() == HERE
 
 

@@ -1,0 +1,39 @@
+cdef class _Batch:
+    cdef public set files
+    cdef public set directories
+    cdef public set acks
+    cdef public bint everything
+    cdef public bint with_acks
+    cdef public list callbacks
+    cpdef bint is_dirty(self) except -1
+    cpdef bint is_small(self) except -1
+
+cdef class Committer:
+    cdef readonly object filesystem
+    cdef object _directory
+    cdef readonly object sync
+    cdef public object failure
+    cdef readonly object sync_times
+    cdef object _call_soon_threadsafe
+    cdef _Batch _batch
+    cdef object _lock
+    cdef object _wake
+    cdef bint _closing
+    cdef double _ack_sync_seconds_max
+    cdef double _acks_synced_at
+    cdef bint _busy
+    cdef bint _asleep
+    cdef Py_ssize_t _handed_back
+    cdef double _quick_sync_seconds
+    cdef double _sync_seconds
+    cdef Py_ssize_t _syncs_until_quick
+    cdef object _turns
+    cdef unsigned long long _next_turn
+    cdef object _thread
+
+    cdef bint _is_alone(self, _Batch batch) except -1
+    cdef object _synced(self, _Batch batch)
+    cpdef int _note_duration(self, double seconds) except -1
+    cdef bint _is_quick(self) except -1
+    cdef _Batch _take_batch(self)
+    cpdef int _sync(self, _Batch batch) except -1
