@@ -7,53 +7,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from embermq.cli.main import main
 from embermq.client import connect
 from embermq.testing import EmbeddedBroker
-
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(persistent=True) as made:
-        yield made
-
-
-@pytest.fixture
-def run(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Command]:
-    """Runs a command: exit code, standard output, standard error. Each test has an empty virtual host."""
-    with broker.vhost() as vhost:
-        monkeypatch.setenv("EMBERMQ_URL", broker.http_url)
-        monkeypatch.delenv("EMBERMQ_PASSWORD", raising=False)
-
-        def run(*words: str) -> tuple[int, str, str]:
-            try:
-                code = main([word.replace("VHOST", vhost) for word in words])
-            except SystemExit as usage:  # argparse's way
-                code = int(str(usage.code))
-            captured = capsys.readouterr()
-            return code, captured.out, captured.err
-
-        yield run
-
-
-def good(found: tuple[int, str, str]) -> str:
-    code, out, err = found
-    assert code == 0, err
-    return out
-
-
-def rows(found: tuple[int, str, str]) -> Any:
-    return json.loads(good(found))
+from tests.unit.cli.command import Command, good, rows, vhost_in
 
 
 def test_a_queue_from_its_beginning_to_its_end(run: Command) -> None:
@@ -87,11 +48,6 @@ def test_what_is_refused_is_told_with_a_code(run: Command) -> None:
     assert code == 2 and "expected NAME=VALUE" in err
     assert run("queue")[0] == 2
     assert run("connection", "close")[0] == 2
-
-
-def vhost_in(run: Command) -> str:
-    (name,) = [row["name"] for row in rows(run("vhost", "list", "--json")) if row["name"] != "/"]
-    return str(name)
 
 
 def test_publish_browse_consume(run: Command) -> None:
@@ -321,72 +277,6 @@ def test_whoever_reads_may_stop_reading(broker: EmbeddedBroker) -> None:
     line = f"EMBERMQ_URL={broker.http_url} {sys.executable} -m embermq exchange list | head -1"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("vhost") and done.stderr == ""
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_the_commands(run: Command, shell: str) -> None:
-    script = good(run("completion", shell))
-    assert "browse" in script and "password-file" in script
-
-
-def completed(line: str, more: str = "") -> list[str]:
-    """What bash offers for a line."""
-    words = line.split(" ")
-    program = (
-        f'embermq() {{ {more} {sys.executable} -m embermq "$@"; }}; eval "$(embermq completion bash)"; '
-        f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; "
-        '_embermq; printf "%s\\n" "${COMPREPLY[@]}"'
-    )
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stderr == ""
-    return [word for word in done.stdout.split("\n") if word]
-
-
-def test_bash_completes() -> None:
-    assert completed("embermq que") == ["queue"]
-    assert {"list", "browse"} <= set(completed("embermq queue "))
-    assert "--vhost" in completed("embermq queue list --v")
-
-
-def test_bash_completes_names(broker: EmbeddedBroker, run: Command) -> None:
-    """Those that the broker has; none where there is no broker, and nobody is told so."""
-    good(run("queue", "declare", "orders new", "-V", "VHOST"))
-    vhost, where = vhost_in(run), f"EMBERMQ_URL={broker.http_url}"
-    assert completed(f"embermq queue purge -V {vhost} or", where) == ["orders\\ new"]
-    assert completed("embermq queue purge or", "EMBERMQ_URL=http://127.0.0.1:1") == []
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["queue", "show", "-V", "VHOST", ""], ["first", "second"]),
-        (["queue", "show", "-V", "VHOST", "s"], ["second"]),
-        (["queue", "move", "--vhost=VHOST", "first", "se"], ["second"]),
-        (["queue", "declare", "-V", "VHOST", "s"], []),  # a name that is not there yet
-        (["queue", "show", "first", "-V", "VHOST", ""], []),  # it takes no second
-        (["stream", "show", "-V", "VHOST", "f"], ["first"]),
-        (["consume", "-V", "VHOST", "f"], ["first"]),
-        (["publish", "body", "-V", "VHOST", "-k", "f"], ["first"]),
-        (["publish", "-V", "VHOST", "--exchange", "amq.f"], ["amq.fanout"]),
-        (["binding", "add", "-V", "VHOST", "amq.d"], ["amq.direct"]),
-        (["binding", "add", "-V", "VHOST", "amq.direct", "f"], ["first"]),
-        (["permission", "grant", "gu"], ["guest"]),
-        (["user", "delete", "gu"], ["guest"]),
-        (["user", "add", "gu"], []),
-        (["queue", "list", "-V", "VHOST"], ["VHOST"]),
-        (["queue", "show", "-V", "nowhere", ""], []),
-        (["queue", "show", "--user", "nobody", "-V", "VHOST", ""], []),
-        (["queue", "show", "--password-file", "-", ""], []),
-        (["status", ""], []),
-        ([""], []),
-        ([], []),
-    ],
-)
-def test_names_for_completion(run: Command, words: list[str], found: list[str]) -> None:
-    for name in ("first", "second"):
-        good(run("queue", "declare", name, "-V", "VHOST"))
-    vhost = vhost_in(run)
-    assert run("__names", *words) == (0, "".join(f"{name}\n".replace("VHOST", vhost) for name in found), "")
 
 
 def test_consume_waits_for_what_comes(run: Command, broker: EmbeddedBroker) -> None:
