@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 log = logging.getLogger("embermq.events")
 
 INTERNAL_USER = "rmq-internal"  # RabbitMQ's name for "nobody: the broker itself"
 
 Properties = Mapping[str, object]
+Result = TypeVar("Result")
 
 
 class Event(NamedTuple):
@@ -54,6 +56,23 @@ class Events:
             yield
         finally:
             self.actor = before
+
+    @types.coroutine
+    def acting_throughout(self, user: str, work: Coroutine[Any, Any, Result]) -> Generator[Any, None, Result]:
+        """The same for what waits in between, while others act."""
+        failure: BaseException | None = None
+        while True:
+            with self.acting(user):
+                try:
+                    awaited = work.send(None) if failure is None else work.throw(failure)
+                except StopIteration as end:
+                    result: Result = end.value
+                    return result
+            failure = None
+            try:
+                yield awaited
+            except BaseException as error:  # the work's to deal with: cancelled, for one
+                failure = error
 
     def emit(self, key: str, describe: Callable[..., Properties], *subject: object) -> None:
         if not self.listeners:

@@ -8,7 +8,7 @@ import inspect
 from embermq.errors import AccessRefused, AMQPError, NotFound
 from embermq.http.context import Context
 from embermq.http.login import Doorkeeper, require_tag
-from embermq.http.request import Refusal, Request, Response, bad_request, not_authorised
+from embermq.http.request import Handler, Refusal, Request, Response, bad_request, not_authorised
 from embermq.http.routing import OPEN_TO_ALL, Routes
 
 UNAUTHORISED = 401
@@ -55,12 +55,10 @@ class Api:
             request.login = await self.doorkeeper.admit(request)
             require_tag(request.login, route.level)
             await self.context.gate.passage()
-            with self.context.broker.events.acting(request.user.name):
-                result = route.handler(request)
-        else:
-            result = route.handler(request)
-        response: Response = await result if inspect.isawaitable(result) else result
-        return response
+            return await self.context.broker.events.acting_throughout(
+                request.user.name, handled(route.handler, request)
+            )
+        return await handled(route.handler, request)
 
     async def until_safe(self, response: Response, changes: bool) -> None:
         """Changes of durable things, and messages published, are on disk before anybody is told of them."""
@@ -80,6 +78,12 @@ class Api:
             # Without asking whether anything changed: an AMQP client's flush may be carrying it just now.
             broker.catalog.when_safe(done)
             await safe
+
+
+async def handled(handler: Handler, request: Request) -> Response:
+    result = handler(request)
+    response: Response = await result if inspect.isawaitable(result) else result
+    return response
 
 
 def access_refused(request: Request, error: Exception) -> dict[str, object]:

@@ -7,6 +7,7 @@ import base64
 
 import pytest
 
+from embermq.broker.events import Event
 from embermq.http import pace
 from tests.unit.http.desk import Desk, in_path
 
@@ -261,3 +262,17 @@ def test_a_routing_key_that_is_null_is_empty(desk: Desk) -> None:
     message = {"routing_key": None, "properties": {}, "payload": "x", "payload_encoding": "string"}
     assert desk.ask("POST", "/api/exchanges/%2F/amq.direct/publish", message).json == {"routed": True}
     assert desk.ask("POST", path, {"routing_key": 5}).status == 400
+
+
+def test_what_a_definitions_file_makes_is_the_doing_of_who_brought_it(desk: Desk) -> None:
+    told: list[Event] = []
+    desk.broker.events.listen(told.append)
+    document = {
+        "users": [{"name": "ann", "tags": "", "password_hash": ""}],
+        "vhosts": [{"name": "shop"}],
+        "queues": [{"vhost": "shop", "name": f"q{n}", "durable": True} for n in range(20)],
+    }
+    assert desk.ask("POST", "/api/definitions", document, login="administrator:secret").status == 204
+    made = [event for event in told if event.key in ("user.created", "vhost.created", "queue.created")]
+    assert len(made) == 22
+    assert {event.actor for event in made} == {"administrator"}
