@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(only).parse_args(words)
     try:
         code: int = options.run(options)
+        sys.stdout.flush()  # here, where a reader that has gone is no error, and not at the very end
     except CommandFailed as failure:
         print(f"embermq: {failure}", file=sys.stderr)
         return failure.code

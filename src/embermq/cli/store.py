@@ -6,7 +6,6 @@ These commands do not ask a broker, there is none: they read the files themselve
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 
@@ -65,9 +64,7 @@ def reading(directory: str, action: Callable[[], int]) -> int:
         with held_for_reading(Layout(directory).lock):
             return action()
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once more when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return SOUND
+        raise  # whoever read our output has seen enough: `main` knows
     except (OSError, StoreFailure) as error:
         print(f"embermq: {error}", file=sys.stderr)
         return USAGE_ERROR

@@ -99,14 +99,16 @@ def without_password(url: str) -> str:
 
 
 def _parse_url(url: str) -> Settings:
-    parts = urlsplit(url)
-    if parts.scheme not in ("amqp", "amqps"):
+    scheme, _, rest = url.partition("://")
+    authority, rest = _cut(rest)  # several hosts, which `urlsplit` does not know
+    parts = urlsplit(f"//{rest}")
+    if scheme.lower() not in ("amqp", "amqps"):
         raise BadAddress(
             f"the URL {without_password(url)} must begin with amqp:// or amqps://, "
             "such as amqp://guest:guest@localhost:5672/%2F"
         )
-    secure = parts.scheme == "amqps"
-    login, _, places = parts.netloc.rpartition("@")
+    secure = scheme.lower() == "amqps"
+    login, _, places = authority.rpartition("@")
     user, colon, password = login.partition(":")
     default_port = PORT_TLS if secure else PORT_PLAIN
     changes: dict[str, Any] = {
@@ -130,6 +132,12 @@ def _parse_url(url: str) -> Settings:
             known = sorted([*PARAMETERS, *TLS_PARAMETERS])
             raise BadAddress(f"unknown parameter '{name}' in the URL, there are: {', '.join(known)}")
     return replace(settings, **_tls_changes(tls)) if secure else settings
+
+
+def _cut(rest: str) -> tuple[str, str]:
+    """What stands before the path, the query or the fragment, and these."""
+    end = min(at for mark in "/?#" if (at := (rest + mark).find(mark)) >= 0)
+    return rest[:end], rest[end:]
 
 
 def _endpoint(place: str, default_port: int) -> Endpoint:

@@ -218,7 +218,8 @@ def test_help_says_what_there_is(run: Run) -> None:
 
 def test_a_reader_that_has_seen_enough_is_no_error(data: Path) -> None:
     program = f"{sys.executable} -m embermq store dump {data} --queue orders"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {program} | true"], capture_output=True, text=True
+        ["bash", "-c", f"set -o pipefail; {program} | true"], capture_output=True, text=True, env=buffered
     )
     assert (done.returncode, done.stderr) == (0, "")
