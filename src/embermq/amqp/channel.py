@@ -276,12 +276,12 @@ class Channel(Deliveries):
             self.published += 1
             if not self.confirm_pending:
                 self.confirm_later()
-        if len(queues) == 0:
-            if bits & MANDATORY:
-                self.return_message(message, NoRoute(""))
-            elif bits & IMMEDIATE:
-                self.return_message(message, NoConsumers(""))
-            return 0
+        if len(queues) != 1:
+            if len(queues) == 0:
+                if bits & (MANDATORY | IMMEDIATE):
+                    self.return_message(message, NoRoute("") if bits & MANDATORY else NoConsumers(""))
+                return 0
+            self.link.count_copies(len(queues))
         if bits & IMMEDIATE:
             queues = tuple([queue for queue in queues if has_ready_consumer(queue, message)])
             if not queues:

@@ -34,7 +34,6 @@ cdef class Connection(Link):
     cdef public list confirming_channels
     cdef public set exclusive_queues
     cdef public bint spec_qos
-    cdef public bint stalled
     cdef object parting_s
     cdef Channel last_channel
     cdef Py_ssize_t next_frame

@@ -85,7 +85,6 @@ class Connection(Link):
         "sent_bytes",
         "shell",
         "spec_qos",
-        "stalled",
         "state",
         "tls",
         "user",
@@ -126,7 +125,6 @@ class Connection(Link):
         self.confirming_channels: list[Channel] = []
         self.exclusive_queues: set[Queue] = set()
         self.spec_qos = False
-        self.stalled = False  # enough replies for one turn: feed stopped between two frames
         self.parting_s: float | None = None  # the socket is to be shut once held output has left
         self.last_channel: Channel | None = None
         self.next_frame = 0
@@ -212,6 +210,8 @@ class Connection(Link):
                 pos = stop + 1
             elif frame_type == 2:
                 pos = channel.on_header(buf, pos + 7, stop, end)
+                if self.stalled:
+                    return pos
             elif frame_type == 3:
                 channel.on_body(buf, pos + 7, stop)
                 pos = stop + 1

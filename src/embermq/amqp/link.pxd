@@ -2,6 +2,7 @@ from embermq.broker.turn cimport Turn
 from embermq.wire.kernel cimport Output
 
 cdef Py_ssize_t OUTPUT_TURN_BYTES_MAX
+cdef long long COPIES_PER_TURN_MAX
 
 cdef class Link:
     cdef public Output out
@@ -12,7 +13,9 @@ cdef class Link:
     cdef public int holds
     cdef public object pressed_queue
     cdef public bint publishing
+    cdef public bint stalled
     cdef public Py_ssize_t frame_max
     cdef public long long number
     cpdef int touch(self) except -1
     cpdef bint has_room(self) except -1
+    cdef int count_copies(self, Py_ssize_t count) except -1

@@ -1,4 +1,4 @@
-"""The outgoing side of a connection, as its channels see it: a buffer with a bound, sent once per turn."""
+"""A connection as its channels see it: a buffer with a bound, sent once per turn; bounds for one turn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from embermq.broker.queue import Queue
 from embermq.broker.turn import Turn
 from embermq.wire.kernel import Output
 
+COPIES_PER_TURN_MAX = 20_000  # of messages for several queues, by all connections
 OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together for one connection in one turn
 
 
@@ -18,6 +19,7 @@ class Link:
         "out",
         "pressed_queue",
         "publishing",
+        "stalled",
         "starved",
         "turn",
         "writable",
@@ -33,6 +35,7 @@ class Link:
         self.pressed_queue: Queue | None = None  # one that this connection published past its mark
         self.holds = 0  # promises in `out` that are not true yet: nothing is sent until they are
         self.publishing = False  # has published while an alarm was raised
+        self.stalled = False  # enough replies or copies for one turn: feed stopped between two frames
         self.starved = False  # a consumer was refused because this turn's share is used up
 
     def touch(self) -> int:
@@ -50,6 +53,14 @@ class Link:
             self.starved = True
             return False
         return True
+
+    def count_copies(self, count: int) -> int:
+        """A few bytes for thousands of queues are work for a whole turn: the rest of what was read waits."""
+        self.turn.copies += count
+        if self.turn.copies > COPIES_PER_TURN_MAX:
+            self.turn.wake()
+            self.stalled = True
+        return 0
 
     def hold_output(self) -> None:
         """Something in the output must not leave before it is on disk."""

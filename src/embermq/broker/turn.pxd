@@ -13,6 +13,7 @@ cdef class Turn:
     cdef public object storage
     cdef public object timetable
     cdef object clock
+    cdef public long long copies
     cdef readonly unsigned long long count
     cdef readonly object times
     cdef readonly unsigned long long now_ms

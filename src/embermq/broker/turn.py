@@ -45,6 +45,7 @@ class Turn:
         "actions",
         "alarmed",
         "clock",
+        "copies",
         "count",
         "last",
         "logs",
@@ -75,6 +76,7 @@ class Turn:
         self.clock = clock
         self.now_ms = int(clock() * 1000)
         self.alarmed = False  # memory or disk are short: publishers wait
+        self.copies = 0  # of messages for several queues, in this turn
         self.count = 0  # turns so far
         self.times = Histogram()  # how long some of them took
 
@@ -135,6 +137,7 @@ class Turn:
     def work(self) -> int:
         self.scheduled = False
         self.working = True
+        self.copies = 0
         queues = self.queues
         self.queues = []
         for queue in queues:

@@ -77,23 +77,30 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         used = self.connection.feed(buffer, end)
         self.unfinished = bytes(buffer[used:end]) if used < end else b""
         self.read_this_turn += nbytes
-        if self.connection.stalled or not self.connection.writable:
-            self.stall()
-        if self.held:
+        if self.must_wait():
             return
-        if self.connection.publishing:
-            self.connection.publishing = False
-            if self.server.block(self):
-                return
-        queue = self.connection.pressed_queue
-        if queue is not None:
-            self.connection.pressed_queue = None
-            # One that consumes as well must be heard: its acknowledgements are what the queue waits for.
-            if queue.is_pressed() and not self.connection.has_consumers:
-                self.server.pacer.hold(self, queue)
-        if self.read_this_turn >= READ_BYTES_PER_TURN_MAX and not self.held:
+        if self.read_this_turn >= READ_BYTES_PER_TURN_MAX:
             self.hold()
             self.server.after_turn(self.release)
+
+    def must_wait(self) -> bool:
+        """Is there a reason to read no more for now? Whoever knows it lets us go on."""
+        connection = self.connection
+        if connection.publishing:
+            connection.publishing = False
+            if self.server.block(self):
+                return True
+        queue = connection.pressed_queue
+        if queue is not None:
+            connection.pressed_queue = None
+            # One that consumes as well must be heard: its acknowledgements are what the queue waits for.
+            if queue.is_pressed() and not connection.has_consumers:
+                self.server.pacer.hold(self, queue)
+                if self.held:
+                    return True
+        if connection.stalled or not connection.writable:
+            self.stall()
+        return self.held
 
     def eof_received(self) -> bool:
         return False
@@ -155,6 +162,9 @@ class AMQPProtocol(asyncio.BufferedProtocol):
     def release(self) -> None:
         if self.stalled:
             return
+        if self.connection.stalled:  # held for another reason with something unread
+            self.stall()
+            return
         self.held = False
         self.read_this_turn = 0
         if not self.closing and not self.transport.is_closing():
@@ -185,8 +195,8 @@ class AMQPProtocol(asyncio.BufferedProtocol):
             buffer[:end] = self.unfinished
             used = self.connection.feed(buffer, end)
             self.unfinished = bytes(buffer[used:end])
-            if self.connection.stalled:
-                self.stall()
+            self.held = False
+            if self.must_wait():
                 return
         self.release()
 

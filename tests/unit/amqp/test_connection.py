@@ -17,6 +17,7 @@ from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, content_header,
 from embermq.wire.properties import Properties
 from tests.unit.amqp.conversation import HANDSHAKE, Wire, frames_of, publish, split_frames, start_ok
 
+COPIES_PER_TURN_MAX = 20_000  # in amqp/link.py, where it is a number of C once compiled
 TUNE_OK = methods.ConnectionTuneOk(channel_max=2047, frame_max=131072, heartbeat=30)
 
 
@@ -359,3 +360,27 @@ def test_replies_for_one_turn_have_a_bound_and_none_is_lost() -> None:
     assert rounds > 2 and not wire.unfinished
     got = [method for method in wire.take_methods() if isinstance(method, methods.BasicGetOk)]
     assert [method.delivery_tag for method in got] == list(range(1, 21))
+
+
+def test_a_message_for_many_queues_is_work_for_a_turn_and_what_follows_it_waits() -> None:
+    """A few bytes make thousands of copies: others have their turn in between, and nothing is lost."""
+    wire = Wire().open()
+    queue_count, message_count = 500, 100
+    for number in range(queue_count):
+        wire.say(methods.QueueDeclare(queue=f"q{number}"), channel=1)
+        wire.say(methods.QueueBind(queue=f"q{number}", exchange="amq.fanout"), channel=1)
+    queues = wire.broker.vhosts["/"].queues.values()
+    wire.feed(b"".join(publish("", b"%d" % number, exchange="amq.fanout") for number in range(message_count)))
+    assert wire.connection.stalled and wire.unfinished
+    rounds = 1
+    while wire.connection.stalled:
+        assert sum(queue.ready_count for queue in queues) <= rounds * (COPIES_PER_TURN_MAX + queue_count)
+        rounds += 1
+        wire.connection.stalled = False
+        wire.feed(b"")
+    assert rounds >= queue_count * message_count // (COPIES_PER_TURN_MAX + queue_count)
+    assert not wire.unfinished
+    for queue in queues:
+        assert [bytes(message.body) for message in queue.messages()] == [
+            b"%d" % n for n in range(message_count)
+        ]
