@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -54,11 +54,11 @@ class Driver:
             )
 
     def batches(self) -> dict[str, int]:
-        """How many batches each query has committed so far."""
-        return {
-            kind: len(list((self.directory / kind / "checkpoint" / "commits").glob("[0-9]*")))
-            for kind in KINDS
-        }
+        """How many batches each query has committed; by number, for Spark keeps only the last files."""
+        return {kind: max((int(file.name) + 1 for file in self.commits(kind)), default=0) for kind in KINDS}
+
+    def commits(self, kind: str) -> Iterator[Path]:
+        return (self.directory / kind / "checkpoint" / "commits").glob("[0-9]*")
 
     def wait_for_batches(self, count: int = 1) -> None:
         """Until every query has done that many more."""
