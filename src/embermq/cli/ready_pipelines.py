@@ -81,6 +81,20 @@ def named(
     return on_spark
 
 
+def described(api: Api, output: Output, options: argparse.Namespace, pipeline: Any) -> OnSpark:
+    """One that is a source, a transformation and a sink, and no program of its own."""
+    from pyspark_embermq.pipelines import running
+    from pyspark_embermq.pipelines.checking import check_pipeline
+
+    return named(
+        api,
+        output,
+        options,
+        lambda s, once: running.start(s, pipeline, once, say),
+        lambda: check_pipeline(pipeline),
+    )
+
+
 def teller(api: Api, options: argparse.Namespace) -> Any:
     """Lets the broker know how a pipeline is, so that its console and Prometheus do."""
     from pyspark_embermq.pipelines.telling import Teller
@@ -92,18 +106,11 @@ def teller(api: Api, options: argparse.Namespace) -> Any:
 
 
 def toml_file(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
-    from pyspark_embermq.pipelines import running, spec
-    from pyspark_embermq.pipelines.checking import check_pipeline
+    from pyspark_embermq.pipelines import spec
 
     pipeline = with_broker(spec.load(Path(options.pipeline)), api, options)
     options.name = options.name or pipeline.name
-    return named(
-        api,
-        output,
-        options,
-        lambda s, once: running.start(s, pipeline, once, say),
-        lambda: check_pipeline(pipeline),
-    )
+    return described(api, output, options, pipeline)
 
 
 def with_broker(pipeline: Any, api: Api, options: argparse.Namespace) -> Any:
@@ -241,8 +248,7 @@ def traffic(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
 
 
 def route(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
-    from pyspark_embermq.pipelines import running, spec
-    from pyspark_embermq.pipelines.checking import check_pipeline
+    from pyspark_embermq.pipelines import spec
 
     url = amqp_url(api, options)
     source = {"queue": options.queue, "url": url}
@@ -255,13 +261,7 @@ def route(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         options.checkpoint,
         options.sql,
     )
-    return named(
-        api,
-        output,
-        options,
-        lambda s, once: running.start(s, pipeline, once, say),
-        lambda: check_pipeline(pipeline),
-    )
+    return described(api, output, options, pipeline)
 
 
 PREPARE: dict[str, Callable[[Api, Output, argparse.Namespace], OnSpark]] = {

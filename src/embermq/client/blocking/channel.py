@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -217,18 +218,18 @@ class Channel(Declaring):
         try:
             # Taken from the user's iterator before the lock is: it may be slow, and heartbeats need the lock.
             while items := list(islice(source, BATCH_STEP_MESSAGES)):
-                remaining = iter(items)
-                more = True
-                while more:
-                    with engine.lock:
-                        if core.error is not None:
-                            raise core.error
-                        more = core.publish_some(
-                            remaining, exchange, routing_key, raw, mandatory, receipt, BATCH_STEP_BYTES
-                        )
-                    if core.unconfirmed_count > UNCONFIRMED_MAX:
-                        self._wait_for_oldest()
-                    self.connection.flush()
+                step = partial(
+                    core.publish_some,
+                    iter(items),
+                    exchange,
+                    routing_key,
+                    raw,
+                    mandatory,
+                    receipt,
+                    BATCH_STEP_BYTES,
+                )
+                while self._send_step(step):
+                    pass
         finally:
             with engine.lock:
                 receipt.settle(True, None)
@@ -271,17 +272,24 @@ class Channel(Declaring):
         row = 0
         try:
             while row < rows.count:
-                with engine.lock:
-                    if core.error is not None:
-                        raise core.error
-                    row = core.publish_rows(rows, row, mandatory, receipt, BATCH_STEP_BYTES)
-                if core.unconfirmed_count > UNCONFIRMED_MAX:
-                    self._wait_for_oldest()
-                self.connection.flush()
+                row = self._send_step(
+                    partial(core.publish_rows, rows, row, mandatory, receipt, BATCH_STEP_BYTES)
+                )
         finally:
             with engine.lock:
                 receipt.settle(True, None)
         return Confirmation(self.connection, receipt)
+
+    def _send_step(self, step: Callable[[], int]) -> int:
+        """Publish a part of many messages; what `step` answers. Others have the lock between two of them."""
+        with self._engine.lock:
+            if self._core.error is not None:
+                raise self._core.error
+            answer = step()
+        if self._core.unconfirmed_count > UNCONFIRMED_MAX:
+            self._wait_for_oldest()
+        self.connection.flush()
+        return answer
 
     def _wait_for_oldest(self) -> None:
         """Too much is unconfirmed: give the broker time, as long as any call may take."""
