@@ -21,7 +21,8 @@ class Parser(argparse.ArgumentParser):
             self.exit(USAGE_ERROR)
         found = CHOICES.search(message)
         if found is not None:
-            given, choices = found[1].strip("'\""), [name.strip("'\" ") for name in found[2].split(",")]
+            given, names = found[1].strip("'\""), [name.strip("'\" ") for name in found[2].split(",")]
+            choices = [name for name in names if not name.startswith("_")]  # the shell uses those
             guesses = difflib.get_close_matches(given, choices, n=1)
             hint = f"did you mean '{guesses[0]}'?" if guesses else f"there are: {', '.join(choices)}"
             message = f"{message[: found.start()]}there is no '{given}'; {hint}"

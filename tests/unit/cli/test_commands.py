@@ -108,6 +108,7 @@ def test_who_may_not_is_told_so(run: Command, broker: EmbeddedBroker) -> None:
         (["quue", "list"], "there is no 'quue'; did you mean 'queue'?"),
         (["queue", "lst"], "there is no 'lst'; did you mean 'list'?"),
         (["queue", "declare", "q", "--type", "xyz"], "there is no 'xyz'; there are: classic, quorum, stream"),
+        (["zzzz"], "store, completion\n"),  # and nothing that is for the shell only
         (["queue"], "declare   make a queue"),
         ([], "publish messages and wait"),
     ],
