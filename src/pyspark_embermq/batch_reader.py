@@ -17,6 +17,7 @@ from pyspark_embermq.lease_reader import LeasePartition, read_part
 from pyspark_embermq.leases import Leases, parts_of
 from pyspark_embermq.offsets import parts, places_from
 from pyspark_embermq.options import Options
+from pyspark_embermq.plain_errors import with_plain_errors
 from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 from pyspark_embermq.stream_reader import RangePartition, read_range, resolved
@@ -32,6 +33,7 @@ class QueuePartition(InputPartition):
     count: int
 
 
+@with_plain_errors
 class BatchReader(DataSourceReader):
     def __init__(self, schema: StructType, options: Options) -> None:
         self.schema = schema

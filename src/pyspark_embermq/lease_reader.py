@@ -24,6 +24,7 @@ from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.leases import LeasePart, Leases, parts_of, read
 from pyspark_embermq.options import Options
+from pyspark_embermq.plain_errors import with_plain_errors
 from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 
@@ -35,6 +36,7 @@ class LeasePartition(InputPartition):
     part: LeasePart
 
 
+@with_plain_errors
 class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, schema: StructType, options: Options, queue: str) -> None:
         self.schema = schema

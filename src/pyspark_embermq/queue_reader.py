@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.offsets import Offsets, in_order
 from pyspark_embermq.options import Options
+from pyspark_embermq.plain_errors import with_plain_errors
 from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 from pyspark_embermq.staging import MOMENT_S, Staging
@@ -36,6 +37,7 @@ class ArrowPartition(InputPartition):
     rows: bytes
 
 
+@with_plain_errors
 class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, schema: StructType, options: Options, queues: Sequence[str]) -> None:
         self.schema = schema

@@ -14,12 +14,14 @@ from pyspark_embermq.columns import SCHEMA, TEXT_SCHEMA
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.lease_reader import LeaseReader
 from pyspark_embermq.options import Options, options_from
+from pyspark_embermq.plain_errors import Refusal, with_plain_errors
 from pyspark_embermq.queue_reader import QueueReader
 from pyspark_embermq.rows import check_schema
 from pyspark_embermq.stream_reader import StreamReader
 from pyspark_embermq.writers import BatchWriter, StreamWriter
 
 
+@with_plain_errors
 class AMQPDataSource(DataSource):
     """`spark.read.format("amqp")`, `.readStream`, `.write`, `.writeStream`; options are in docs/spark.md."""
 
@@ -45,6 +47,12 @@ class AMQPDataSource(DataSource):
         return BatchReader(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        try:
+            return self.stream_reader(schema)
+        except AMQPSourceError as why:
+            return Refusal(why)
+
+    def stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         options = options_of(schema, self.options)
         check_schema(schema, options)
         link = BrokerLink(options)

@@ -22,6 +22,7 @@ from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
 from pyspark_embermq.offsets import Bounds, Offsets, Place, Range, in_order, limited, parts, places_from
 from pyspark_embermq.options import Options
+from pyspark_embermq.plain_errors import with_plain_errors
 from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 
@@ -33,6 +34,7 @@ class RangePartition(InputPartition):
     part: Range
 
 
+@with_plain_errors
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives in a process beside the driver; copies of it read on the executors."""
 

@@ -24,6 +24,7 @@ from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
+from pyspark_embermq.plain_errors import with_plain_errors
 from pyspark_embermq.sending import Sender, check_columns
 
 # What a task is part of: the same when Spark runs it again.
@@ -71,6 +72,7 @@ def await_confirm(confirmation: Confirmation, options: Options) -> None:
             raise AMQPSourceError(f"{failure} (at {options.place})") from failure
 
 
+@with_plain_errors
 class BatchWriter(DataSourceArrowWriter):
     def __init__(self, schema: StructType, options: Options) -> None:
         check_target(schema, options)
@@ -85,6 +87,7 @@ class BatchWriter(DataSourceArrowWriter):
         return publish(self.options, iterator, lambda task: self.options.writer_id)
 
 
+@with_plain_errors
 class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, schema: StructType, options: Options) -> None:
         check_target(schema, options)

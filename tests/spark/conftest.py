@@ -26,6 +26,7 @@ ONCE_IS_ENOUGH = {
     "test_connect.py",
     "test_docs.py",
     "test_pipelines.py",
+    "test_plain_errors.py",
     "test_rabbitmq.py",
     "test_reading_queues.py",
     "test_reading_streams.py",
