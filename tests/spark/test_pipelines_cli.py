@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from embermq.cli.api import Api
 from embermq.cli.main import main
 from embermq.client import Channel
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.pipelines import programs
 from pyspark_embermq.pipelines.session import last_words, standard_error_in
 from pyspark_embermq.pipelines.state import State, claimed
+from pyspark_embermq.pipelines.telling import Teller, told
+from tests.extensions.client import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +56,58 @@ def test_a_wrong_file_is_told_before_spark_starts(tmp_path: Path, capsys: pytest
     file.write_text("[source]\n")
     assert main(["pipeline", "run", str(file)]) != 0
     assert f"{file}: there is no [sink]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "trace"),
+    [
+        ("import nowhere_at_all\n", "line 1: ModuleNotFoundError: No module named", "import nowhere_at_all"),
+        ("\ndef start(spark, once\n", "line 2: SyntaxError: '(' was never closed", "SyntaxError"),
+        ("begin = 1\n", "there is no function start(spark, once)", ""),
+        ("import json\njson.loads('x')\n", "line 2: JSONDecodeError: Expecting value", "json.loads('x')"),
+    ],
+)
+def test_a_wrong_program_is_told_in_a_sentence_and_a_short_traceback(
+    text: str, sentence: str, trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "p.py"
+    file.write_text(text)
+    assert main(["pipeline", "run", str(file)]) == 1
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"embermq: {file}") and sentence in first
+    assert trace in "\n".join(others)
+    assert "ready_pipelines.py" not in str(others) and "importlib._bootstrap" not in str(others)
+
+
+def test_what_start_raises_or_returns(tmp_path: Path) -> None:
+    file = tmp_path / "p.py"
+    file.write_text("def start(spark, once, url):\n    return {'x': 1}[url]\n")
+    with pytest.raises(programs.ProgramFailed, match="line 2: KeyError: 'there'") as caught:
+        programs.load(file, lambda: "there")(None, True)  # type: ignore[arg-type]
+    assert caught.value.trace.splitlines()[1] == f'  File "{file}", line 2, in start'
+    with pytest.raises(programs.ProgramFailed, match=r"start\(\) has returned 1; expected the stre"):
+        programs.load(file, lambda: "x")(None, True)  # type: ignore[arg-type]
+
+
+def test_the_broker_lists_what_told_it_of_itself(
+    broker: EmbeddedBroker, vhost: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pipeline", "list", "--broker", "--url", broker.http_url]
+    assert main(words) == 0
+    assert "no pipeline has told this broker of itself" in capsys.readouterr().out
+    api = Api(broker.http_url, "guest", "guest")
+    with told(State("orders", 7, rows=1000), Teller(api.put, vhost).tell):
+        assert main(words) == 0
+    api.close()
+    said = capsys.readouterr().out
+    assert "orders" in said and "running" in said and "1,000" in said and vhost in said
+
+
+def test_a_long_step_is_no_silence() -> None:
+    heard: list[int] = []
+    with told(State("orders", 7), lambda state: heard.append(state.pid)):
+        eventually(lambda: len(heard) > 1)
+    assert set(heard) == {7}
 
 
 def test_one_whose_process_is_gone_has_died(capsys: pytest.CaptureFixture[str]) -> None:

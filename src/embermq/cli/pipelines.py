@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from embermq.cli.api import Api
 from embermq.cli.commands import VHOST, Commands, add_command, argument
 from embermq.cli.failure import NOT_FOUND, CommandFailed
 from embermq.cli.messages import AMQP_URL
@@ -15,13 +16,14 @@ from embermq.cli.spark import require_spark, run_pipeline, run_sql
 STATES: list[Column] = [
     ("name", "name"),
     ("state", "state"),
-    ("pid", lambda state: str(state["pid"])),
+    ("pid", lambda state: str(state.get("pid", ""))),
     ("batches", "batches"),
     ("rows", "rows"),
     ("rows/s", "rows_per_second"),
     ("lag", "lag"),
     ("reason", "reason"),
 ]
+BROKERS: list[Column] = [("vhost", "vhost"), STATES[0], ("host", "host"), *STATES[1:]]
 MASTER = argument(
     "--master", metavar="URL", help="where Spark runs (local[*]); for example spark://host:7077"
 )
@@ -73,24 +75,35 @@ def add_pipeline(commands: Commands) -> None:
         AMQP_URL,
         MASTER,
     )
+    add_command(
+        actions,
+        "list",
+        list_pipelines,
+        "the pipelines that have run on this machine",
+        argument(
+            "--broker",
+            action="store_true",
+            help="those of all machines that told the broker of themselves",
+        ),
+    )
     for name, run, about in (
-        ("list", list_pipelines, "the pipelines that have run on this machine"),
         ("status", show_pipeline, "how a pipeline is; exit code 1 when it failed or died"),
         ("stop", stop_pipeline, "let a pipeline end after its batch"),
     ):
         action = actions.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
-        if name != "list":
-            action.add_argument("name", metavar="NAME")
+        action.add_argument("name", metavar="NAME")
         action.add_argument("--json", action="store_true", help="print JSON, for scripts")
         action.set_defaults(run=run)
 
 
-def list_pipelines(options: argparse.Namespace) -> int:
+def list_pipelines(api: Api, output: Output, options: argparse.Namespace) -> None:
+    if options.broker:
+        output.table(api.get("/api/pipelines"), BROKERS, "no pipeline has told this broker of itself")
+        return
     require_spark()
     from pyspark_embermq.pipelines.state import all_states, as_rows
 
-    Output(options.json).table(as_rows(all_states()), STATES, "no pipeline has run on this machine")
-    return 0
+    output.table(as_rows(all_states()), STATES, "no pipeline has run on this machine")
 
 
 def show_pipeline(options: argparse.Namespace) -> int:

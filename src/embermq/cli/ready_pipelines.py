@@ -6,8 +6,6 @@ Each is prepared first: what it needs is looked at, and what comes back wants a 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -136,17 +134,11 @@ def with_broker(pipeline: Any, api: Api, options: argparse.Namespace) -> Any:
 
 def python_file(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
     """A module with `start(spark, once)`, or `start(spark, once, url)`, that answers a streaming query."""
+    from pyspark_embermq.pipelines import programs
+
     path = Path(options.pipeline)
     options.name = options.name or path.stem
-    found = importlib.util.spec_from_file_location("embermq_pipeline", path)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    start = getattr(module, "start", None)
-    if not callable(start):
-        raise CommandFailed(f"{path}: there is no function start(spark, once)", USAGE_ERROR)
-    more = [amqp_url(api, options)] if len(inspect.signature(start).parameters) > 2 else []
-    return named(api, output, options, lambda spark, once: start(spark, once, *more))
+    return named(api, output, options, programs.load(path, lambda: amqp_url(api, options)))
 
 
 # -- the ready-made ones

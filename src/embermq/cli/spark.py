@@ -25,6 +25,7 @@ def require_spark() -> None:
 def sentences(options: argparse.Namespace) -> Iterator[None]:
     """What goes wrong within becomes a sentence, and an exit code of docs/cli.md."""
     from pyspark_embermq.errors import AMQPSourceError, Denied, Missing, Unreachable
+    from pyspark_embermq.pipelines.programs import ProgramFailed
     from pyspark_embermq.pipelines.sentences import SPARK_ERRORS, SparkFailed, WrongQuery, told
     from pyspark_embermq.pipelines.session import log_of
 
@@ -32,7 +33,11 @@ def sentences(options: argparse.Namespace) -> Iterator[None]:
         yield
     except (*SPARK_ERRORS, AMQPSourceError) as error:
         problem = told(error)
-        more = f" (Spark's log: {log_of(options.name)})" if isinstance(problem, SparkFailed) else ""
+        more = ""
+        if isinstance(problem, SparkFailed):
+            more = f" (Spark's log: {log_of(options.name)})"
+        elif isinstance(problem, ProgramFailed) and problem.trace:
+            more = f"\n\n{problem.trace}"
         codes = {Unreachable: UNREACHABLE, Denied: DENIED, Missing: NOT_FOUND, WrongQuery: USAGE_ERROR}
         raise CommandFailed(f"{problem}{more}", codes.get(type(problem), REFUSED)) from None
 

@@ -18,6 +18,7 @@ from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
 from embermq.http.history import History
+from embermq.http.known_pipelines import KnownPipelines
 from embermq.http.login_counts import LoginCounts
 from embermq.http.name_order import NameOrder
 from embermq.http.pace import Gate
@@ -93,6 +94,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.gate = Gate(self.broker.turn)
+        self.pipelines = KnownPipelines(self.broker.turn)
         self.history = History(self.broker, self.sessions, self.gate)
         self.logins.listen(self.broker.events)
         storage = self.broker.storage

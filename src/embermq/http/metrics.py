@@ -45,7 +45,7 @@ async def per_object(request: Request) -> Response:
     out, _ = await of_the_broker(request.context, "per-object")
     vhosts = visible_vhosts(request)
     await put_each(out, request.context, vhosts)
-    put_pipelines(out, vhosts)
+    put_pipelines(out, request.context.pipelines, vhosts)
     return Response(200, out.text(), CONTENT_TYPE)
 
 

@@ -15,18 +15,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pyspark_embermq.errors import AMQPSourceError, Unreachable
+from pyspark_embermq.pipelines import telling
 from pyspark_embermq.pipelines.changes import changes, remember
+from pyspark_embermq.pipelines.programs import Start
 from pyspark_embermq.pipelines.sentences import SPARK_ERRORS, told
 from pyspark_embermq.pipelines.spec import End, Pipeline
 from pyspark_embermq.pipelines.state import ENDED, FAILED, RUNNING, WAITING, State, claimed
+from pyspark_embermq.pipelines.telling import Tell
 
 LOOK_S = 1
 MOMENT_S = 0.05
 BATCH_S_MAX = 30.0  # longer than that nobody waits for a batch when the pipeline is to stop
 Show = Callable[[str], None]
-# Starts the query of a pipeline: with the session, and whether to end when there is nothing more.
-Start = Callable[[SparkSession, bool], StreamingQuery]
-Tell = Callable[[State], None]  # to the broker, how the pipeline is
 Check = Callable[[], None]  # raises Unreachable while there is no broker
 # How many rows are done, and of how many: before the first part, and after each.
 Parts = Iterable[tuple[int, int]]
@@ -88,7 +88,7 @@ def run(
     with run_of(name, tell) as state, Stopping() as stopping:
         while True:
             try:
-                follow(begin(spark, once), state, stopping, show, tell)
+                follow(begin(spark, once), state, stopping, show)
                 return state
             except (*SPARK_ERRORS, Unreachable) as error:
                 problem = told(error)
@@ -103,13 +103,12 @@ def run(
             show(f"{time.strftime('%H:%M:%S')} the broker is back")
 
 
-def follow(query: StreamingQuery, state: State, stopping: Stopping, show: Show, tell: Tell) -> None:
+def follow(query: StreamingQuery, state: State, stopping: Stopping, show: Show) -> None:
     """Tell how a query comes on, until it ends or is to."""
     seen = -1
     while query.isActive and not stopping.asked:
         query.awaitTermination(LOOK_S)
         seen = report(query, state, seen, show)
-        tell(state)
     if query.isActive:
         show("stopping after this batch")
         let_batch_end(query)
@@ -143,7 +142,6 @@ def run_parts(name: str, parts: Parts, show: Show = print, tell: Tell = lambda s
             state.rows, state.lag = done, total - done
             state.rows_per_second = done / max(time.monotonic() - begun, MOMENT_S)
             state.save()
-            tell(state)
             show(
                 f"{time.strftime('%H:%M:%S')} {done:,} of {total:,} rows, {state.rows_per_second:,.0f} rows/s"
             )
@@ -157,7 +155,7 @@ def run_parts(name: str, parts: Parts, show: Show = print, tell: Tell = lambda s
 def run_of(name: str, tell: Tell) -> Iterator[State]:
     """A run under its name: its state is kept, and says at the end how that was."""
     state = State(name, os.getpid())
-    with claimed(name):
+    with claimed(name), telling.told(state, tell):
         state.save()
         try:
             yield state
@@ -166,12 +164,11 @@ def run_of(name: str, tell: Tell) -> Iterator[State]:
             problem = told(error)
             state.state, state.reason = FAILED, str(problem)
             raise problem from None
-        except BaseException as error:  # of a pipeline in Python: its author wants to see where that was
+        except BaseException as error:  # a mistake of ours
             state.state, state.reason = FAILED, f"{type(error).__name__}: {error}"
             raise
         finally:
             state.save()
-            tell(state)
 
 
 class Stopping:

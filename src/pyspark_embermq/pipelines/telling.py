@@ -1,19 +1,23 @@
-"""How a pipeline is, told to the broker: a runtime parameter, which its API, console and metrics show."""
+"""How a pipeline is, told to the broker, whose API and metrics show it."""
 
 from __future__ import annotations
 
 import logging
+import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
 from pyspark_embermq.pipelines.state import State
 
-COMPONENT = "pipeline"
-INTERVAL_S = 5.0  # a parameter is written to the broker's disk each time
+INTERVAL_S = 5.0  # of one that is silent for much longer the broker says that it died
+LOOK_S = 1.0
 
+Tell = Callable[[State], None]
 # Puts a body to a path of the broker's API.
 Put = Callable[[str, dict[str, Any]], object]
 
@@ -21,7 +25,7 @@ log = logging.getLogger("pyspark_embermq")
 
 
 class Teller:
-    """PUT /api/parameters/pipeline/VHOST/NAME, now and then, and whenever a pipeline begins or ends.
+    """PUT /api/pipelines/VHOST/NAME, now and then, and whenever a pipeline begins or ends.
 
     A broker that cannot or may not be told is no reason to stop: said once, then left alone until it works.
     """
@@ -32,19 +36,42 @@ class Teller:
         self.told_at = 0.0
         self.told_state = ""
         self.has_warned = False
+        self.lock = threading.Lock()
 
     def tell(self, state: State) -> None:
+        with self.lock:
+            self.tell_alone(state)
+
+    def tell_alone(self, state: State) -> None:
         now = time.monotonic()
         if state.state == self.told_state and now - self.told_at < INTERVAL_S:
             return
         self.told_at, self.told_state = now, state.state
-        path = "/".join(quote(name, safe="") for name in (COMPONENT, self.vhost, state.name))
+        path = "/".join(quote(name, safe="") for name in (self.vhost, state.name))
         try:
-            # A parameter holds no nulls: what is not known is not there.
-            told = {name: value for name, value in asdict(state).items() if value is not None}
-            self.put(f"/api/parameters/{path}", {"value": told})
+            self.put(f"/api/pipelines/{path}", {"host": socket.gethostname(), **asdict(state)})
             self.has_warned = False
         except Exception as error:  # whatever the one who puts raises
             if not self.has_warned:
                 self.has_warned = True
                 log.warning("the broker does not take the state of pipeline '%s': %s", state.name, error)
+
+
+@contextmanager
+def told(state: State, tell: Tell) -> Iterator[None]:
+    """Tell that it begins, that it is there, however long a step of it takes, and how it ended."""
+    over = threading.Event()
+
+    def go_on() -> None:
+        while not over.wait(LOOK_S):
+            tell(state)
+
+    tell(state)
+    thread = threading.Thread(target=go_on, name="telling", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        tell(state)
