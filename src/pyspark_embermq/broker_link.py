@@ -118,6 +118,10 @@ class BrokerLink:
         """The streams of a super stream."""
         self.require_embermq("option 'superStream' needs the names of its partitions")
         found = self.describe(super_stream)
+        if "partitions" not in found:
+            raise AMQPSourceError(
+                f"'{super_stream}' is no super stream but a queue: name it in option 'queue'"
+            )
         return [str(name) for name in found["partitions"]]
 
     def is_stream(self, queue: str) -> bool:

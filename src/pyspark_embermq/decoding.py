@@ -138,7 +138,7 @@ class Decoder:
         try:
             row = self.avro(body)
         except Exception as error:  # fastavro raises whatever its C code met
-            raise Undecodable(f"not Avro of that schema: {type(error).__name__} {error}") from None
+            raise Undecodable(f"not Avro of that schema: {type(error).__name__} {error}".rstrip()) from None
         if not isinstance(row, dict):
             raise Undecodable("the Avro schema is not of a record")
         return row

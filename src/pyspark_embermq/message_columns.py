@@ -56,9 +56,9 @@ class MessageColumns:
         column = self.batch.column("body")
         return values(column.fill_null("" if is_text(column.type) else b""))
 
-    def texts(self, name: str, default: str) -> str | Values:
-        """A column; the default for all if there is none, and where it is null."""
-        return values(self.batch.column(name).fill_null(default)) if name in self.names else default
+    def address(self, name: str, option: str) -> str | Values:
+        """What the option says, for all; else a column, if there is one."""
+        return option if option or name not in self.names else values(self.batch.column(name).fill_null(""))
 
     def properties(self) -> Properties | Values:
         own = self.names.intersection(Properties.__slots__)

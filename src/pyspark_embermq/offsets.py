@@ -54,6 +54,9 @@ def places_from(option: str, text: str, queues: Iterable[str]) -> dict[str, Plac
     missing = sorted(set(queues) - set(given))
     if missing:
         raise AMQPSourceError(f"option {option!r} says nothing of {', '.join(missing)}")
+    unknown = sorted(set(given) - set(queues))
+    if unknown:
+        raise AMQPSourceError(f"option {option!r} names {', '.join(unknown)}, which is not read")
     return {queue: place_from(option, given[queue]) for queue in queues}
 
 

@@ -17,6 +17,16 @@ MODES = ("browse", "drain", "lease")
 DELIVERIES = ("at-least-once", "exactly-once")
 ON_DECODE_ERROR = ("fail", "null", "dead-letter")
 ON_RETURN = ("fail", "ignore")
+LEAST = {
+    "min_partitions": 1,
+    "prefetch": 1,
+    "batch_rows": 1,
+    "idle_timeout_ms": 1,
+    "confirm_timeout_ms": 1,
+    "lease_timeout_ms": 0,
+    "max_records_per_trigger": 0,
+    "max_bytes_per_trigger": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -74,11 +84,15 @@ class Options:
                     f"option {spark_name(name)!r} is {getattr(self, name)!r}; "
                     f"expected one of {', '.join(allowed)}"
                 )
-        for name in ("min_partitions", "prefetch", "batch_rows"):
-            if getattr(self, name) < 1:
+        for name, least in LEAST.items():
+            if getattr(self, name) < least:
                 raise AMQPSourceError(
-                    f"option {spark_name(name)!r} is {getattr(self, name)}; expected 1 or more"
+                    f"option {spark_name(name)!r} is {getattr(self, name)}; expected {least} or more"
                 )
+        if len(self.csv_separator) != 1:
+            raise AMQPSourceError(f"option 'csvSeparator' is {self.csv_separator!r}; expected one character")
+        if self.queue and self.super_stream:
+            raise AMQPSourceError("option 'queue' or option 'superStream', not both")
         if self.on_decode_error == "dead-letter" and not self.dead_letter_exchange:
             raise AMQPSourceError(
                 "option 'onDecodeError' is 'dead-letter': say where to with option 'deadLetterExchange'"
@@ -148,10 +162,10 @@ def options_from(given: Mapping[str, str]) -> Options:
             raise AMQPSourceError(f"there is no option {name!r}; the options are {known}")
     if PATH in others and "queue" not in values:
         values["queue"] = others[PATH]
-    if USER in others:
-        values["url"] = with_credentials(
-            str(values.get("url", Options.url)), others[USER], others.get(PASSWORD, "")
-        )
+    if USER in others or PASSWORD in others:
+        url = str(values.get("url", Options.url))
+        user = others.get(USER) or unquote(urlsplit(url).username or "guest")
+        values["url"] = with_credentials(url, user, others.get(PASSWORD, ""))
     return Options(**values)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from embermq.client import Message
 from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.columns import COLUMNS, DIRECT, MAKERS, maker_of, taken_from
-from pyspark_embermq.decoding import Decoder
+from pyspark_embermq.decoding import Decoder, avro_reader
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 
@@ -47,6 +47,8 @@ def check_schema(schema: StructType, options: Options) -> None:
         raise AMQPSourceError(
             f"option 'format' is {options.format!r}: give the fields of the body with .schema(...)"
         )
+    if options.format == "avro":
+        avro_reader(options.avro_schema)  # or a sentence
 
 
 class RowMaker:

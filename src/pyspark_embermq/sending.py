@@ -99,6 +99,12 @@ class Sender:
 
     def publish(self, channel: Channel, batch: pa.RecordBatch) -> Confirmation:
         """Publish the rows of a batch; what is to be waited for."""
+        try:
+            return self.publish_soon(channel, batch)
+        except (ValueError, OverflowError) as error:
+            raise AMQPSourceError(f"a row cannot be a message: {error}") from error
+
+    def publish_soon(self, channel: Channel, batch: pa.RecordBatch) -> Confirmation:
         options = self.options
         if not goes_as_columns(batch.schema, options):
             messages = self.messages(batch)
@@ -107,8 +113,8 @@ class Sender:
         self.row += batch.num_rows
         return channel.publish_columns_soon(
             columns.bodies(),
-            columns.texts("routing_key", options.routing_key),
-            columns.texts("exchange", options.exchange),
+            columns.address("routing_key", options.routing_key),
+            columns.address("exchange", options.exchange),
             properties=columns.properties(),
             mandatory=options.mandatory,
         )
@@ -141,8 +147,8 @@ class Sender:
             properties["headers"] = headers
         return Outgoing(
             self.body(row),
-            self.options.routing_key if routing_key is None else routing_key,
-            self.options.exchange if exchange is None else exchange,
+            self.options.routing_key or routing_key or "",
+            self.options.exchange or exchange or "",
             Properties(**properties),
         )
 

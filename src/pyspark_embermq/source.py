@@ -43,6 +43,8 @@ class AMQPDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = options_of(schema, self.options)
+        if options.delivery != Options.delivery:
+            raise AMQPSourceError("option 'delivery' is for streaming reads; for batch reads there is 'mode'")
         check_schema(schema, options)
         return BatchReader(schema, options)
 
@@ -54,6 +56,8 @@ class AMQPDataSource(DataSource):
 
     def stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         options = options_of(schema, self.options)
+        if options.mode != Options.mode:
+            raise AMQPSourceError("option 'mode' is for batch reads; for streaming reads there is 'delivery'")
         check_schema(schema, options)
         link = BrokerLink(options)
         try:

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from embermq.client import Confirmation, PublishFailed
+from embermq.client import AccessRefused, Confirmation, PublishFailed, ResourceLocked
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import AMQPSourceError
@@ -31,6 +31,7 @@ from pyspark_embermq.sending import Sender, check_columns
 RunOf = Callable[[TaskContext], str]
 # Enough to keep the broker busy. What waits for its confirm is kept in memory.
 BATCHES_UNCONFIRMED_MAX = 4
+NO_IDS = ""  # but those that the rows have
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
@@ -43,16 +44,29 @@ def check_target(schema: StructType, options: Options) -> None:
         channel.exchange_declare(options.exchange, passive=True)
 
 
+def check_broker(schema: StructType, options: Options) -> None:
+    """Likewise: is there a broker that lets us in, and a queue, where all rows go to one?"""
+    names = schema.fieldNames()
+    goes_to_queue = not options.exchange and "exchange" not in names and options.routing_key
+    with BrokerLink(options) as link, link.channel(confirms=False, prefetch=None) as channel:
+        if goes_to_queue and options.mandatory and options.on_return == "fail":
+            try:
+                channel.queue_declare(options.routing_key, passive=True)
+            except (AccessRefused, ResourceLocked):
+                pass  # it is there, and we may publish to it without being allowed to ask
+
+
 def id_prefix(run_of: RunOf) -> str:
     """What the deduplication ids of this task begin with."""
     task = TaskContext.get()
     assert task is not None
-    return f"{run_of(task)}/{task.partitionId()}"
+    run = run_of(task)
+    return f"{run}/{task.partitionId()}" if run else NO_IDS
 
 
 def publish(options: Options, batches: Iterator[Any], run_of: RunOf) -> WriterCommitMessage:
     """All rows of one task, confirmed."""
-    sender = Sender(options, id_prefix(run_of) if options.deduplicate else "")
+    sender = Sender(options, id_prefix(run_of) if options.deduplicate else NO_IDS)
     with BrokerLink(options) as link, link.channel() as channel, patient_collector():
         waiting: deque[Confirmation] = deque()
         for batch in batches:
@@ -76,11 +90,12 @@ def await_confirm(confirmation: Confirmation, options: Options) -> None:
 class BatchWriter(DataSourceArrowWriter):
     def __init__(self, schema: StructType, options: Options) -> None:
         check_target(schema, options)
-        if options.deduplicate and not options.writer_id:
+        if options.deduplicate and not options.writer_id and "deduplication_id" not in schema.fieldNames():
             raise AMQPSourceError(
                 "option 'deduplicate' needs option 'writerId' in a batch write: a name for this run, "
-                "the same when it is run again"
+                "the same when it is run again; or a column 'deduplication_id'"
             )
+        check_broker(schema, options)
         self.options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:

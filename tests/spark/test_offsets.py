@@ -36,6 +36,7 @@ def test_a_place_for_each() -> None:
         ("-3", "'startingOffsets' is '-3'; expected"),
         ("{a: 1}", "'startingOffsets' is not JSON"),
         ('{"a": 1}', "'startingOffsets' says nothing of b"),
+        ('{"a": 1, "b": 2, "bb": 3}', "'startingOffsets' names bb, which is not read"),
     ],
 )
 def test_mistakes_are_told(text: str, sentence: str) -> None:

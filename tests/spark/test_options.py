@@ -18,6 +18,11 @@ def test_what_load_was_given_is_the_queue() -> None:
     assert options_from({"path": "orders", "queue": "bills"}).queue == "bills"
 
 
+def test_a_password_alone_is_that_of_the_urls_user() -> None:
+    assert options_from({"url": "amqp://ann@host", "password": "pw"}).url == "amqp://ann:pw@host"
+    assert options_from({"url": "amqp://host", "password": "pw"}).url == "amqp://guest:pw@host"
+
+
 def test_user_and_password_go_into_the_url() -> None:
     options = options_from({"url": "amqp://host:1234/shop", "user": "a@b", "password": "p/w"})
     assert options.url == "amqp://a%40b:p%2Fw@host:1234/shop"
@@ -40,6 +45,9 @@ def test_secrets_are_not_shown(url: str) -> None:
         ({"mandatory": "perhaps"}, "'mandatory' is 'perhaps'; expected true or false"),
         ({"format": "xml"}, "'format' is 'xml'; expected one of binary, text, json, csv, avro"),
         ({"format": "avro"}, "give the writer's schema in option 'avroSchema'"),
+        ({"maxRecordsPerTrigger": "-1"}, "'maxRecordsPerTrigger' is -1; expected 0 or more"),
+        ({"csvSeparator": "||"}, "'csvSeparator' is '||'; expected one character".replace("|", r"\|")),
+        ({"queue": "q", "superStream": "s"}, "option 'queue' or option 'superStream', not both"),
         ({"onDecodeError": "dead-letter"}, "say where to with option 'deadLetterExchange'"),
     ],
 )

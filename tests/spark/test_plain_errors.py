@@ -29,6 +29,8 @@ def said(run: Callable[[], object]) -> str:
         ({"queue": "s", "quue": "x"}, "there is no option 'quue'; the options are"),
         ({"queue": "s", "url": ELSEWHERE}, "errors.Unreachable: the broker at amqp://127.0.0.1:1 cannot be"),
         ({"queue": "s", "format": "json"}, "give the fields of the body with .schema"),
+        ({"superStream": "s"}, "'s' is no super stream but a queue: name it in option 'queue'"),
+        ({"queue": "s", "delivery": "exactly-once"}, "for batch reads there is 'mode'"),
         ({"queue": "s", "endingOffsets": "soon"}, "option 'endingOffsets' is 'soon'; expected earliest"),
     ],
 )
@@ -65,6 +67,7 @@ def query_of(rows: DataFrame, checkpoint: Path) -> Callable[[], object]:
     [
         ({"queue": "nobody"}, "errors.Missing: no queue 'nobody' in vhost"),
         ({"queue": "s", "url": ELSEWHERE}, "errors.Unreachable: the broker at amqp://127.0.0.1:1 cannot be"),
+        ({"queue": "s", "mode": "drain"}, "for streaming reads there is 'delivery'"),
         ({"queue": "s,q"}, "'s' is a stream and others are not"),
         ({"queue": "s", "startingOffsets": "x"}, "option 'startingOffsets' is 'x'; expected earliest"),
     ],

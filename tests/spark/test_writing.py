@@ -59,15 +59,45 @@ def test_rows_with_an_address_and_nothing_else(
         channel.queue_bind(name, "amq.direct", name)
     frame = spark.sql(
         "SELECT 'a' AS routing_key, 'amq.direct' AS exchange, 'one' AS body "
-        "UNION ALL SELECT null, null, 'two' UNION ALL SELECT 'a', null, null"
+        "UNION ALL SELECT 'b', null, 'two' UNION ALL SELECT 'a', null, null"
     )
-    write(frame.coalesce(1), url, routingKey="b", deduplicate="true", writerId="run")
+    write(frame.coalesce(1), url, deduplicate="true", writerId="run")
     first, third = broker.messages("a", vhost)
     (second,) = broker.messages("b", vhost)
     assert [message.body for message in (first, second, third)] == [b"one", b"two", b""]
     assert [message.exchange for message in (first, second, third)] == ["amq.direct", "", ""]
     ids = [message.headers["x-deduplication-id"] for message in (first, second, third)]
     assert ids == ["run/0/0", "run/0/1", "run/0/2"]
+
+
+def test_an_option_says_where_all_rows_go(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    """Rows that were read have columns that tell where they were: they must not go back there."""
+    for name in ("orders", "results"):
+        channel.queue_declare(name)
+    channel.queue_bind("results", "amq.fanout", "")
+    channel.publish(b"one", "orders")
+    orders = spark.read.format("amqp").option("url", url).load("orders")
+    write(orders, url, exchange="amq.fanout")
+    write(orders, url, routingKey="results")
+    found = [(message.exchange, message.routing_key) for message in broker.messages("results", vhost)]
+    assert found == [("amq.fanout", "orders"), ("", "results")]
+    assert len(broker.messages("orders", vhost)) == 1
+
+
+def test_ids_out_of_the_rows_need_no_name_for_the_run(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    channel.queue_declare("q", durable=True, arguments={"x-deduplication": True})
+    frame = spark.sql("SELECT 'one' AS body, 'a' AS deduplication_id UNION ALL SELECT 'two', null").coalesce(
+        1
+    )
+    for _ in range(2):
+        write(frame, url, routingKey="q", deduplicate="true")
+    found = [(message.body, message.headers) for message in broker.messages("q", vhost)]
+    # One that has none may come twice; it must never be taken for another.
+    assert found == [(b"one", {"x-deduplication-id": "a"}), (b"two", {}), (b"two", {})]
 
 
 def test_rows_as_json(
@@ -89,7 +119,10 @@ def test_rows_as_json(
         ("1 AS body", {"routingKey": "q"}, "column 'body' is int; expected binary or string"),
         ("'x' AS body", {}, "nothing says where the messages go"),
         ("'x' AS body", {"exchange": "nobody"}, "no exchange 'nobody'"),
-        ("'x' AS body", {"routingKey": "nobody"}, "1 returned because no queue is bound"),
+        ("'x' AS body", {"routingKey": "nobody"}, "errors.Missing: no queue 'nobody'"),
+        ("'x' AS body, 'nobody' AS routing_key", {}, "1 returned because no queue is bound"),
+        ("'x' AS body, 256 AS priority", {"routingKey": "q"}, "a row cannot be a message: "),
+        ("'x' AS body", {"routingKey": "q", "url": "amqp://127.0.0.1:1"}, "cannot be reached"),
         ("'x' AS body", {"routingKey": "q", "deduplicate": "true"}, "needs option 'writerId'"),
     ],
 )
@@ -98,7 +131,7 @@ def test_mistakes_are_sentences(
 ) -> None:
     channel.queue_declare("q")
     with pytest.raises(PySparkException, match=sentence):
-        write(spark.sql(f"SELECT {columns}"), url, **options)
+        write(spark.sql(f"SELECT {columns}"), **{"url": url, **options})
 
 
 def test_nothing_can_be_overwritten(spark: SparkSession, url: str) -> None:
