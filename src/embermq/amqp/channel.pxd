@@ -1,7 +1,8 @@
 cimport cython
 
-from embermq.amqp.deliveries cimport Deliveries
+from embermq.amqp.confirming cimport Confirming
 from embermq.amqp.link cimport Link
+from embermq.amqp.straight cimport Straight
 from embermq.broker.turn cimport Turn
 from embermq.broker.exchange cimport Exchange, Route
 from embermq.broker.level cimport Entry, Level
@@ -24,13 +25,9 @@ cdef int MODE_PERSISTENT
 cdef int NOT_THERE
 cdef int KEPT_ALWAYS
 
-cdef class Channel(Deliveries):
-    cdef public Link link
-    cdef public int number
-    cdef public object connection
+cdef class Channel(Confirming):
     cdef public object vhost
     cdef public object user
-    cdef public bint closing
     cdef public bint flow_active
     cdef public str last_queue
     cdef public dict aliases
@@ -49,30 +46,23 @@ cdef class Channel(Deliveries):
     cdef Py_ssize_t body_size
     cdef Py_ssize_t body_received
     cdef public Py_ssize_t body_max
-    # confirms and transactions
-    cdef public bint confirming
-    cdef bint confirm_pending
-    cdef public unsigned long long published
-    cdef readonly unsigned long long confirmed
-    cdef unsigned long long safe
-    cdef public bint unsafe
-    cdef int syncs_under_way
-    cdef object nacks
+    cdef Straight straight
     cdef public object transaction
 
     cdef int on_publish(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
-    @cython.locals(next_at=Py_ssize_t, header_size=Py_ssize_t, body_stop=Py_ssize_t, size=cython.ulonglong)
+    @cython.locals(next_at=Py_ssize_t, header_size=Py_ssize_t, body_stop=Py_ssize_t, following_at=Py_ssize_t,
+                   size=cython.ulonglong, route=Route)
     cdef Py_ssize_t on_header(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop, Py_ssize_t end) except -1
     @cython.locals(peek=Peek)
     cdef int check_properties(self, bytearray buf) except -1
     cdef int on_body(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
     @cython.locals(message=Message, route=Route, queues=tuple)
     cdef int on_content(self, bytes content, Py_ssize_t header_size) except -1
+    @cython.locals(straight=Straight, following_at=Py_ssize_t)
+    cdef Py_ssize_t take_straight(
+        self, Route route, bytearray buf, Py_ssize_t pos, Py_ssize_t stop, Py_ssize_t body_stop, Py_ssize_t end
+    ) except -1
     @cython.locals(queue=Queue)
     cpdef int publish(self, Message message, tuple queues, int bits) except -1
     @cython.locals(entry=Entry)
     cpdef int on_ack(self, unsigned long long delivery_tag, bint multiple) except -1
-    cpdef int put_confirms(self) except -1
-    cdef int put_ack(self) except -1
-    cdef int refused(self) except -1
-    cdef int confirm_later(self) except -1

@@ -12,17 +12,15 @@ once, with a single copy.
 
 from __future__ import annotations
 
-from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING
 
 from embermq.amqp.closing import octets, unexpected
-from embermq.amqp.deliveries import Deliveries
+from embermq.amqp.confirming import Confirming
 from embermq.amqp.later import publish_later
-from embermq.amqp.link import Link
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties, exchange_to_write, require_topic
 from embermq.amqp.session_events import channel_closed, emit_consumer_deleted
 from embermq.amqp.special import Wishes, granted, wishes_in
+from embermq.amqp.straight import Straight
 from embermq.broker.access import User
 from embermq.broker.exchange import Route
 from embermq.broker.message import Message, expiration_ms, make_message
@@ -38,7 +36,6 @@ from embermq.errors import (
 )
 from embermq.wire import methods
 from embermq.wire.content import ABSENT, PERSISTENT, TRANSIENT, Peek
-from embermq.wire.frame import method_frame
 from embermq.wire.kernel import cut, join, load_u16, load_u32, load_u64, same
 
 if TYPE_CHECKING:
@@ -54,37 +51,26 @@ CONTENT_HEADER_BYTES_MIN = 14
 MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE, KEPT_ALWAYS = TRANSIENT, PERSISTENT, ABSENT, KEEPS_ALL
 
 
-class Channel(Deliveries):
+class Channel(Confirming):
     __slots__ = (
         "aliases",
         "body_max",
         "body_received",
         "body_size",
-        "closing",
-        "confirm_pending",
-        "confirmed",
-        "confirming",
-        "connection",
         "expects",
         "flow_active",
         "gathered",
         "header",
         "last_queue",
-        "link",
-        "nacks",
-        "number",
         "peek",
         "publish_bits",
-        "published",
         "received_count",
         "reply_queue",
         "returned_count",
         "route",
         "routes",
-        "safe",
-        "syncs_under_way",
+        "straight",
         "transaction",
-        "unsafe",
         "user",
         "vhost",
         "wishes",
@@ -93,14 +79,10 @@ class Channel(Deliveries):
     def __init__(
         self, connection: Connection, number: int, vhost: VirtualHost, user: User, body_max: int
     ) -> None:
-        super().__init__()
-        self.connection = connection
-        self.link: Link = connection
-        self.number = number
+        super().__init__(connection, number)
         self.vhost = vhost
         self.user = user
         self.body_max = body_max
-        self.closing = False  # channel.close sent, close-ok awaited
         self.flow_active = True
         self.last_queue = ""
         self.aliases: dict[str, str] = {}  # names of queues in their namespaces, and without
@@ -113,22 +95,13 @@ class Channel(Deliveries):
         self.header = b""
         self.gathered = bytearray()  # header and body so far, in one piece however small the frames
         self.body_size = self.body_received = 0
+        self.straight: Straight | None = None
         self.wishes: Wishes | None = None  # of the message that is coming in
         self.reply_queue: Queue | None = None  # for direct replies
         self.received_count = 0  # messages published here
         self.returned_count = 0
 
-        self.confirming = self.confirm_pending = False
-        self.published = self.confirmed = 0
-        self.safe = 0  # publishes up to here need no further sync
-        self.unsafe = False  # some publish since the last end of turn is not on disk yet
-        self.syncs_under_way = 0
-        self.nacks: deque[int] = deque()  # publishes that a full queue refused
         self.transaction: Transaction | None = None
-
-    def send(self, method: methods.Method) -> None:
-        self.link.out.write(method_frame(self.number, method))
-        self.link.touch()
 
     # -- content in
 
@@ -199,6 +172,11 @@ class Channel(Deliveries):
         ):
             body_stop = next_at + 7 + size
             if body_stop < end and buf[body_stop] == 0xCE and load_u16(buf, next_at + 1) == self.number:
+                route = self.route
+                if route is not None and route.to_stream:
+                    following_at = self.take_straight(route, buf, pos, stop, body_stop, end)
+                    if following_at:
+                        return following_at
                 self.on_content(join(buf, pos, stop, next_at + 7, body_stop), header_size)
                 return body_stop + 1
         self.header = cut(buf, pos, stop)
@@ -270,12 +248,44 @@ class Channel(Deliveries):
             return 0
         return self.publish(message, queues, self.publish_bits)
 
+    def take_straight(
+        self, route: Route, buf: bytearray, pos: int, stop: int, body_stop: int, end: int
+    ) -> int:
+        """A message for a stream, and those like it that follow; where the next frame starts, 0 if none."""
+        if (
+            self.peek.headers_at != NOT_THERE
+            or self.wishes is not None
+            or self.transaction is not None
+            or self.publish_bits & IMMEDIATE
+        ):
+            return 0
+        straight = self.straight
+        if straight is None:
+            straight = self.straight = Straight()
+        following_at = straight.take(
+            route,
+            self.number,
+            self.publish_bits,
+            self.peek.priority,
+            min(self.link.frame_max - 8, self.body_max),
+            buf,
+            pos,
+            stop,
+            body_stop,
+            end,
+        )
+        if following_at:
+            self.expects = METHOD
+            self.received_count += straight.count
+            self.unsafe = True
+            if self.confirming:
+                self.count_published(straight.count)
+        return following_at
+
     def publish(self, message: Message, queues: tuple[Queue, ...], bits: int) -> int:
         """Hand a message to its queues; one that has none goes back where that was asked for."""
         if self.confirming:
-            self.published += 1
-            if not self.confirm_pending:
-                self.confirm_later()
+            self.count_published(1)
         if len(queues) != 1:
             if len(queues) == 0:
                 if bits & (MANDATORY | IMMEDIATE):
@@ -299,65 +309,6 @@ class Channel(Deliveries):
         self.returned_count += 1
         self.send(methods.BasicReturn(why.reply_code, why.label, message.exchange, message.routing_key))
         self.link.out.put_content(self.number, message.content, message.header_size, self.link.frame_max)
-
-    # -- confirms
-
-    def confirm_later(self) -> int:
-        self.confirm_pending = True
-        self.connection.confirming_channels.append(self)
-        self.link.touch()
-        return 0
-
-    def put_confirms(self) -> int:
-        """At the end of a turn: confirm what is safe, and have the rest synced.
-
-        Confirms go out in order, many as one. A confirmed persistent message is on disk in every durable
-        queue that it reached; what comes behind one that is not waits with it.
-        """
-        self.confirm_pending = False
-        if self.unsafe:
-            self.unsafe = False
-            self.syncs_under_way += 1
-            storage = self.connection.broker.storage
-            assert storage is not None
-            storage.when_safe(partial(self.on_safe, self.published))
-        elif self.syncs_under_way == 0:
-            self.safe = self.published
-        self.put_ack()
-        return 0
-
-    def on_safe(self, published: int) -> None:
-        """Everything published up to this number has reached the disk."""
-        self.syncs_under_way -= 1
-        self.safe = published
-        if self.syncs_under_way == 0 and not self.unsafe:
-            self.safe = self.published
-        if not self.closing:
-            self.put_ack()
-            self.link.touch()
-
-    def refused(self) -> int:
-        """A full queue would not have the message published last; no confirm for it, but the contrary."""
-        if self.confirming and (not self.nacks or self.nacks[-1] != self.published):
-            self.nacks.append(self.published)
-        return 0
-
-    def put_nacks(self) -> None:
-        """Acks up to each refused publish, and a nack for it."""
-        while self.nacks and self.nacks[0] <= self.safe and not self.closing:
-            tag = self.nacks.popleft()
-            if tag - 1 > self.confirmed:
-                self.link.out.put_ack(self.number, tag - 1, tag - 1 - self.confirmed > 1)
-            self.send(methods.BasicNack(tag))
-            self.confirmed = tag
-
-    def put_ack(self) -> int:
-        if self.nacks:
-            self.put_nacks()
-        if self.safe > self.confirmed and not self.closing:
-            self.link.out.put_ack(self.number, self.safe, self.safe - self.confirmed > 1)
-            self.confirmed = self.safe
-        return 0
 
     # -- acknowledgements in
 

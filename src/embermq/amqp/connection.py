@@ -15,6 +15,7 @@ from typing import Any
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.closing import channel_close_method, close_method, octets, unexpected
+from embermq.amqp.confirming import Confirming
 from embermq.amqp.control import on_control_frame
 from embermq.amqp.handlers import CHANNEL_HANDLERS
 from embermq.amqp.link import Link
@@ -122,7 +123,7 @@ class Connection(Link):
         self.heartbeat_s = 0
         self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE
         self.channels: dict[int, Channel] = {}
-        self.confirming_channels: list[Channel] = []
+        self.confirming_channels: list[Confirming] = []
         self.exclusive_queues: set[Queue] = set()
         self.spec_qos = False
         self.parting_s: float | None = None  # the socket is to be shut once held output has left

@@ -25,5 +25,6 @@ cdef class Route:
     cdef readonly long version
     cdef readonly tuple queues
     cdef readonly int varies
+    cdef readonly bint to_stream
     cdef readonly tuple keys
     cdef public unsigned long long count

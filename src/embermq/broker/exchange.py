@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from embermq.broker.deduplication import Window, serve_exchange, stop_serving, window_from
 from embermq.broker.headers import HeadersPattern
-from embermq.broker.queue import Queue
+from embermq.broker.queue import KEEPS_ALL, Queue
 from embermq.broker.sharing import (
     BY_CHANCE,
     BY_PROPERTIES,
@@ -349,7 +349,7 @@ class Exchange:
 
 
 class Route:
-    __slots__ = ("count", "exchange", "keys", "names", "queues", "varies", "version")
+    __slots__ = ("count", "exchange", "keys", "names", "queues", "to_stream", "varies", "version")
 
     def __init__(
         self,
@@ -365,6 +365,7 @@ class Route:
         self.version = exchange.version
         self.queues = queues
         self.varies = varies
+        self.to_stream = len(queues) == 1 and queues[0].keeps == KEEPS_ALL  # and to nothing else
         self.count = 0  # messages that went this way
 
     def anew(self, message: Message, publisher: Session | None = None) -> tuple[Queue, ...]:

@@ -5,6 +5,7 @@ from embermq.broker.message cimport Message
 from embermq.broker.queue cimport Queue
 from embermq.broker.stream_cursor cimport Cursor
 from embermq.store.log cimport Log
+from embermq.store.straight cimport append_spans
 
 cdef Py_ssize_t CURSOR_BUDGET
 cdef Py_ssize_t STREAM_BUDGET
@@ -28,6 +29,11 @@ cdef class Stream(Queue):
     cdef unsigned long long looks_at_ms
     @cython.locals(level=Level, offset=cython.ulonglong)
     cpdef int append(self, Message message) except -1
+    @cython.locals(level=Level, offset=cython.ulonglong)
+    cpdef bint append_straight(
+        self, bytes prefix, bytearray buf, Py_ssize_t header_at, Py_ssize_t header_stop,
+        Py_ssize_t body_at, Py_ssize_t body_stop
+    ) except -1
     cpdef int mark(self) except -1
     @cython.locals(cursor=Cursor, budget=Py_ssize_t, share=Py_ssize_t, count=Py_ssize_t, used=Py_ssize_t)
     cpdef bint drain(self) except -1

@@ -36,6 +36,7 @@ from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
 from embermq.store.record import PERSISTENT
 from embermq.store.segment_index import write_indexes
+from embermq.store.straight import append_spans
 from embermq.store.stream import Block, retain, sequence_at_time
 
 if TYPE_CHECKING:
@@ -126,6 +127,36 @@ class Stream(Queue):
             self.unwritten = True
             self.turn.after_write(self.written)
         return 0
+
+    def append_straight(
+        self, prefix: bytes, buf: bytearray, header_at: int, header_stop: int, body_at: int, body_stop: int
+    ) -> bool:
+        """Append a message without headers as it stands in the buffer that it was read into, if that is all
+        there is to do; was it? The first of a turn, or of a segment, goes by way of `append`.
+
+        `prefix` is what stands before the content header in a record (`message_record`).
+        """
+        level = self.low
+        offset = level.next_sequence
+        if not (self.unwritten and level.dirty and self.log.active is self.noted_segment):
+            return False
+        if not append_spans(
+            self.log,
+            offset,
+            self.turn.now_ms,
+            STORED,
+            prefix,
+            buf,
+            header_at,
+            header_stop,
+            body_at,
+            body_stop,
+        ):
+            return False
+        level.next_sequence = offset + 1
+        self.ready_count += 1
+        self.published_count += 1
+        return True
 
     def written(self) -> None:
         """The log has been written: have it synced, and let go of what is too much."""

@@ -3,6 +3,12 @@ cpdef Py_ssize_t put_record(
     unsigned long long timestamp_ms, unsigned char flags, tuple parts
 ) except -1
 
+cpdef Py_ssize_t put_spans(
+    bytearray buffer, Py_ssize_t fill, unsigned int seed, unsigned long long sequence,
+    unsigned long long timestamp_ms, unsigned char flags, bytes prefix, bytearray source,
+    Py_ssize_t start_1, Py_ssize_t stop_1, Py_ssize_t start_2, Py_ssize_t stop_2
+) except -1
+
 cdef class Header:
     cdef public Py_ssize_t length
     cdef public unsigned long long sequence

@@ -44,6 +44,27 @@ def put_record(
     return end
 
 
+def put_spans(
+    buffer: bytearray,
+    fill: int,
+    seed: int,
+    sequence: int,
+    timestamp_ms: int,
+    flags: int,
+    prefix: bytes,
+    source: bytearray,
+    start_1: int,
+    stop_1: int,
+    start_2: int,
+    stop_2: int,
+) -> int:
+    """As `put_record`, of a payload whose parts are `prefix` and two spans of another buffer."""
+    if not 0 <= start_1 <= stop_1 <= start_2 <= stop_2 <= len(source):
+        raise IndexError(f"bytes {start_1}..{stop_1} and {start_2}..{stop_2} of {len(source)}")
+    parts = (prefix, bytes(source[start_1:stop_1]), bytes(source[start_2:stop_2]))
+    return put_record(buffer, fill, seed, sequence, timestamp_ms, flags, parts)
+
+
 class Header:
     """The header of the record loaded last."""
 

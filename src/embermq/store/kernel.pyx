@@ -28,37 +28,75 @@ cdef inline unsigned long long fetch(const unsigned char* source, int size) noex
     return value
 
 
+cdef unsigned char* room_for(bytearray buffer, Py_ssize_t fill, Py_ssize_t length) except NULL:
+    """Where a record with a payload of `length` begins, with room for all of it."""
+    cdef Py_ssize_t capacity = PyByteArray_GET_SIZE(buffer)
+    cdef Py_ssize_t end = fill + SIZE + length
+    if fill < 0 or fill > capacity:
+        raise IndexError("a record must begin within the buffer or at its end")
+    if length > 0xFFFFFFFF:
+        raise OverflowError("a record holds less than 4 GiB")
+    if end > capacity:
+        buffer.extend(bytes(max(end - capacity, capacity)))
+    return <unsigned char*>PyByteArray_AS_STRING(buffer) + fill
+
+
+cdef inline int put_header(
+    unsigned char* record, Py_ssize_t length, unsigned int seed, unsigned long long sequence,
+    unsigned long long timestamp_ms, unsigned char flags
+) except -1:
+    """The header of a record whose payload stands behind it."""
+    store(record + 4, length, 4)
+    store(record + 8, sequence, 8)
+    store(record + 16, timestamp_ms, 8)
+    record[24] = flags
+    store(record, crc32_of(record + 4, SIZE - 4 + length, seed), 4)
+    return 0
+
+
 cpdef Py_ssize_t put_record(
     bytearray buffer, Py_ssize_t fill, unsigned int seed, unsigned long long sequence,
     unsigned long long timestamp_ms, unsigned char flags, tuple parts
 ) except -1:
     cdef Py_ssize_t length = 0
-    cdef Py_ssize_t capacity = PyByteArray_GET_SIZE(buffer)
-    cdef Py_ssize_t end, size
+    cdef Py_ssize_t size
     cdef bytes part
     cdef unsigned char* record
     cdef unsigned char* target
-    if fill < 0 or fill > capacity:
-        raise IndexError("a record must begin within the buffer or at its end")
     for part in parts:
         length += PyBytes_GET_SIZE(part)
-    if length > 0xFFFFFFFF:
-        raise OverflowError("a record holds less than 4 GiB")
-    end = fill + SIZE + length
-    if end > capacity:
-        buffer.extend(bytes(max(end - capacity, capacity)))
-    record = <unsigned char*>PyByteArray_AS_STRING(buffer) + fill
-    store(record + 4, length, 4)
-    store(record + 8, sequence, 8)
-    store(record + 16, timestamp_ms, 8)
-    record[24] = flags
+    record = room_for(buffer, fill, length)
     target = record + SIZE
     for part in parts:
         size = PyBytes_GET_SIZE(part)
         memcpy(target, PyBytes_AS_STRING(part), size)
         target += size
-    store(record, crc32_of(record + 4, SIZE - 4 + length, seed), 4)
-    return end
+    put_header(record, length, seed, sequence, timestamp_ms, flags)
+    return fill + SIZE + length
+
+
+cpdef Py_ssize_t put_spans(
+    bytearray buffer, Py_ssize_t fill, unsigned int seed, unsigned long long sequence,
+    unsigned long long timestamp_ms, unsigned char flags, bytes prefix, bytearray source,
+    Py_ssize_t start_1, Py_ssize_t stop_1, Py_ssize_t start_2, Py_ssize_t stop_2
+) except -1:
+    cdef Py_ssize_t prefix_size = PyBytes_GET_SIZE(prefix)
+    cdef Py_ssize_t length = prefix_size + stop_1 - start_1 + stop_2 - start_2
+    cdef const unsigned char* spans
+    cdef unsigned char* record
+    cdef unsigned char* target
+    if not (0 <= start_1 <= stop_1 <= start_2 <= stop_2 <= PyByteArray_GET_SIZE(source)):
+        raise IndexError(f"bytes {start_1}..{stop_1} and {start_2}..{stop_2} of {len(source)}")
+    record = room_for(buffer, fill, length)
+    target = record + SIZE
+    spans = <const unsigned char*>PyByteArray_AS_STRING(source)
+    memcpy(target, PyBytes_AS_STRING(prefix), prefix_size)
+    target += prefix_size
+    memcpy(target, spans + start_1, stop_1 - start_1)
+    target += stop_1 - start_1
+    memcpy(target, spans + start_2, stop_2 - start_2)
+    put_header(record, length, seed, sequence, timestamp_ms, flags)
+    return fill + SIZE + length
 
 
 cdef class Header:

@@ -38,6 +38,9 @@ cdef class Segment:
     cpdef void append(
         self, unsigned long long sequence, unsigned long long timestamp_ms, int flags, tuple parts
     ) except *
+    cdef void appended(
+        self, unsigned long long sequence, unsigned long long timestamp_ms, Py_ssize_t fill
+    ) except *
     @cython.locals(end=cython.ulonglong)
     cpdef bint ack(self, unsigned long long sequence) except -1
     cpdef void end_ack_run(self) except *

@@ -123,6 +123,10 @@ class Segment:
     def append(self, sequence: int, timestamp_ms: int, flags: int, parts: tuple[bytes, ...]) -> None:
         """Add a record to the buffer. The caller has made sure that the sequence is larger than the last."""
         fill = put_record(self.buffer, self.fill, self.seed, sequence, timestamp_ms, flags, parts)
+        self.appended(sequence, timestamp_ms, fill)
+
+    def appended(self, sequence: int, timestamp_ms: int, fill: int) -> None:
+        """A record stands at the end of the buffer, which is taken up to `fill` now."""
         if self.size >= self.index_at:
             self.add_index(sequence, self.size)
         if timestamp_ms > self.time_max:

@@ -31,3 +31,5 @@ cpdef unsigned long long load_u64(bytearray buf, Py_ssize_t pos) except? 0
 cpdef bytes cut(bytearray buf, Py_ssize_t start, Py_ssize_t stop)
 cpdef bytes join(bytearray buf, Py_ssize_t start_1, Py_ssize_t stop_1, Py_ssize_t start_2, Py_ssize_t stop_2)
 cpdef bint same(bytearray buf, Py_ssize_t pos, bytes expected)
+cpdef Py_ssize_t body_end(bytearray buf, Py_ssize_t at, Py_ssize_t end, bytes head, Py_ssize_t size_at,
+                          Py_ssize_t size_max) except -1

@@ -46,6 +46,25 @@ def same(buf: bytearray, pos: int, expected: bytes) -> bool:
     return pos >= 0 and buf.startswith(expected, pos)
 
 
+def body_end(buf: bytearray, at: int, end: int, head: bytes, size_at: int, size_max: int) -> int:
+    """Where the body ends of a whole message that stands at buf[at:end] and begins with `head`; else 0.
+
+    `head` is the frames of basic.publish and of the content header, in which the body's size at `size_at` may
+    be another, and the beginning of the only body frame (type and channel). The body's bytes begin 4 behind.
+    """
+    body_at = at + len(head) + 4
+    if at < 0 or size_at < 0 or size_at + 8 > len(head) or body_at > end or end > len(buf):
+        return 0
+    rest_at = size_at + 8
+    if buf[at : at + size_at] != head[:size_at] or buf[at + rest_at : body_at - 4] != head[rest_at:]:
+        return 0
+    size = load_u64(buf, at + size_at)
+    stop = body_at + size
+    if not 0 < size <= size_max or load_u32(buf, body_at - 4) != size or stop >= end or buf[stop] != 0xCE:
+        return 0
+    return stop
+
+
 def _check_content(content: bytes, header_size: int, frame_max: int) -> None:
     if header_size < 0 or header_size > len(content) or frame_max <= 8:
         raise IndexError(

@@ -75,6 +75,31 @@ cpdef bint same(bytearray buf, Py_ssize_t pos, bytes expected):
     return memcmp(PyByteArray_AS_STRING(buf) + pos, PyBytes_AS_STRING(expected), size) == 0
 
 
+
+cpdef Py_ssize_t body_end(bytearray buf, Py_ssize_t at, Py_ssize_t end, bytes head, Py_ssize_t size_at,
+                          Py_ssize_t size_max) except -1:
+    cdef Py_ssize_t head_size = PyBytes_GET_SIZE(head)
+    cdef Py_ssize_t body_at = at + head_size + 4
+    cdef Py_ssize_t rest_at = size_at + 8
+    cdef Py_ssize_t stop
+    cdef const unsigned char* message
+    cdef const char* expected
+    cdef unsigned long long size
+    if at < 0 or size_at < 0 or rest_at > head_size or body_at > end or end > PyByteArray_GET_SIZE(buf):
+        return 0
+    message = <const unsigned char*>PyByteArray_AS_STRING(buf) + at
+    expected = PyBytes_AS_STRING(head)
+    if memcmp(message, expected, size_at) or memcmp(message + rest_at, expected + rest_at, head_size - rest_at):
+        return 0
+    size = load_u64(buf, at + size_at)
+    if size == 0 or size > <unsigned long long>size_max or <unsigned long long>load_u32(buf, body_at - 4) != size:
+        return 0
+    stop = body_at + <Py_ssize_t>size
+    if stop >= end or message[stop - at] != FRAME_END:
+        return 0
+    return stop
+
+
 cdef inline void store_u16(unsigned char* p, unsigned int value) noexcept:
     p[0] = <unsigned char>(value >> 8)
     p[1] = <unsigned char>value

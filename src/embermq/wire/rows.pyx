@@ -10,6 +10,7 @@ from embermq.wire.kernel cimport Output
 
 DEF FRAME_END = 0xCE
 DEF SHORTSTR_BYTES_MAX = 255
+DEF HEADS_BYTES = 128  # about what stands around a body
 DEF PROPERTIES_BYTES_MIN = 2
 DEF PROPERTIES_BYTES_MAX = 0xFFFFFFFF
 
@@ -148,6 +149,10 @@ cdef class Rows:
         cdef bint same = (self.exchange.cells is None and self.routing_key.cells is None
                           and self.row_properties.cells is None)
         cdef Output one
+        # All at once: a buffer that grows step by step is copied at every step.
+        cdef Py_ssize_t wanted = places[self.count] - places[row] + (self.count - row) * HEADS_BYTES
+        if out.size < bytes_max:
+            out.reserve(min(wanted, bytes_max - out.size) + HEADS_BYTES)
         while row < self.count and out.size < bytes_max:
             body_size = places[row + 1] - places[row]
             if heads is not None:

@@ -12,6 +12,7 @@ from embermq.broker.broker import Broker
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER, content_frames, content_header, method_frame
 from embermq.wire.properties import Properties
+from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Loop
 
 Frame = tuple[int, int, bytes]  # type, channel, payload
@@ -28,10 +29,16 @@ def guest() -> User:
 class Wire:
     """The shell of a connection: remembers what was sent and when it was told to close."""
 
-    def __init__(self, limits: Limits | None = None, peer_address: str = "127.0.0.1") -> None:
-        self.loop = Loop()
-        self.broker = Broker(self.loop.turn)
-        self.broker.add_vhost("/")
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        peer_address: str = "127.0.0.1",
+        stored: StoredBroker | None = None,
+    ) -> None:
+        self.loop = Loop() if stored is None else stored.loop
+        self.broker = Broker(self.loop.turn) if stored is None else stored.broker
+        if stored is None:
+            self.broker.add_vhost("/")
         self.broker.add_vhost("forbidden")
         self.broker.users["guest"] = guest()
         self.sent = bytearray()

@@ -70,6 +70,28 @@ def test_a_record_stands_as_documented_and_comes_back(
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@given(
+    prefix=st.binary(max_size=30),
+    source=st.binary(max_size=3000),
+    cuts=st.lists(st.integers(-1, 3001), min_size=4, max_size=4),
+    ordered=st.booleans(),
+)
+def test_a_record_of_spans_is_one_of_parts(
+    kernel: ModuleType, prefix: bytes, source: bytes, cuts: list[int], ordered: bool
+) -> None:
+    a, b, c, d = sorted(cuts) if ordered else cuts
+    numbers = (12345, 6, 7, 1)
+    spans, parts = bytearray(b"before"), bytearray(b"before")
+    if not 0 <= a <= b <= c <= d <= len(source):
+        with pytest.raises(IndexError):
+            kernel.put_spans(spans, 6, *numbers, prefix, bytearray(source), a, b, c, d)
+        return
+    end = kernel.put_spans(spans, 6, *numbers, prefix, bytearray(source), a, b, c, d)
+    assert end == kernel.put_record(parts, 6, *numbers, (prefix, source[a:b], source[c:d]))
+    assert spans[:end] == parts[:end]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 @given(data=st.binary(max_size=200), position=st.integers(0, 220))
 def test_garbage_is_not_a_record(kernel: ModuleType, data: bytes, position: int) -> None:
     assert kernel.Header().load(data, position, 12345, 0, 2**64 - 1) == 0

@@ -84,6 +84,44 @@ def test_comparisons_agree(buf: bytearray, pos: int, size: int, other: bytes) ->
         assert got == (fits and buf[pos : pos + len(expected)] == expected)
 
 
+@given(
+    before=st.binary(max_size=9),
+    body=st.binary(max_size=40),
+    size_max=st.integers(0, 50),
+    cut=st.integers(0, 3),
+    spoilt=st.none() | st.integers(0, 120),
+)
+def test_ends_of_bodies_agree(
+    before: bytes, body: bytes, size_max: int, cut: int, spoilt: int | None
+) -> None:
+    """A message is whole and like the one before it, but for the size of its body; or it is not."""
+    properties = Properties(content_type="x").encode()
+    heads = [
+        frame(1, 5, b"method") + frame(2, 5, content_header(size, properties)) + b"\x03\x00\x05"
+        for size in (77, len(body))
+    ]
+    message = heads[1] + len(body).to_bytes(4, "big") + body + b"\xce"
+    buf = bytearray(before + message)
+    if spoilt is not None and spoilt < len(message):
+        buf[len(before) + spoilt] ^= 1
+    end = len(buf) - cut
+    arguments = (buf, len(before), end, heads[0], len(frame(1, 5, b"method")) + 7 + 4, size_max)
+    got = imported.body_end(*arguments)
+    assert got == TWIN.body_end(*arguments)
+    in_body = spoilt is not None and len(heads[1]) + 4 <= spoilt < len(message) - 1
+    sound = spoilt is None or spoilt >= len(message) or in_body
+    whole = cut == 0 and 0 < len(body) <= size_max
+    assert got == (len(buf) - 1 if sound and whole else 0)
+
+
+@given(buf=buffers, at=positions, end=positions, head=contents, size_at=positions)
+def test_no_place_is_too_odd_to_ask_about(
+    buf: bytearray, at: int, end: int, head: bytes, size_at: int
+) -> None:
+    asked = (buf, at, end, head[:20], size_at, 100)
+    assert imported.body_end(*asked) == TWIN.body_end(*asked)
+
+
 # -- output
 
 writes = st.tuples(st.just("write"), contents)
