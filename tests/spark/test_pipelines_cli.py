@@ -51,6 +51,14 @@ def test_mistakes_are_sentences(words: str, sentence: str, capsys: pytest.Captur
     assert sentence in capsys.readouterr().err
 
 
+def test_help_tells_what_each_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["pipeline", "run", "--help"])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "route         SQL between a queue and an exchange" in lines
+    assert "--path and --exchange or --queue" in lines and "--queue --exchange --sql --checkpoint" in lines
+
+
 def test_a_wrong_file_is_told_before_spark_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "p.toml"
     file.write_text("[source]\n")
@@ -154,6 +162,7 @@ SELECT = "select * from queue('{}')"
         (("pipeline", "run", "traffic", "--queue", "nobody", "--path", "/x"), 4, "no queue 'nobody'"),
         (("pipeline", "run", "dead-letters", "--queue", "nobody"), 4, "no queue 'nobody'"),
         (("pipeline", "run", "replay", "--path", "/", "--exchange", "nobody"), 4, "no exchange 'nobody'"),
+        (("pipeline", "run", "replay", "--path", "/", "--exchange", "amq.topic"), 1, "holds nothing yet"),
         (("pipeline", "run", *ROUTE, "--queue", "nobody", "--exchange", "amq.topic"), 4, "no queue 'nobody'"),
         (("pipeline", "run", *ROUTE, "--queue", "there", "--exchange", "nobody"), 4, "no exchange 'nobody'"),
         (("pipeline", "run", *ROUTE, "--queue", "there", "--exchange", "amq.topic"), 1, "no bin/java"),
@@ -171,6 +180,44 @@ def test_what_is_missing_is_told_before_spark_starts(
     channel.queue_declare("there")
     assert main([*words, "--url", broker.http_url, "--vhost", vhost]) == code
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("exchange", "more", "bound", "sentence"),
+    [
+        ("amq.topic", [], ["#"], "is kept in stream 'archive.amq.topic'"),
+        ("amq.fanout", [], [""], "is kept in stream 'archive.amq.fanout'"),
+        ("amq.headers", [], [""], "is kept in stream 'archive.amq.headers'"),
+        ("amq.direct", [], ["a", "b"], "is direct: the keys bound to it now are kept (a, b)"),
+        ("amq.direct", ["--key", "a, c"], ["a", "c"], "is kept in stream 'archive.amq.direct'"),
+        ("unbound", [], [], "is direct and nothing is bound to it: name the routing keys to keep with --key"),
+        ("shared", [], [], "of type x-consistent-hash, which shares its messages out"),
+    ],
+)
+def test_an_archive_is_bound_so_that_it_gets_everything(
+    exchange: str,
+    more: list[str],
+    bound: list[str],
+    sentence: str,
+    broker: EmbeddedBroker,
+    vhost: str,
+    channel: Channel,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    channel.exchange_declare("unbound", "direct")
+    channel.exchange_declare("shared", "x-consistent-hash")
+    channel.queue_declare("q")
+    for key in ("a", "b"):
+        channel.queue_bind("q", "amq.direct", key)
+    words = ["pipeline", "run", "archive", "--exchange", exchange, "--path", str(tmp_path), *more]
+    assert main([*words, "--url", broker.http_url, "--vhost", vhost]) == 1  # there is no Java
+    assert sentence in capsys.readouterr().err
+    api = Api(broker.http_url, "guest", "guest")
+    bindings = api.get(f"/api/exchanges/{vhost}/{exchange}/bindings/source")
+    api.close()
+    ours = [one["routing_key"] for one in bindings if one["destination"] == f"archive.{exchange}"]
+    assert sorted(ours) == bound
 
 
 @pytest.mark.parametrize(

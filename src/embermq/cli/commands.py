@@ -55,9 +55,17 @@ class Group:
         add_command(self.actions, name, run, about, *arguments)
 
 
-def add_command(commands: Commands, name: str, run: Run, about: str, *arguments: Argument) -> None:
+def add_command(
+    commands: Commands, name: str, run: Run, about: str, *arguments: Argument, more: str = ""
+) -> None:
+    """`more` is shown below the options, as it is written."""
     parser = commands.add_parser(
-        name, help=about, description=about[0].upper() + about[1:] + ".", parents=[connection_options()]
+        name,
+        help=about,
+        description=about[0].upper() + about[1:] + ".",
+        parents=[connection_options()],
+        epilog=more,
+        formatter_class=argparse.RawDescriptionHelpFormatter if more else argparse.HelpFormatter,
     )
     for names, settings in arguments:
         parser.add_argument(*names, **settings)

@@ -10,7 +10,7 @@ from embermq.cli.commands import VHOST, Commands, add_command, argument
 from embermq.cli.failure import NOT_FOUND, CommandFailed
 from embermq.cli.messages import AMQP_URL
 from embermq.cli.output import Column, Output
-from embermq.cli.ready_pipelines import READY
+from embermq.cli.ready_pipelines import ABOUT, READY, what_it_needs
 from embermq.cli.spark import require_spark, run_pipeline, run_sql
 
 STATES: list[Column] = [
@@ -65,7 +65,12 @@ def add_pipeline(commands: Commands) -> None:
         argument("--where", metavar="SQL", default="true", help="replay: which messages"),
         argument("--since", metavar="TIME", default="", help="replay: from then on (UTC)"),
         argument("--until", metavar="TIME", default="", help="replay: before that (UTC)"),
-        argument("--key", metavar="K", default="", help="replay: routing keys, by pattern: eu.# or *.paid"),
+        argument(
+            "--key",
+            metavar="K",
+            default="",
+            help="replay: routing keys, by pattern: eu.#; archive: to bind with",
+        ),
         argument("--rate", metavar="N", type=int, default=0, help="replay: messages per second (no limit)"),
         argument("--window", metavar="T", default="1 minute", help="traffic: length of a window (1 minute)"),
         argument("--late", metavar="T", default="1 minute", help="traffic: how late messages may be"),
@@ -74,6 +79,8 @@ def add_pipeline(commands: Commands) -> None:
         VHOST,
         AMQP_URL,
         MASTER,
+        more="ready-made pipelines, and what they need:\n"
+        + "\n".join(f"  {name:<13} {about}\n{'':16}{what_it_needs(name)}" for name, about in ABOUT.items()),
     )
     add_command(
         actions,

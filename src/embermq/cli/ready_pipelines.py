@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from embermq.cli.api import Api
 from embermq.cli.failure import USAGE_ERROR, CommandFailed
@@ -27,6 +28,23 @@ READY = {
     "traffic": ("queue", "path"),
     "route": ("queue", "exchange", "sql", "checkpoint"),
 }
+
+
+ABOUT = {
+    "archive": "everything that passes an exchange or queue, as Parquet",
+    "compact": "one file for each past hour of an archive instead of many",
+    "replay": "from an archive back to an exchange",
+    "dead-letters": "what fails, where, why and since when",
+    "traffic": "counts, sizes and latencies in windows of time",
+    "route": "SQL between a queue and an exchange",
+}
+# A binding that gets everything that passes an exchange of this type.
+EVERYTHING = {"topic": "#", "fanout": "", "headers": ""}
+
+
+def what_it_needs(name: str) -> str:
+    words = [f"--{option}" for option in READY[name]]
+    return " ".join([*words, "and --exchange or --queue"] if name == "archive" else words)
 
 
 def prepared(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
@@ -146,7 +164,7 @@ def python_file(api: Api, output: Output, options: argparse.Namespace) -> OnSpar
 
 def archive(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
     from pyspark_embermq.pipelines import archive
-    from pyspark_embermq.pipelines.checking import check_queues
+    from pyspark_embermq.pipelines.checking import check_queues, check_sending
 
     url = amqp_url(api, options)
     what = archive.Archive(
@@ -156,6 +174,9 @@ def archive(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         options.queue or "",
         options.exchange or "",
     )
+    if options.exchange and not options.queue:
+        check_sending({"url": url, "exchange": options.exchange})
+        what = replace(what, keys=keys_to_bind(api, options))
     queue = archive.source_queue(what)
     if options.exchange:
         say(f"what passes exchange '{options.exchange}' from now on is kept in stream '{queue}', 7 days long")
@@ -166,6 +187,34 @@ def archive(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         lambda s, once: archive.start(s, what, once),
         lambda: check_queues({"url": url, "queue": queue}),
     )
+
+
+def keys_to_bind(api: Api, options: argparse.Namespace) -> list[str]:
+    """What a stream is bound with to get everything that passes an exchange, or what is asked for."""
+    if options.key:
+        return [key.strip() for key in options.key.split(",")]
+    path = "/api/exchanges/" + "/".join(quote(name, safe="") for name in (options.vhost, options.exchange))
+    try:
+        exchange, bindings = api.get(path), api.get(f"{path}/bindings/source")
+    except CommandFailed as failure:
+        hint = "; or name the routing keys to keep with --key ('#': all, of a topic exchange)"
+        raise CommandFailed(f"{failure}{hint}", failure.code) from None
+    kind = exchange["arguments"].get("x-delayed-type", exchange["type"])
+    if kind in EVERYTHING:
+        return [EVERYTHING[kind]]
+    if kind != "direct":
+        raise CommandFailed(
+            f"exchange '{options.exchange}' is of type {kind}, which shares its messages out: archive its "
+            "queues with --queue"
+        )
+    keys = sorted({str(binding["routing_key"]) for binding in bindings})
+    if not keys:
+        raise CommandFailed(
+            f"exchange '{options.exchange}' is direct and nothing is bound to it: name the routing keys to "
+            "keep with --key"
+        )
+    say(f"exchange '{options.exchange}' is direct: the keys bound to it now are kept ({', '.join(keys)})")
+    return keys
 
 
 def compact(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
@@ -188,6 +237,7 @@ def replay(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
     if options.rate < 0:
         raise CommandFailed("--rate: expected messages per second, or 0 for no limit", USAGE_ERROR)
     check_sending({"url": url, "exchange": options.exchange})
+    archive.filled(path)
     state.refuse_another(options.name)
     choice = archive.Choice(options.since, options.until, options.key, options.where)
 

@@ -145,7 +145,7 @@ def put_pipelines(out: Exposition, pipelines: KnownPipelines, vhosts: list[Virtu
         ours.sample("embermq_pipeline_failed", int(view["state"] in (FAILED, DIED)), labels)
     living = [(labels, view) for labels, view in known if view["state"] in ALIVE]
     for families, chosen in ((OF_ALL, known), (OF_THE_LIVING, living)):
-        for metric, key, kind, about in families:
+        for metric, key, kind, about in families if chosen else ():
             ours.family(metric, kind, about)
             for labels, view in chosen:
                 if view.get(key) is not None:

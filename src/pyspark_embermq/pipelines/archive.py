@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class Archive:
     checkpoint: str
     queue: str = ""
     exchange: str = ""
-    routing_key: str = "#"
+    keys: Sequence[str] = ("#",)  # what the stream is bound with: everything, of a topic exchange
     trigger: str = "1 minute"
     max_records_per_trigger: int = 1_000_000
 
@@ -66,6 +66,12 @@ def existing(path: str) -> str:
     return local_path(path)
 
 
+def filled(path: str) -> str:
+    if next(Path(existing(path)).glob("date=*/exchange=*/hour=*/*.parquet"), None) is None:
+        raise AMQPSourceError(f"the archive at {path} holds nothing yet")
+    return local_path(path)
+
+
 def source_queue(archive: Archive) -> str:
     """The queue to read: the one given, or a stream of our own that is bound to the exchange."""
     if bool(archive.queue) == bool(archive.exchange):
@@ -76,7 +82,8 @@ def source_queue(archive: Archive) -> str:
     with BrokerLink(Options(url=archive.url)) as link, link.channel(prefetch=None, confirms=False) as channel:
         channel.exchange_declare(archive.exchange, passive=True)  # before anything is made for it
         channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream", "x-max-age": "7D"})
-        channel.queue_bind(name, archive.exchange, archive.routing_key)
+        for key in archive.keys:
+            channel.queue_bind(name, archive.exchange, key)
     return name
 
 
@@ -212,7 +219,7 @@ def replay(
 
     Tells before the first part and after each how many have been published, and how many there are.
     """
-    frame = choice.of(spark.read.option("mergeSchema", "true").parquet(existing(path))).drop(*PARTITIONS)
+    frame = choice.of(spark.read.option("mergeSchema", "true").parquet(filled(path))).drop(*PARTITIONS)
     order = Window.orderBy(sql.coalesce("timestamp", "ingest_timestamp"), "offset")
     numbered = frame.withColumn("number", sql.row_number().over(order))
     # Sorted once, and not again for every second of the replay.

@@ -96,7 +96,7 @@ def run(
                     raise problem from None
                 state.state, state.reason = WAITING, str(problem)
                 state.save()
-                show(f"{time.strftime('%H:%M:%S')} {problem}. The pipeline goes on when it is back")
+                show(f"{time.strftime('%H:%M:%S')} {problem}\nThe pipeline goes on when the broker is back")
             if not await_broker(check, stopping):
                 return state
             state.state, state.reason = RUNNING, ""

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.pipelines.checking import check_queues
+from pyspark_embermq.pipelines.sentences import first_words
 
 TABLE = re.compile(r"\b(queue|stream|archive)\s*\(\s*'([^']*)'\s*\)", re.IGNORECASE)
 
@@ -46,7 +47,9 @@ def archive_table(spark: SparkSession, path: str) -> DataFrame:
     try:
         return spark.read.option("mergeSchema", "true").parquet(path)
     except AnalysisException as error:
-        raise AMQPSourceError(f"there is no archive at {path}: {str(error).splitlines()[0]}") from None
+        if "UNABLE_TO_INFER_SCHEMA" in str(error):
+            raise AMQPSourceError(f"the archive at {path} holds nothing yet") from None
+        raise AMQPSourceError(f"there is no archive at {path}: {first_words(str(error))}") from None
 
 
 def amqp_table(spark: SparkSession, url: str, name: str) -> DataFrame:

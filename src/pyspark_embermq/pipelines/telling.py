@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
-from pyspark_embermq.pipelines.state import State
+from pyspark_embermq.pipelines.state import WAITING, State
 
 INTERVAL_S = 5.0  # of one that is silent for much longer the broker says that it died
 LOOK_S = 1.0
@@ -52,7 +52,8 @@ class Teller:
             self.put(f"/api/pipelines/{path}", {"host": socket.gethostname(), **asdict(state)})
             self.has_warned = False
         except Exception as error:  # whatever the one who puts raises
-            if not self.has_warned:
+            # Of a broker that is away who waits for it has been told.
+            if not self.has_warned and state.state != WAITING:
                 self.has_warned = True
                 log.warning("the broker does not take the state of pipeline '%s': %s", state.name, error)
 
