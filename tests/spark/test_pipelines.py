@@ -189,7 +189,7 @@ def test_a_pipeline_outlives_an_absence_of_its_broker(spark: SparkSession, tmp_p
             life.result()
         assert (ended.state, ended.rows, ended.reason) == ("ended", 3, "")
         assert sorted(message.body for message in mortal.messages("large")) == [b"1", b"2", b"3"]
-        assert any("goes on when it is back" in line for line in lines)
+        assert any("goes on when the broker is back" in line for line in lines)
 
 
 def await_state(is_so: Callable[[state.State], bool]) -> None:

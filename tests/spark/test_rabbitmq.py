@@ -114,8 +114,10 @@ def test_the_sink(spark: SparkSession, channel: Channel, url: str) -> None:
     write(frame, url, routingKey="out", deduplicate="true", writerId="run")
     found = [channel.get("out", no_ack=True) for _ in range(200)]
     assert sorted((message.body for message in found if message is not None), key=int) == numbers(0, 200)
-    with pytest.raises(PySparkException, match="1 returned because no queue is bound"):
+    with pytest.raises(PySparkException, match="no queue 'nobody' in vhost"):
         write(spark.sql("SELECT 'x' AS body"), url, routingKey="nobody")
+    with pytest.raises(PySparkException, match="1 returned because no queue is bound"):
+        write(spark.sql("SELECT 'x' AS body, 'nobody' AS routing_key"), url)
 
 
 def test_what_it_does_not_have_is_told(
