@@ -19,6 +19,7 @@ from embermq.amqp.confirming import Confirming
 from embermq.amqp.later import publish_later
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties, exchange_to_write, require_topic
 from embermq.amqp.session_events import channel_closed, emit_consumer_deleted
+from embermq.amqp.settling import give_back, settle
 from embermq.amqp.special import Wishes, granted, wishes_in
 from embermq.amqp.straight import Straight
 from embermq.broker.access import User
@@ -315,11 +316,10 @@ class Channel(Confirming):
     def on_ack(self, delivery_tag: int, multiple: bool) -> int:
         if self.expects != METHOD:
             raise unexpected(self.expects)
-        entries = self.take_unacked(delivery_tag, multiple)
-        if self.transaction is not None:
-            self.transaction.acks.extend(entries)
-            return 0
-        return self.settle(entries)
+        if self.transaction is None and not (multiple and self.older):
+            return self.settle(self.take_unacked(delivery_tag, multiple))
+        settle(self, self.take_blocks(delivery_tag, multiple))
+        return 0
 
     def change_user(self, user: User) -> None:
         """The same one, with other permissions: what was allowed is asked again."""
@@ -333,15 +333,14 @@ class Channel(Confirming):
         """The channel ends: consumers leave, what they had goes back, open transactions roll back."""
         shut_before, self.closing = self.closing, True
         self.flow_active = False  # what goes back must not come here again when a queue drains at once
-        entries = list(self.unacked.values())
+        blocks = self.take_all()
         if self.transaction is not None:
-            entries.extend(self.transaction.held_entries())
+            blocks += self.transaction.held_blocks()
             self.transaction = None
-        self.unacked.clear()
         consumers = list(self.consumers.values())
         self.consumers.clear()
         # First the messages, then the consumers: an auto-delete queue goes with its last consumer.
-        self.requeue(entries)
+        give_back(self, blocks)
         for consumer in consumers:
             consumer.queue.remove_consumer(consumer)
             emit_consumer_deleted(consumer)

@@ -157,6 +157,8 @@ class Connection(Link):
                 self.refuse(InternalFault(f"{type(error).__name__}"))
             self.broker.events.actor = INTERNAL_USER
             pos = self.next_frame
+            if self.stalled:
+                break
         if self.state == CLOSED:
             pos = end
         self.received_bytes += pos
@@ -204,6 +206,8 @@ class Connection(Link):
                     channel.on_publish(buf, pos + 11, stop)
                 elif method_id == BASIC_ACK and size == BASIC_ACK_BYTES:
                     channel.on_ack(load_u64(buf, pos + 11), buf[pos + 19] & 1 != 0)
+                    if self.stalled:
+                        return stop + 1
                 else:
                     self.on_channel_method(channel, buf, pos + 7, stop)
                     if self.stalled:
@@ -359,8 +363,7 @@ class Connection(Link):
             channel.flow_active = False
         for channel in channels:
             channel.shut()
-        queues = list(self.exclusive_queues)
-        self.exclusive_queues.clear()
+        queues, self.exclusive_queues = self.exclusive_queues, set()
         for queue in queues:
             queue.vhost.delete_queue(queue)
         if self.announced:

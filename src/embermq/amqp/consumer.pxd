@@ -6,6 +6,8 @@ from embermq.broker.message cimport Message
 from embermq.broker.level cimport Entry
 from embermq.broker.consumer cimport Consumer
 
+cdef Py_ssize_t BLOCK
+
 cdef class ChannelConsumer(Consumer):
     cdef public Channel channel
     cdef bytes prefix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embermq.amqp.channel import Channel
+from embermq.amqp.deliveries import BLOCK_COUNT
 from embermq.amqp.session_events import emit_consumer_deleted
 from embermq.broker.consumer import Consumer
 from embermq.broker.lease_reading import LeaseReading
@@ -12,6 +13,7 @@ from embermq.errors import NotFound
 from embermq.wire.primitive import encode_shortstr
 
 BASIC_DELIVER = b"\x00\x3c\x00\x3c"  # class and method, as on the wire
+BLOCK = BLOCK_COUNT  # the same as a C number
 
 
 class ChannelConsumer(Consumer):
@@ -77,6 +79,8 @@ class ChannelConsumer(Consumer):
         else:
             entry.delivery_tag = delivery_tag
             channel.unacked[delivery_tag] = entry
+            if len(channel.unacked) >= BLOCK:
+                channel.begin_block()
             self.unacked += 1
             self.unacked_bytes += message.size
             channel.shared_unacked += 1
@@ -115,6 +119,8 @@ class ChannelConsumer(Consumer):
             size = entry.message.size
             entry.delivery_tag = channel.delivery_tag
             channel.unacked[entry.delivery_tag] = entry
+            if len(channel.unacked) >= BLOCK:
+                channel.begin_block()
             self.unacked += 1
             self.unacked_bytes += size
             channel.shared_unacked += 1

@@ -1,15 +1,28 @@
-"""The receiving half of a channel: deliveries that are out, by tag, and the credit of its consumers."""
+"""The receiving half of a channel: deliveries that are out, by tag, and the credit of its consumers.
+
+Most channels have few deliveries out: one table has them all. A consumer without a prefetch limit may be sent
+millions: these are in blocks, so that a range of them can be taken out without going through it.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
+from embermq.broker.returned import by_queue
 from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from embermq.amqp.consumer import ChannelConsumer
+
+BLOCK_COUNT = 4096  # deliveries in a block
+SPARSE_COUNT = BLOCK_COUNT // 16
+
+Blocks = list[Collection[Entry]]
 
 
 class Deliveries:
@@ -18,6 +31,8 @@ class Deliveries:
         "consumers",
         "delivery_tag",
         "no_ack_count",
+        "older",
+        "older_ends",
         "prefetch_count",
         "prefetch_size",
         "shared_prefetch_count",
@@ -32,7 +47,9 @@ class Deliveries:
         self.delivery_tag = 0  # of the last one: how many there were
         self.no_ack_count = 0  # of these, those that nobody acknowledges
         self.acked_count = 0
-        self.unacked: dict[int, Entry] = {}
+        self.unacked: dict[int, Entry] = {}  # the latest of them
+        self.older: list[dict[int, Entry]] = []  # blocks of those before, where there are so many
+        self.older_ends: list[int] = []  # the last tag that each may have
         self.prefetch_count = 0  # for consumers to come
         self.prefetch_size = 0
         self.shared_prefetch_count = 0  # for all consumers of the channel together
@@ -40,14 +57,36 @@ class Deliveries:
         self.shared_unacked = 0
         self.shared_unacked_bytes = 0
 
+    # -- which are out
+
+    @property
+    def unacked_count(self) -> int:
+        return len(self.unacked) + sum(map(len, self.older))
+
+    def outstanding(self) -> Iterator[Entry]:
+        """All that is unacknowledged, in the order of the tags; nothing may happen meanwhile."""
+        for block in self.older:
+            yield from block.values()
+        yield from self.unacked.values()
+
+    def begin_block(self) -> int:
+        """Enough for one table: so none has to grow past all measure, or be searched from its beginning."""
+        self.older.append(self.unacked)
+        self.older_ends.append(self.delivery_tag)
+        self.unacked = {}
+        return 0
+
     def take_unacked(self, delivery_tag: int, multiple: bool) -> list[Entry]:
-        """The deliveries that a tag stands for, no longer unacknowledged; tag 0 with `multiple` is all."""
+        """The deliveries that a tag stands for, no longer unacknowledged; tag 0 with `multiple` is all.
+
+        For a channel that has no older ones, unless it is about one only.
+        """
         unacked = self.unacked
         entry: Entry | None
         if not multiple:
             entry = unacked.pop(delivery_tag, None)
             if entry is None:
-                raise PreconditionFailed(f"unknown delivery tag {delivery_tag}")
+                entry = self.take_older(delivery_tag)
             return [entry]
         if delivery_tag == 0:
             entries = list(unacked.values())
@@ -60,10 +99,64 @@ class Deliveries:
                     break
                 entries.append(entry)
         if not entries:
-            raise PreconditionFailed(f"unknown delivery tag {delivery_tag}")
+            raise unknown_tag(delivery_tag)
         for entry in entries:
             del unacked[entry.delivery_tag]
         return entries
+
+    def take_older(self, delivery_tag: int) -> Entry:
+        """A single one that is not among the latest."""
+        index = bisect_left(self.older_ends, delivery_tag)
+        if index == len(self.older):
+            raise unknown_tag(delivery_tag)
+        block: dict[int, Entry] = self.older[index]
+        entry = block.pop(delivery_tag, None)
+        if entry is None:
+            raise unknown_tag(delivery_tag)
+        if not block:
+            del self.older[index], self.older_ends[index]
+        elif len(block) == SPARSE_COUNT:
+            self.older[index] = dict(block)  # a table keeps its size until it is copied
+        return entry
+
+    def take_blocks(self, delivery_tag: int, multiple: bool) -> Blocks:
+        """What `take_unacked` answers, in blocks: so many may be meant that a list of them takes long."""
+        if not (multiple and self.older):
+            return [self.take_unacked(delivery_tag, multiple)]
+        if delivery_tag == 0:
+            return self.take_all()
+        if delivery_tag > self.delivery_tag:
+            raise unknown_tag(delivery_tag)
+        whole = bisect_right(self.older_ends, delivery_tag)
+        taken: Blocks = [block.values() for block in self.older[:whole]]
+        del self.older[:whole], self.older_ends[:whole]
+        block: dict[int, Entry] = self.older[0] if self.older else self.unacked
+        tags = list(takewhile(lambda tag: tag <= delivery_tag, block))
+        if tags:
+            taken.append([block.pop(tag) for tag in tags])
+            if self.older and not block:
+                del self.older[0], self.older_ends[0]
+        if not taken:
+            raise unknown_tag(delivery_tag)
+        return taken
+
+    def take_all(self) -> Blocks:
+        """Everything, in blocks, no longer unacknowledged."""
+        taken: Blocks = [block.values() for block in self.older]
+        if self.unacked:
+            taken.append(self.unacked.values())
+        self.older, self.older_ends, self.unacked = [], [], {}
+        return taken
+
+    def hold_again(self, blocks: Blocks) -> None:
+        """They are unacknowledged as before: all that there were when they were taken, in order."""
+        tables = [{entry.delivery_tag: entry for entry in block} for block in blocks]
+        if tables and not self.older and not self.unacked:
+            self.unacked = tables.pop()
+        self.older[:0] = tables
+        self.older_ends[:0] = [next(reversed(table)) for table in tables]
+
+    # -- what becomes of them
 
     def release(self, entry: Entry) -> int:
         """A delivery is no longer out: its consumer has the credit back."""
@@ -107,21 +200,24 @@ class Deliveries:
 
     def requeue(self, entries: list[Entry]) -> None:
         """Give deliveries back to their queues, each to its place."""
-        by_queue: dict[Queue, list[Entry]] = {}
-        for entry in entries:
-            self.release(entry)
-            by_queue.setdefault(entry.queue, []).append(entry)
-        for queue, returned in by_queue.items():
+        self.release_all(entries)
+        for queue, returned in by_queue(entries).items():
             queue.requeue(returned)
         self.credit_returned()
 
     def discard(self, entries: list[Entry]) -> None:
         """Rejected for good: to the dead letters of their queues, where these have such."""
-        by_queue: dict[Queue, list[Entry]] = {}
-        for entry in entries:
-            self.release(entry)
-            by_queue.setdefault(entry.queue, []).append(entry)
-        for queue, rejected in by_queue.items():
+        self.release_all(entries)
+        for queue, rejected in by_queue(entries).items():
             queue.discard(rejected)
             queue.mark()
         self.credit_returned()
+
+    def release_all(self, entries: list[Entry]) -> int:
+        for entry in entries:
+            self.release(entry)
+        return 0
+
+
+def unknown_tag(delivery_tag: int) -> PreconditionFailed:
+    return PreconditionFailed(f"unknown delivery tag {delivery_tag}")

@@ -6,7 +6,7 @@ cdef long long COPIES_PER_TURN_MAX
 
 cdef class Link:
     cdef public Output out
-    cdef Turn turn
+    cdef readonly Turn turn
     cdef public bint dirty
     cdef public bint writable
     cdef public bint starved

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.consumer import ChannelConsumer
+from embermq.amqp.deliveries import BLOCK_COUNT, Blocks
 from embermq.amqp.on_lease import LEASE, lease_consumer
 from embermq.amqp.on_look import consume_look, is_look
 from embermq.amqp.on_queue import queue_name, serve_consumers
 from embermq.amqp.publish_rules import REPLY_TO
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
+from embermq.amqp.settling import discard, give_back
 from embermq.amqp.special import REPLY_TO_PREFIX
 from embermq.broker.arguments import refuse_arguments, type_name
 from embermq.broker.level import Entry
@@ -52,7 +54,8 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     else:
         check_consumer_arguments(queue, method.arguments)
     single_active = queue.rules is not None and queue.rules.single_active
-    if queue.has_exclusive_consumer or (method.exclusive and (queue.consumers or single_active)):
+    taken = any(consumer.exclusive for consumer in queue.consumers)
+    if taken or (method.exclusive and (queue.consumers or single_active)):
         raise AccessRefused(f"{describe(queue)} in exclusive use")
     consumer = ChannelConsumer(
         channel,
@@ -156,6 +159,8 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
     else:
         entry.delivery_tag = channel.delivery_tag
         channel.unacked[channel.delivery_tag] = entry
+        if len(channel.unacked) >= BLOCK_COUNT:
+            channel.begin_block()
 
 
 def on_basic_ack(channel: Channel, method: methods.BasicAck) -> None:
@@ -163,20 +168,20 @@ def on_basic_ack(channel: Channel, method: methods.BasicAck) -> None:
 
 
 def on_basic_nack(channel: Channel, method: methods.BasicNack) -> None:
-    reject(channel, channel.take_unacked(method.delivery_tag, method.multiple), method.requeue)
+    reject(channel, channel.take_blocks(method.delivery_tag, method.multiple), method.requeue)
 
 
 def on_basic_reject(channel: Channel, method: methods.BasicReject) -> None:
-    reject(channel, channel.take_unacked(method.delivery_tag, False), method.requeue)
+    reject(channel, channel.take_blocks(method.delivery_tag, False), method.requeue)
 
 
-def reject(channel: Channel, entries: list[Entry], requeue: bool) -> None:
+def reject(channel: Channel, blocks: Blocks, requeue: bool) -> None:
     if channel.transaction is not None:
-        channel.transaction.rejects.append((entries, requeue))
+        channel.transaction.rejects.append((blocks, requeue))
     elif requeue:
-        channel.requeue(entries)
+        give_back(channel, blocks)
     else:
-        channel.discard(entries)
+        discard(channel, blocks)
 
 
 def on_basic_recover(channel: Channel, method: methods.BasicRecover) -> None:
@@ -190,19 +195,21 @@ def on_basic_recover_async(channel: Channel, method: methods.BasicRecoverAsync) 
 
 def recover(channel: Channel, requeue: bool) -> None:
     """All that is unacknowledged goes back to its queue, or again to the consumer that had it."""
-    entries = list(channel.unacked.values())
-    channel.unacked.clear()
-    again: list[Entry] = []
-    if not requeue:
-        again = [entry for entry in entries if can_come_again(channel, entry)]
-        entries = [entry for entry in entries if not can_come_again(channel, entry)]
-    for entry in again:
-        consumer = entry.consumer
-        assert consumer is not None
-        channel.release(entry)
-        entry.redelivered = True
-        consumer.deliver(entry)
-    channel.requeue(entries)
+    blocks = channel.take_all()
+    if requeue:
+        give_back(channel, blocks)
+        return
+    others: Blocks = []
+    for block in blocks:
+        others.append([entry for entry in block if not can_come_again(channel, entry)])
+        for entry in block:
+            consumer = entry.consumer
+            if can_come_again(channel, entry):
+                assert consumer is not None
+                channel.release(entry)
+                entry.redelivered = True
+                consumer.deliver(entry)
+    give_back(channel, others)
 
 
 def can_come_again(channel: Channel, entry: Entry) -> bool:

@@ -127,6 +127,8 @@ def on_queue_purge(channel: Channel, method: methods.QueuePurge) -> None:
     queue = channel.vhost.queue_for(name, channel.connection)
     serve_consumers(queue)
     count = channel.vhost.purge_queue(queue)
+    channel.link.hold_output()
+    channel.link.turn.piecework.when_done(queue, channel.link.release_output)
     if not method.no_wait:
         channel.send(methods.QueuePurgeOk(count))
 

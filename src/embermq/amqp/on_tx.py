@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import heapq
+from itertools import islice
+from operator import attrgetter
+
 from embermq.amqp.channel import Channel
+from embermq.amqp.deliveries import BLOCK_COUNT, Blocks
+from embermq.amqp.settling import (
+    count_of,
+    discard_pieces,
+    give_back,
+    give_back_pieces,
+    in_pieces,
+    settle_pieces,
+)
 from embermq.amqp.transaction import Transaction
+from embermq.broker.level import Entry
+from embermq.broker.piecework import Pieces
 from embermq.errors import PreconditionFailed
 from embermq.wire import methods
+
+AT_ONCE_MAX = 1000  # publishes and deliveries of a transaction
+PIECE_COUNT = 256
+
+by_tag = attrgetter("delivery_tag")
 
 
 def on_tx_select(channel: Channel, method: methods.TxSelect) -> None:
@@ -18,16 +38,32 @@ def on_tx_select(channel: Channel, method: methods.TxSelect) -> None:
 
 def on_tx_commit(channel: Channel, method: methods.TxCommit) -> None:
     transaction = begin_anew(channel)
+    work = len(transaction.publishes) + len(transaction.delayed) + count_of(transaction.held_blocks())
+    pieces = commit(channel, transaction)
+    if work > AT_ONCE_MAX:
+        in_pieces(channel, pieces, lambda: committed(channel))
+    else:
+        finish(pieces)
+        committed(channel)
+
+
+def commit(channel: Channel, transaction: Transaction) -> Pieces:
+    work = 0
     for message, queues, bits in transaction.publishes:
         channel.publish(message, tuple(queue for queue in queues if not queue.deleted), bits)
+        work += 1 + len(queues)
+        if work >= PIECE_COUNT:
+            work = 0
+            yield
     for message, due_ms, keys in transaction.delayed:
         channel.vhost.delays.publish(message, due_ms, keys)
-    channel.settle(transaction.acks)
-    for entries, requeue in transaction.rejects:
-        if requeue:
-            channel.requeue(entries)
-        else:
-            channel.discard(entries)
+        yield
+    yield from settle_pieces(channel, transaction.acks)
+    for blocks, requeue in transaction.rejects:
+        yield from give_back_pieces(channel, blocks) if requeue else discard_pieces(channel, blocks)
+
+
+def committed(channel: Channel) -> None:
     storage = channel.connection.broker.storage
     if storage is None:
         channel.send(methods.TxCommitOk())
@@ -43,11 +79,41 @@ def on_tx_commit(channel: Channel, method: methods.TxCommit) -> None:
 
 def on_tx_rollback(channel: Channel, method: methods.TxRollback) -> None:
     """Publishes are forgotten; deliveries are unacknowledged again, in the order of their tags."""
-    transaction = begin_anew(channel)
-    for entry in transaction.held_entries():
-        channel.unacked[entry.delivery_tag] = entry
-    channel.unacked = dict(sorted(channel.unacked.items()))
+    blocks = begin_anew(channel).held_blocks()
+    if blocks:
+        blocks += channel.take_all()
+        pieces = hold_again(channel, blocks)
+        if count_of(blocks) > AT_ONCE_MAX:
+            in_pieces(channel, pieces)
+        else:
+            finish(pieces)
     channel.send(methods.TxRollbackOk())
+
+
+def hold_again(channel: Channel, blocks: Blocks) -> Pieces:
+    runs: list[list[Entry]] = []  # each in the order of the tags
+    for block in blocks:
+        entries = iter(block)
+        while piece := list(islice(entries, PIECE_COUNT)):
+            piece.sort(key=by_tag)
+            if not runs or runs[-1][-1].delivery_tag > piece[0].delivery_tag:
+                runs.append([])
+            runs[-1] += piece
+            yield
+    ordered = heapq.merge(*runs, key=by_tag)
+    again: Blocks = []
+    while block := list(islice(ordered, BLOCK_COUNT)):
+        again.append(block)
+        yield
+    if channel.closing:
+        give_back(channel, again)  # it ended meanwhile
+    else:
+        channel.hold_again(again)
+
+
+def finish(pieces: Pieces) -> None:
+    for _ in pieces:
+        pass
 
 
 def begin_anew(channel: Channel) -> Transaction:

@@ -77,7 +77,7 @@ class Sessions:
         """What a queue has out with clients, channel by channel."""
         for connection in list(self.opened()):
             for channel in list(connection.channels.values()):
-                entries = [entry for entry in channel.unacked.values() if entry.queue is queue]
+                entries = [entry for entry in channel.outstanding() if entry.queue is queue]
                 if entries:
                     yield self.channel_info(channel), entries
 
@@ -119,7 +119,7 @@ class Sessions:
             connection=self.connection_info(channel.connection),
             number=channel.number,
             consumer_count=len(channel.consumers),
-            unacked_count=len(channel.unacked),
+            unacked_count=channel.unacked_count,
             prefetch_count=channel.prefetch_count,
             shared_prefetch_count=channel.shared_prefetch_count,
             confirming=bool(channel.confirming),
@@ -139,5 +139,5 @@ def channel_counts(channel: Channel) -> ChannelCounts:
         delivered=channel.delivery_tag,
         delivered_no_ack=channel.no_ack_count,
         acked=channel.acked_count,
-        unacked=len(channel.unacked),
+        unacked=channel.unacked_count,
     )

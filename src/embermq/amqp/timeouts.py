@@ -56,7 +56,7 @@ class DeliveryTimeouts:
     def look(self, connection: Connection, channel: Channel, now_ms: int) -> None:
         timeouts_ms = {self.timeout_ms(consumer.queue) for consumer in channel.consumers.values()}
         self.shortest_ms = min(self.shortest_ms, *timeouts_ms, NEVER)
-        if not channel.unacked or channel.closing:
+        if channel.closing or not channel.unacked_count:
             return
         known = self.marks.get(channel) or deque()
         timeout_ms = self.overdue(channel, known, now_ms, min(timeouts_ms, default=0))
@@ -74,7 +74,7 @@ class DeliveryTimeouts:
 
     def overdue(self, channel: Channel, marks: Marks, now_ms: int, shortest_ms: int) -> int:
         """The timeout that a delivery has exceeded; 0 when there is none."""
-        oldest = next(iter(channel.unacked))
+        oldest = next(channel.outstanding()).delivery_tag
         while marks and marks[0][1] < oldest:
             marks.popleft()  # all of that time are acknowledged
         if not marks:
@@ -82,7 +82,8 @@ class DeliveryTimeouts:
         last_marked = marks[-1][1]
         remaining = iter(marks)
         since_ms, up_to = next(remaining)
-        for tag, entry in channel.unacked.items():
+        for entry in channel.outstanding():
+            tag = entry.delivery_tag
             if tag > last_marked:
                 break
             while tag > up_to:

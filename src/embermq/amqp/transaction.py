@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embermq.broker.level import Entry
+from embermq.amqp.deliveries import Blocks
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
 
@@ -11,12 +11,9 @@ class Transaction:
     def __init__(self) -> None:
         self.publishes: list[tuple[Message, tuple[Queue, ...], int]] = []
         self.delayed: list[tuple[Message, int, tuple[str, ...]]] = []  # due, further routing keys
-        self.acks: list[Entry] = []
-        self.rejects: list[tuple[list[Entry], bool]] = []  # entries, requeue
+        self.acks: Blocks = []
+        self.rejects: list[tuple[Blocks, bool]] = []  # deliveries, requeue
 
-    def held_entries(self) -> list[Entry]:
+    def held_blocks(self) -> Blocks:
         """Every delivery that this transaction would settle; a rollback leaves them unacknowledged."""
-        entries = list(self.acks)
-        for rejected, _ in self.rejects:
-            entries.extend(rejected)
-        return entries
+        return [*self.acks, *(block for rejected, _ in self.rejects for block in rejected)]

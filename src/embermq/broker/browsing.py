@@ -1,7 +1,7 @@
 """Looking at a queue's ready messages where they are: nothing is taken, counted or marked.
 
 A place names a message by its level and sequence; a look begins at a place and goes on in the order in which
-messages would leave. It reads the ring by index and the log by blocks, so the deepest queue can be paged
+messages would leave. It reads memory by index and the log by blocks, so the deepest queue can be paged
 through with a bounded piece of work per page. A stream is a log only.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from embermq.broker.contents import in_memory
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message, expiry_of
 from embermq.broker.message_record import message_of
@@ -80,22 +81,13 @@ def ready_from(
         first = place.sequence
     for level in levels:
         end = level.next_sequence if ends is None else ends.get(level_name(level), 0)
-        yield from in_ring(level, first, end)
+        yield from seen_in_memory(level, first, end)
         yield from in_log(level, first, end)
         first = 0
 
 
-def in_ring(level: Level, first: int, end: int) -> Iterator[Seen]:
-    ring = level.ring
-    low, high = 0, ring.count
-    while low < high:
-        middle = (low + high) // 2
-        if ring.at(middle).sequence < first:
-            low = middle + 1
-        else:
-            high = middle
-    for index in range(low, ring.count):
-        entry: Entry = ring.at(index)
+def seen_in_memory(level: Level, first: int, end: int) -> Iterator[Seen]:
+    for entry in in_memory(level, first):
         if entry.sequence >= end:
             return
         yield Seen(level, entry.sequence, entry.message, bool(entry.redelivered), entry.expires_ms, entry)

@@ -39,6 +39,7 @@ cdef class Level:
     cdef public Ring ring
     cdef public Py_ssize_t ring_bytes
     cdef public set held
+    cdef public object returned
     cdef public Py_ssize_t paged_count
     cdef public unsigned long long paged_from
     cdef public unsigned long long next_sequence

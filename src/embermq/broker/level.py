@@ -14,12 +14,12 @@ the message waited elsewhere and came back as a new record (`append_again`), in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.message import NO_TTL, Message, expiry_of
 from embermq.broker.message_record import META, message_of, record_parts
+from embermq.broker.returned import Runs, bring, forget_all
 from embermq.broker.rewriting import with_delivery_count
 from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
@@ -95,6 +95,7 @@ class Level:
         "paged_from",
         "queue",
         "redelivered_below",
+        "returned",
         "returns",
         "ring",
         "ring_bytes",
@@ -117,6 +118,7 @@ class Level:
         self.dirty = False
         self.ring = Ring()
         self.ring_bytes = 0
+        self.returned: Runs | None = None  # many that came back, and wait beside the ring
         self.paged_count = 0
         self.paged_from = 0
         self.next_sequence = 1
@@ -252,6 +254,8 @@ class Level:
         self.ring_bytes -= entry.message.size
         if entry.sequence > self.delivered_up_to:
             self.delivered_up_to = entry.sequence
+        elif self.returned is not None:  # all that came back has been delivered, and so has what is before it
+            bring(self)
         if self.paged_count and self.ring.count < REFILL_COUNT:
             self.refill()
         return entry
@@ -335,7 +339,8 @@ class Level:
 
     def may_expire(self) -> bool:
         """Is there a message that expires, or may there be one on disk?"""
-        return self.paged_count > 0 or any(entry.expires_ms for entry in self.ring)
+        behind = self.paged_count > 0 or self.returned is not None
+        return behind or any(entry.expires_ms for entry in self.ring)
 
     def forget(self, entry: Entry) -> int:
         """A message is done with: so is its record."""
@@ -363,6 +368,8 @@ class Level:
     def clear(self) -> int:
         """Forget all that is ready; what is out with consumers keeps its record. How many went."""
         count = self.ring.count + self.paged_count
+        if self.returned is not None:
+            count += self.returned.count
         for entry in self.ring:
             self.forget(entry)
         if self.paged_count:
@@ -372,29 +379,19 @@ class Level:
             else:
                 self.log.ack_many(set(range(self.paged_from, self.next_sequence)) - self.held)
             self.mark()
-        self.ring.clear()
-        self.ring_bytes = self.paged_count = 0
+        self.empty()
         return count
 
     def drop(self) -> None:
+        log, self.log = self.log, None
+        if log is not None:
+            log.drop()
+        self.empty()
+
+    def empty(self) -> None:
+        """Let go of what is in memory."""
         self.ring.clear()
         self.ring_bytes = self.paged_count = 0
-        if self.log is not None:
-            self.log.drop()
-            self.log = None
-
-    def messages(self) -> Iterator[Message]:
-        """The ready messages in order, left where they are."""
-        for entry in self.ring:
-            yield entry.message
-        sequence, left = self.paged_from, self.paged_count
-        while left:
-            assert self.log is not None
-            records: Iterable[Any] = self.log.new_reader().read(sequence, REFILL_BYTES)
-            for record in records:
-                sequence = record.sequence + 1
-                if self.held is None or record.sequence not in self.held:
-                    yield message_of(record.payload, record.flags)
-                    left -= 1
-            if not records:
-                return
+        if self.returned is not None:
+            self.turn.piecework.begin(forget_all(self, self.returned), about=self.queue)
+            self.returned = None

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker import contents
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
@@ -107,15 +108,9 @@ class Queue:
         self.dirty = False
         self.deleted = False
         self.ready_count = self.ready_bytes = 0
-        self.unacked_count = 0
-        self.published_count = 0
+        self.unacked_count = self.acked_count = self.published_count = self.redelivered_count = 0
         self.delivered_count = 0  # in whatever way; those without acknowledgement and by hand are also
-        self.no_ack_count = 0
-        self.get_count = 0
-        self.get_no_ack_count = 0
-        self.get_empty_count = 0
-        self.acked_count = 0
-        self.redelivered_count = 0
+        self.no_ack_count = self.get_count = self.get_no_ack_count = self.get_empty_count = 0
         if has_rules(self.effective):
             self.rules = QueueRules(self)
 
@@ -157,15 +152,26 @@ class Queue:
 
     def requeue(self, entries: list[Entry]) -> None:
         """Messages come back from consumers, each to its original place."""
+        entries = self.receive(entries)
+        self.unacked_count -= len(entries)
+        self.put_back(entries)
+        self.returned()
+
+    def receive(self, entries: list[Entry]) -> list[Entry]:
+        """Messages come back from consumers; those that will be ready again, and are still counted as out."""
+        count = len(entries)
         for entry in entries:
             entry.redelivered = True
             entry.consumer = None
-        self.unacked_count -= len(entries)
-        if self.deleted and self.rules is None:
-            return
         if self.rules is not None:
             entries = self.rules.returned(entries)
-        self.put_back(entries)
+        elif self.deleted:
+            entries = []
+        self.unacked_count -= count - len(entries)
+        return entries
+
+    def returned(self) -> None:
+        """Messages have come back from consumers."""
         self.turn.refresh()  # they may have expired meanwhile
         self.mark()
         if self.rules is not None:
@@ -323,9 +329,7 @@ class Queue:
     def paged_messages_lost(self, count: int) -> None:
         """The disk has fewer messages than it was given."""
         self.ready_count -= count
-        self.ready_bytes = sum(
-            entry.message.size - entry.message.header_size for level in self.levels for entry in level.ring
-        )
+        self.ready_bytes = sum(contents.memory_bytes(level) for level in self.levels)
 
     def is_pressed(self, half: bool = False) -> bool:
         """Have messages piled up before consumers, past the mark (or half of it)?"""
@@ -356,10 +360,6 @@ class Queue:
     def active_consumer_count(self) -> int:
         return sum(consumer.is_active for consumer in self.consumers)
 
-    @property
-    def has_exclusive_consumer(self) -> bool:
-        return any(consumer.exclusive for consumer in self.consumers)
-
     # -- the whole queue
 
     def purge(self) -> int:
@@ -389,7 +389,7 @@ class Queue:
     def messages(self) -> Iterable[Message]:
         """The ready messages in order, left where they are."""
         for level in self.levels:
-            yield from level.messages()
+            yield from contents.messages(level)
 
     def __repr__(self) -> str:
         return f"<Queue {self.name!r} ready={self.ready_count} unacked={self.unacked_count}>"

@@ -288,6 +288,10 @@ class Stream(Queue):
         for entry in entries:
             self.settle_in_group(entry, unread=True)
 
+    def receive(self, entries: list[Entry]) -> list[Entry]:
+        self.requeue(entries)
+        return []
+
     def discard(self, entries: list[Entry]) -> None:
         """Rejected for good: this consumer is done with them; the stream keeps them for the others."""
         for entry in entries:

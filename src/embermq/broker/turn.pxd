@@ -12,6 +12,7 @@ cdef class Turn:
     cdef bint working
     cdef public object storage
     cdef public object timetable
+    cdef readonly object piecework
     cdef object clock
     cdef public long long copies
     cdef readonly unsigned long long count

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from embermq.broker.piecework import Piecework
 from embermq.store.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Turn:
         "last",
         "logs",
         "now_ms",
+        "piecework",
         "queues",
         "schedule",
         "scheduled",
@@ -73,6 +75,7 @@ class Turn:
         self.working = False
         self.storage: Storage | None = None
         self.timetable: Timetable | None = None
+        self.piecework = Piecework(self)
         self.clock = clock
         self.now_ms = int(clock() * 1000)
         self.alarmed = False  # memory or disk are short: publishers wait
@@ -121,6 +124,7 @@ class Turn:
 
     def finish(self) -> None:
         """The last turns: until every log is written."""
+        self.piecework.finish()
         self.run()
         while self.logs:
             self.run()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from embermq.broker.browsing import Seen
 from embermq.broker.level import Entry, Level
 from embermq.broker.queue import Queue
+from embermq.broker.returned import bring
 from embermq.broker.ring import Ring
 
 
@@ -20,7 +21,7 @@ def withdraw(queue: Queue, found: list[Seen]) -> list[Entry]:
         by_level.setdefault(seen.level, []).append(seen)
     entries: list[Entry] = []
     for level, wanted in by_level.items():
-        from_ring(level, {seen.sequence for seen in wanted if seen.entry is not None})
+        from_memory(level, {seen.sequence for seen in wanted if seen.entry is not None})
         for seen in wanted:
             size = seen.message.size - seen.message.header_size
             if seen.entry is not None:
@@ -33,9 +34,11 @@ def withdraw(queue: Queue, found: list[Seen]) -> list[Entry]:
     return entries
 
 
-def from_ring(level: Level, sequences: set[int]) -> None:
+def from_memory(level: Level, sequences: set[int]) -> None:
     if not sequences:
         return
+    if level.returned is not None:
+        level.returned.remove(sequences)
     kept = Ring()
     for entry in level.ring:
         if entry.sequence in sequences:
@@ -43,6 +46,7 @@ def from_ring(level: Level, sequences: set[int]) -> None:
         else:
             kept.push_back(entry)
     level.ring = kept
+    bring(level)
 
 
 def from_log(level: Level, seen: Seen) -> Entry:

@@ -32,7 +32,8 @@ def paged(queue: Queue) -> int:
 
 
 def in_memory(queue: Queue) -> int:
-    return sum(level.ring.count for level in queue.levels)
+    beside = (level.returned.count for level in queue.levels if level.returned is not None)
+    return sum(level.ring.count for level in queue.levels) + sum(beside)
 
 
 QUEUES = (

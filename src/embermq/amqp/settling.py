@@ -1,0 +1,95 @@
+"""What becomes of deliveries that a client settles or gives back: at once, or in pieces if they are many.
+
+In pieces means that the connection neither hears nor says anything until all is done, so that whatever comes
+next on it finds it done; everybody else goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from embermq.broker import returned
+from embermq.broker.piecework import Pieces
+
+if TYPE_CHECKING:
+    from embermq.amqp.channel import Channel
+    from embermq.amqp.deliveries import Blocks
+
+SETTLED_AT_ONCE_MAX = 8192
+GIVEN_BACK_AT_ONCE_MAX = 1024
+DISCARDED_AT_ONCE_MAX = 64  # each may become a dead letter, which is as much work as a publish
+
+
+def in_pieces(channel: Channel, pieces: Pieces, done: Callable[[], None] | None = None) -> None:
+    link = channel.link
+
+    def end() -> None:
+        if done is not None:
+            done()
+        link.release_output()
+
+    link.hold_output()
+    link.stalled = True
+    link.turn.piecework.begin(pieces, end, about=channel)
+
+
+def count_of(blocks: Blocks) -> int:
+    return sum(map(len, blocks))
+
+
+def settle(channel: Channel, blocks: Blocks) -> None:
+    if channel.transaction is not None:
+        channel.transaction.acks += blocks
+    elif count_of(blocks) > SETTLED_AT_ONCE_MAX:
+        in_pieces(channel, settle_pieces(channel, blocks))
+    else:
+        for block in blocks:
+            channel.settle(list(block))
+
+
+def settle_pieces(channel: Channel, blocks: Blocks) -> Pieces:
+    blocks.reverse()
+    while blocks:
+        channel.settle(list(blocks.pop()))
+        yield
+
+
+def discard(channel: Channel, blocks: Blocks) -> None:
+    if count_of(blocks) > DISCARDED_AT_ONCE_MAX:
+        in_pieces(channel, discard_pieces(channel, blocks))
+    else:
+        for block in blocks:
+            channel.discard(list(block))
+
+
+def discard_pieces(channel: Channel, blocks: Blocks) -> Pieces:
+    blocks.reverse()
+    while blocks:
+        entries = iter(blocks.pop())
+        while piece := list(islice(entries, DISCARDED_AT_ONCE_MAX)):
+            channel.discard(piece)
+            yield
+
+
+def give_back(channel: Channel, blocks: Blocks) -> None:
+    """To their queues, each to its place."""
+    if count_of(blocks) > GIVEN_BACK_AT_ONCE_MAX:
+        # What goes back comes before what waits: this channel gets nothing until it is there.
+        active, channel.flow_active = channel.flow_active, False
+
+        def done() -> None:
+            if not channel.closing:
+                channel.flow_active = active
+                channel.credit_returned()
+
+        in_pieces(channel, returned.give_back(blocks, channel.release_all), done)
+    else:
+        channel.requeue([entry for block in blocks for entry in block])
+
+
+def give_back_pieces(channel: Channel, blocks: Blocks) -> Pieces:
+    """The same as part of something larger."""
+    yield from returned.give_back(blocks, channel.release_all)
+    channel.credit_returned()

@@ -1,0 +1,98 @@
+"""Work that is too long for one turn, done in pieces between which everybody else has theirs.
+
+A piece of work is a generator that stops after each of its pieces, which should take well under a
+millisecond. Every turn gives one of the works a few milliseconds; several take turns.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from embermq.broker.turn import Turn
+
+log = logging.getLogger("embermq.broker")
+
+SHARE_S = 0.003  # of one turn
+FINISH_S = 5.0  # for what is left when the broker stops
+
+Pieces = Iterator[None]
+
+
+class Share:
+    """A few milliseconds, which begin now: for loops that go on later."""
+
+    __slots__ = ("ends_s",)
+
+    def __init__(self, share_s: float = SHARE_S) -> None:
+        self.ends_s = time.perf_counter() + share_s
+
+    def is_over(self) -> bool:
+        return time.perf_counter() >= self.ends_s
+
+
+class Work:
+    """`about` is what it is done to, for those who have to wait for that."""
+
+    __slots__ = ("about", "done", "pieces")
+
+    def __init__(self, pieces: Pieces, done: list[Callable[[], None]], about: object) -> None:
+        self.pieces = pieces
+        self.done = done
+        self.about = about
+
+
+class Piecework:
+    """All that is under way; to the turn it looks like a queue that is never quite drained."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.works: deque[Work] = deque()
+        self.dirty = False
+        self.share_s = SHARE_S
+
+    def begin(self, pieces: Pieces, done: Callable[[], None] | None = None, about: object = None) -> None:
+        """Work through it from the next turn on, then call `done`."""
+        self.works.append(Work(pieces, [] if done is None else [done], about))
+        if not self.dirty:
+            self.dirty = True
+            self.turn.add_queue(self)
+
+    def when_done(self, about: object, action: Callable[[], None]) -> None:
+        """Once nothing is under way that is done to it: now, as a rule."""
+        for work in reversed(self.works):
+            if work.about is about:
+                work.done.append(action)
+                return
+        action()
+
+    def drain(self) -> bool:
+        """One share of one work; True when there is more to do."""
+        if self.works:
+            work = self.works.popleft()
+            if self.advance(work, self.share_s):
+                self.works.append(work)
+        return bool(self.works)
+
+    def advance(self, work: Work, share_s: float) -> bool:
+        """True while it is not done. One that fails is over as well: somebody waits for it."""
+        share = Share(share_s)
+        try:
+            for _ in work.pieces:
+                if share.is_over():
+                    return True
+        except Exception:
+            log.exception("a fault of ours, in work about %r", work.about)
+        for action in work.done:
+            action()
+        return False
+
+    def finish(self) -> None:
+        """Before a clean stop, as far as that is possible in some seconds: what is left is still on disk."""
+        limit = Share(FINISH_S)
+        while self.works and not limit.is_over():
+            self.drain()
