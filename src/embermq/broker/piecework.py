@@ -63,12 +63,18 @@ class Piecework:
             self.turn.add_queue(self)
 
     def when_done(self, about: object, action: Callable[[], None]) -> None:
-        """Once nothing is under way that is done to it: now, as a rule."""
-        for work in reversed(self.works):
-            if work.about is about:
-                work.done.append(action)
-                return
-        action()
+        """Once all that is under way and done to it is over: now, as a rule."""
+        left = [work for work in self.works if work.about is about]
+        for work in left[:]:
+
+            def over(work: Work = work) -> None:
+                left.remove(work)
+                if not left:
+                    action()
+
+            work.done.append(over)
+        if not left:
+            action()
 
     def drain(self) -> bool:
         """One share of one work; True when there is more to do."""

@@ -7,6 +7,7 @@ from functools import cache
 
 from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits
+from embermq.amqp.state import CHECKING
 from embermq.broker.access import Permission, User
 from embermq.broker.broker import Broker
 from embermq.wire import methods
@@ -34,13 +35,16 @@ class Wire:
         limits: Limits | None = None,
         peer_address: str = "127.0.0.1",
         stored: StoredBroker | None = None,
+        beside: Wire | None = None,
     ) -> None:
-        self.loop = Loop() if stored is None else stored.loop
-        self.broker = Broker(self.loop.turn) if stored is None else stored.broker
-        if stored is None:
+        home = stored or beside
+        self.loop = Loop() if home is None else home.loop
+        self.broker = Broker(self.loop.turn) if home is None else home.broker
+        if home is None:
             self.broker.add_vhost("/")
-        self.broker.add_vhost("forbidden")
-        self.broker.users["guest"] = guest()
+        if beside is None:
+            self.broker.add_vhost("forbidden")
+            self.broker.users["guest"] = guest()
         self.sent = bytearray()
         self.proceeded = False
         self.waits_s: list[float] = []
@@ -70,13 +74,24 @@ class Wire:
         self.heartbeat_s = interval_s
 
     def feed(self, data: bytes, run: bool = True) -> None:
-        """As net does it: what is left of a frame comes again with the bytes that follow."""
-        buf = bytearray(self.unfinished + data)
+        """As net does it: what is left of a frame comes again with the bytes that follow; what the connection
+        has left for another turn, when that has come."""
+        self.unfinished += data
+        if not self.connection.stalled:
+            self.work_off()
+        if run:
+            self.loop.run()
+            while self.connection.stalled and self.connection.state != CHECKING:
+                assert not self.connection.holds
+                self.connection.stalled = False
+                self.work_off()
+                self.loop.run()
+
+    def work_off(self) -> None:
+        buf = bytearray(self.unfinished)
         used = self.connection.feed(buf, len(buf))
         assert 0 <= used <= len(buf)
         self.unfinished = bytes(buf[used:])
-        if run:
-            self.loop.run()
 
     def say(self, *said: methods.Method, channel: int = 0) -> list[methods.Method]:
         """Send methods; the methods that come back."""

@@ -350,13 +350,15 @@ def test_replies_for_one_turn_have_a_bound_and_none_is_lost() -> None:
     wire.feed(publish("q", bytes(1024 * 1024), frame_max=131072))
     pair = [methods.BasicGet(queue="q"), methods.BasicNack(delivery_tag=0, multiple=True, requeue=True)]
     data = frames_of(pair * 20, 1)
-    wire.feed(data)
+    wire.feed(data, run=False)
     assert wire.connection.stalled and wire.unfinished
     rounds = 0
     while wire.connection.stalled:
         rounds += 1
         wire.connection.stalled = False
-        wire.feed(b"")
+        wire.loop.run()
+        wire.feed(b"", run=False)
+    wire.loop.run()
     assert rounds > 2 and not wire.unfinished
     got = [method for method in wire.take_methods() if isinstance(method, methods.BasicGetOk)]
     assert [method.delivery_tag for method in got] == list(range(1, 21))
@@ -370,14 +372,17 @@ def test_a_message_for_many_queues_is_work_for_a_turn_and_what_follows_it_waits(
         wire.say(methods.QueueDeclare(queue=f"q{number}"), channel=1)
         wire.say(methods.QueueBind(queue=f"q{number}", exchange="amq.fanout"), channel=1)
     queues = wire.broker.vhosts["/"].queues.values()
-    wire.feed(b"".join(publish("", b"%d" % number, exchange="amq.fanout") for number in range(message_count)))
+    wire.feed(
+        b"".join(publish("", b"%d" % number, exchange="amq.fanout") for number in range(message_count)), False
+    )
     assert wire.connection.stalled and wire.unfinished
     rounds = 1
     while wire.connection.stalled:
         assert sum(queue.ready_count for queue in queues) <= rounds * (COPIES_PER_TURN_MAX + queue_count)
         rounds += 1
         wire.connection.stalled = False
-        wire.feed(b"")
+        wire.loop.run()
+        wire.feed(b"", run=False)
     assert rounds >= queue_count * message_count // (COPIES_PER_TURN_MAX + queue_count)
     assert not wire.unfinished
     for queue in queues:

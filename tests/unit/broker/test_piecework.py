@@ -1,0 +1,76 @@
+"""Long work is done in pieces; several works take turns, and whoever waits for one is told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.broker.world import Loop
+
+
+def counting(seen: list[str], name: str, pieces: int) -> Iterator[None]:
+    for number in range(pieces):
+        seen.append(f"{name}{number}")
+        yield
+
+
+@pytest.fixture
+def loop() -> Loop:
+    loop = Loop()
+    loop.turn.piecework.share_s = 0.0  # one piece in a turn
+    return loop
+
+
+def test_a_turn_has_one_share_and_works_take_turns(loop: Loop) -> None:
+    seen: list[str] = []
+    for name in "ab":
+        loop.turn.piecework.begin(counting(seen, name, 3), lambda name=name: seen.append(f"{name} done"))
+    assert loop.run() >= 6
+    assert seen == ["a0", "b0", "a1", "b1", "a2", "b2", "a done", "b done"]
+    assert not loop.turn.piecework.works
+
+
+def test_a_share_has_as_many_pieces_as_there_is_time() -> None:
+    loop = Loop()
+    loop.turn.piecework.share_s = 1000.0
+    seen: list[str] = []
+    loop.turn.piecework.begin(counting(seen, "a", 5000))
+    assert loop.run() == 1 and len(seen) == 5000
+
+
+def test_who_waits_for_something_is_told_when_nothing_is_done_to_it(loop: Loop) -> None:
+    seen: list[str] = []
+    piecework, thing, other = loop.turn.piecework, object(), object()
+    piecework.begin(counting(seen, "a", 4), about=thing)
+    piecework.begin(counting(seen, "b", 9), about=other)
+    piecework.begin(counting(seen, "c", 2), about=thing)
+    piecework.when_done(thing, lambda: seen.append("told"))
+    assert "told" not in seen
+    loop.run()
+    assert seen.index("c1") < seen.index("a3") < seen.index("told") < seen.index("b8")
+    piecework.when_done(thing, lambda: seen.append("told again"))
+    assert seen[-1] == "told again"
+
+
+def test_a_work_that_fails_is_over_and_the_others_go_on(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+
+    def failing() -> Iterator[None]:
+        yield
+        raise RuntimeError("spoiled")
+
+    loop.turn.piecework.begin(failing(), lambda: seen.append("failed"))
+    loop.turn.piecework.begin(counting(seen, "b", 3))
+    with caplog.at_level(logging.ERROR):
+        loop.run()
+    assert seen == ["b0", "failed", "b1", "b2"]
+    assert "spoiled" in caplog.text
+
+
+def test_a_clean_stop_finishes_what_is_under_way(loop: Loop) -> None:
+    seen: list[str] = []
+    loop.turn.piecework.begin(counting(seen, "a", 100))
+    loop.turn.finish()
+    assert len(seen) == 100
