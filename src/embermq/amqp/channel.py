@@ -316,7 +316,7 @@ class Channel(Confirming):
     def on_ack(self, delivery_tag: int, multiple: bool) -> int:
         if self.expects != METHOD:
             raise unexpected(self.expects)
-        if self.transaction is None and not (multiple and self.older):
+        if self.transaction is None and not (multiple and self.spans_blocks(delivery_tag)):
             return self.settle(self.take_unacked(delivery_tag, multiple))
         settle(self, self.take_blocks(delivery_tag, multiple))
         return 0

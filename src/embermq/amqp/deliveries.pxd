@@ -22,7 +22,8 @@ cdef class Deliveries:
     cdef public list older_ends
     cpdef int begin_block(self) except -1
     cpdef Entry take_older(self, unsigned long long delivery_tag)
-    @cython.locals(entry=Entry)
+    cpdef bint spans_blocks(self, unsigned long long delivery_tag) except -1
+    @cython.locals(entry=Entry, unacked=dict)
     cpdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
     @cython.locals(consumer=Consumer, size=Py_ssize_t)
     cpdef int release(self, Entry entry) except -1

@@ -79,10 +79,12 @@ class Deliveries:
     def take_unacked(self, delivery_tag: int, multiple: bool) -> list[Entry]:
         """The deliveries that a tag stands for, no longer unacknowledged; tag 0 with `multiple` is all.
 
-        For a channel that has no older ones, unless it is about one only.
+        Not for a range of which `spans_blocks` is true.
         """
         unacked = self.unacked
         entry: Entry | None
+        if multiple and self.older:
+            unacked = self.older[0]
         if not multiple:
             entry = unacked.pop(delivery_tag, None)
             if entry is None:
@@ -104,6 +106,10 @@ class Deliveries:
             del unacked[entry.delivery_tag]
         return entries
 
+    def spans_blocks(self, delivery_tag: int) -> bool:
+        """Is the range up to this tag more than a part of one block?"""
+        return bool(self.older) and (delivery_tag == 0 or delivery_tag >= self.older_ends[0])
+
     def take_older(self, delivery_tag: int) -> Entry:
         """A single one that is not among the latest."""
         index = bisect_left(self.older_ends, delivery_tag)
@@ -121,7 +127,7 @@ class Deliveries:
 
     def take_blocks(self, delivery_tag: int, multiple: bool) -> Blocks:
         """What `take_unacked` answers, in blocks: so many may be meant that a list of them takes long."""
-        if not (multiple and self.older):
+        if not (multiple and self.spans_blocks(delivery_tag)):
             return [self.take_unacked(delivery_tag, multiple)]
         if delivery_tag == 0:
             return self.take_all()
