@@ -56,6 +56,7 @@ class Confirming(Deliveries):
         if not self.confirm_pending:
             self.confirm_pending = True
             self.connection.confirming_channels.append(self)
+            self.link.turn.confirms += 1
             self.link.touch()
         return 0
 
@@ -66,8 +67,9 @@ class Confirming(Deliveries):
         queue that it reached; what comes behind one that is not waits with it.
         """
         self.confirm_pending = False
-        if self.unsafe:
-            self.unsafe = False
+        unsafe = self.unsafe and not self.link.turn.synced
+        self.unsafe = False
+        if unsafe:
             self.syncs_under_way += 1
             storage = self.connection.broker.storage
             assert storage is not None

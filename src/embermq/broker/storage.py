@@ -15,6 +15,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from embermq.store.data_directory import DataDirectory
@@ -52,6 +53,7 @@ class Storage:
         on_failure: Callable[[Exception], None],
     ) -> None:
         self.data = data
+        self.committer = data.committer
         self.call_later = call_later
         self.on_failure = on_failure  # the broker must stop
         self.unwritten: list[Logged] = []  # logs that the disk refused
@@ -107,16 +109,37 @@ class Storage:
             self.call_waiting()
         return left
 
-    def write_log(self, level: Logged) -> None:
+    def write_log(self, level: Logged) -> int:
         level.dirty = False
-        if level.log is None:
-            return  # deleted since
+        written = level.log
+        if written is None:
+            return 0  # deleted since
         try:
-            level.log.write()
+            written.write()
         except OSError as error:
             self.refused(level, error)
-        self.data.committer.mark_dirty(level.log)
+        self.committer.mark_dirty(written)
         self.written.add(level)
+        return 0
+
+    def write_synced(self, level: Logged, turn: int) -> bool:
+        """Write the only log that has something new so that it is safe at once, for the only one who waits.
+        False, and nothing is done, if that is not as quick and as simple as it should be."""
+        written = level.log
+        if written is None or self.unwritten or self.postponed_count:
+            return False
+        if not (self.data.definitions.idle and self.committer.may_write_synced(turn)):
+            return False
+        began_s = time.perf_counter()
+        try:
+            if not written.write_synced():
+                return False
+        except OSError:
+            return False  # `write` meets the same error, and knows what to do
+        self.committer.wrote_synced(turn, time.perf_counter() - began_s)
+        level.dirty = False
+        self.written.add(level)
+        return True
 
     def tidy(self) -> None:
         """Once in a while: logs that have been quiet for a while let go of the room at the end of their last
@@ -138,34 +161,34 @@ class Storage:
                 with contextlib.suppress(OSError):  # recovery takes zeros at the end for what they are
                     give_up_room(level.log)
 
-    def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
+    def when_safe(self, callback: Callback, with_acks: bool = False) -> int:
         """Call back when everything written so far would survive a power cut, with the queues it is in."""
         if self.unwritten or self.postponed_count:
             self.waiting.append((self.written_count + self.postponed_count, callback, with_acks))
         else:
             self.sync(callback, with_acks)
+        return 0
 
-    def sync(self, callback: Callback, with_acks: bool) -> None:
+    def sync(self, callback: Callback, with_acks: bool) -> int:
         """Call back after the sync that covers what is written."""
-
-        def done(failure: Exception | None) -> None:
-            if failure is None:
-                callback()
-            else:
-                self.on_failure(failure)
-
         if self.data.definitions.idle:
-            self.data.committer.request(done, with_acks)
-            return
+            self.committer.request(partial(self.synced, callback), with_acks)
+        else:
+            # A queue may be used while its definition is on its way to the disk.
+            self.data.definitions.flush(partial(self.defined, callback, with_acks))
+        return 0
 
-        def sync_logs(failure: Exception | None) -> None:
-            if failure is None:
-                self.data.committer.request(done, with_acks)
-            else:
-                self.on_failure(failure)
+    def defined(self, callback: Callback, with_acks: bool, failure: Exception | None) -> None:
+        if failure is None:
+            self.committer.request(partial(self.synced, callback), with_acks)
+        else:
+            self.on_failure(failure)
 
-        # A queue may be used while its definition is on its way to the disk.
-        self.data.definitions.flush(sync_logs)
+    def synced(self, callback: Callback, failure: Exception | None) -> None:
+        if failure is None:
+            callback()
+        else:
+            self.on_failure(failure)
 
     def refused(self, level: Logged, error: OSError) -> None:
         if not self.unwritten:

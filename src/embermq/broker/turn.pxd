@@ -11,6 +11,8 @@ cdef class Turn:
     cdef list last
     cdef bint working
     cdef public object storage
+    cdef public long confirms
+    cdef readonly bint synced
     cdef public object timetable
     cdef readonly object piecework
     cdef object clock
@@ -24,5 +26,6 @@ cdef class Turn:
     cpdef int add_sink(self, object sink) except -1
     cdef int wake(self) except -1
     cdef int work(self) except -1
+    cdef int write(self, bint nothing_drained) except -1
     cdef int send(self) except -1
     cdef int end(self) except -1

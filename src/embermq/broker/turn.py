@@ -46,6 +46,7 @@ class Turn:
         "actions",
         "alarmed",
         "clock",
+        "confirms",
         "copies",
         "count",
         "last",
@@ -57,6 +58,7 @@ class Turn:
         "scheduled",
         "sinks",
         "storage",
+        "synced",
         "times",
         "timetable",
         "working",
@@ -80,6 +82,8 @@ class Turn:
         self.now_ms = int(clock() * 1000)
         self.alarmed = False  # memory or disk are short: publishers wait
         self.copies = 0  # of messages for several queues, in this turn
+        self.confirms = 0  # channels that wait to confirm what was published in this turn
+        self.synced = False  # all that this turn had to write is safe already
         self.count = 0  # turns so far
         self.times = Histogram()  # how long some of them took
 
@@ -153,13 +157,8 @@ class Turn:
             except Exception:  # what is wrong with one must not silence the others
                 log.exception("a fault of ours, draining %r", queue)
         if self.logs:
-            logs = self.logs
-            self.logs = []
-            assert self.storage is not None
-            left = self.storage.write(logs)
-            if left:
-                self.logs = left + self.logs
-                self.wake()
+            self.write(not queues)
+        self.confirms = 0
         if self.actions:
             actions = self.actions
             self.actions = []
@@ -168,7 +167,25 @@ class Turn:
         self.send()
         if self.last:
             self.end()
+        self.synced = False
         self.working = False
+        return 0
+
+    def write(self, nothing_drained: bool) -> int:
+        """Write the logs; safely at once if one publisher waits for it and nobody for anything else."""
+        logs = self.logs
+        self.logs = []
+        storage = self.storage
+        assert storage is not None
+        if nothing_drained and self.confirms == 1 and len(logs) == 1 and len(self.sinks) == 1:
+            if not (self.scheduled or self.actions or self.last):
+                self.synced = storage.write_synced(logs[0], self.count)
+                if self.synced:
+                    return 0
+        left = storage.write(logs)
+        if left:
+            self.logs = left + self.logs
+            self.wake()
         return 0
 
     def send(self) -> int:

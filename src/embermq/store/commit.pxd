@@ -1,3 +1,9 @@
+import cython
+
+from embermq.store.filesystem cimport FileSystem
+from embermq.store.histogram cimport Histogram
+from embermq.store.log cimport Dirty
+
 cdef class _Batch:
     cdef public set files
     cdef public set directories
@@ -9,11 +15,11 @@ cdef class _Batch:
     cpdef bint is_small(self) except -1
 
 cdef class Committer:
-    cdef readonly object filesystem
+    cdef readonly FileSystem filesystem
     cdef object _directory
     cdef readonly object sync
     cdef public object failure
-    cdef readonly object sync_times
+    cdef readonly Histogram sync_times
     cdef object _call_soon_threadsafe
     cdef _Batch _batch
     cdef object _lock
@@ -31,6 +37,13 @@ cdef class Committer:
     cdef unsigned long long _next_turn
     cdef object _thread
 
+    @cython.locals(batch=_Batch, dirty=Dirty)
+    cpdef int mark_dirty(self, object log) except -1
+    @cython.locals(batch=_Batch)
+    cpdef int request(self, object callback, bint with_acks=*) except -1
+    @cython.locals(batch=_Batch)
+    cpdef bint may_write_synced(self, unsigned long long turn) except -1
+    cpdef int wrote_synced(self, unsigned long long turn, double seconds) except -1
     cdef bint _is_alone(self, _Batch batch) except -1
     cdef object _synced(self, _Batch batch)
     cpdef int _note_duration(self, double seconds) except -1

@@ -93,7 +93,6 @@ class Committer:
         call_soon_threadsafe: Callable[..., object],
         sync: SyncMode = "always",
         ack_sync_seconds_max: float = ACK_SYNC_SECONDS_MAX,
-        quick_sync_seconds: float = QUICK_SYNC_SECONDS,
     ) -> None:
         self.filesystem = filesystem
         # For syncfs. Opened now, because it reports only the errors that happen while it is open.
@@ -111,8 +110,8 @@ class Committer:
         self._busy = False  # the thread is syncing
         self._asleep = False  # it waits for something to do, and not only for a while
         self._handed_back = 0  # batches whose callbacks are on their way to the loop
-        self._quick_sync_seconds = quick_sync_seconds
-        self._sync_seconds = 2 * quick_sync_seconds  # of a small batch, on average
+        self._quick_sync_seconds = QUICK_SYNC_SECONDS
+        self._sync_seconds = 2 * QUICK_SYNC_SECONDS  # of a small batch, on average
         self._syncs_until_quick = 0
         self._turns: Turns | None = None
         self._next_turn = 0  # the one after that which sends what the last callbacks had to say
@@ -121,20 +120,22 @@ class Committer:
             self._thread = threading.Thread(target=self._run, name="store-commit", daemon=True)
             self._thread.start()
 
-    def sync_here(self, turns: Turns | None) -> None:
-        """Allow quick syncs in the loop's thread, at the end of turns that leave nothing else to do."""
+    def sync_here(self, turns: Turns | None, quick_seconds: float = QUICK_SYNC_SECONDS) -> None:
+        """Allow quick syncs in the loop's thread, in turns that leave nothing else to do."""
         self._turns = turns
+        self._quick_sync_seconds = quick_seconds
+        self._sync_seconds = 2 * quick_seconds
 
     @property
     def syncs(self) -> int:
         """Rounds done."""
         return self.sync_times.count
 
-    def mark_dirty(self, log: HasDirty) -> None:
+    def mark_dirty(self, log: HasDirty) -> int:
         """Include in the next round what the log has written."""
         dirty = log.take_dirty()
         if self._thread is None or self.failure is not None:
-            return
+            return 0
         with self._lock:
             batch = self._batch
             batch.directories |= dirty.directories
@@ -149,12 +150,13 @@ class Committer:
             if self._asleep and batch.is_dirty():
                 self._asleep = False
                 self._wake.notify()
+        return 0
 
-    def request(self, callback: Callback, with_acks: bool = False) -> None:
+    def request(self, callback: Callback, with_acks: bool = False) -> int:
         """Call back when everything marked dirty so far is safe (acks too, if asked), or cannot be."""
         if self._thread is None:
             self._call_soon_threadsafe(callback, self.failure)
-            return
+            return 0
         with self._lock:
             if self.failure is None and not self._closing:
                 batch = self._batch
@@ -164,8 +166,34 @@ class Committer:
                     self._turns.at_end(self._sync_here)
                 elif not self._busy:
                     self._wake.notify()
-                return
+                return 0
         self._call_soon_threadsafe(callback, self.failure or CommitFailed("the store is closed"))
+        return 0
+
+    def may_write_synced(self, turn: int) -> bool:
+        """Is there nothing else to sync, nobody else to be told, and is the disk quick? Then whoever alone
+        has something to write in this turn may wait for it to be safe, and tell us (`wrote_synced`)."""
+        if self._turns is None or self._thread is None or self.failure is not None:
+            return False
+        if turn > self._next_turn or not self._is_quick():
+            return False
+        with self._lock:
+            batch = self._batch
+            return not (
+                self._busy
+                or self._handed_back
+                or self._closing
+                or batch.callbacks
+                or batch.files
+                or batch.directories
+                or batch.everything
+            )
+
+    def wrote_synced(self, turn: int, seconds: float) -> int:
+        self.sync_times.observe(seconds)
+        self._note_duration(seconds)
+        self._next_turn = turn + 1
+        return 0
 
     def close(self) -> None:
         """Sync what is left, acks included, and end the thread. Callbacks still get their call."""

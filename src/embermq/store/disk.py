@@ -16,12 +16,12 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from embermq.store.filesystem import File, FileSystem
-from embermq.store.room import ROOM_BYTES
 
 FILES_OPEN_MAX = 256
 BUFFERS_KEPT_MAX = 16
 BUFFERS_KEPT_BYTES_MAX = 4 * 1024 * 1024  # all together
 BUFFER_BYTES_MIN = 4096
+ROOM_BYTES = 64 * 1024  # by which a file may run ahead of what it holds (see room)
 
 
 class _Dropped(NamedTuple):
@@ -40,8 +40,9 @@ class Disk:
         self.filesystem = filesystem
         self.trash = trash
         self.files_open_max = files_open_max
-        self.room_bytes = ROOM_BYTES  # by which files run ahead of what they hold (see room); 0: by nothing
+        self.room_bytes = ROOM_BYTES  # 0: files are as long as what they hold
         self._files: OrderedDict[str, File] = OrderedDict()
+        self._last: File | None = None  # of these, the one used last
         self._deletions: SimpleQueue[_Deletion | threading.Event | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._buffers: list[bytearray] = []
@@ -52,19 +53,25 @@ class Disk:
 
     def open_file(self, path: str, create: bool = False) -> File:
         """The file of that path, opened if need be. Hold on to it only as long as it is in use."""
+        file = self._last
+        if file is not None and file.path == path:
+            return file
         files = self._files
         file = files.get(path)
-        if file is not None:
+        if file is None:
+            file = self.filesystem.open(path, create=create)
+            files[path] = file
+            if len(files) > self.files_open_max:
+                files.popitem(last=False)
+        else:
             files.move_to_end(path)
-            return file
-        file = self.filesystem.open(path, create=create)
-        files[path] = file
-        if len(files) > self.files_open_max:
-            files.popitem(last=False)
+        self._last = file
         return file
 
     def forget_file(self, path: str) -> None:
-        self._files.pop(path, None)
+        file = self._files.pop(path, None)
+        if file is self._last:
+            self._last = None
 
     def make_directory(self, path: str) -> None:
         """It may be there already."""
@@ -81,11 +88,12 @@ class Disk:
         self._buffers_bytes -= len(buffer)
         return buffer
 
-    def give_back(self, buffer: bytearray) -> None:
+    def give_back(self, buffer: bytearray) -> int:
         size = len(buffer)
         if len(self._buffers) < BUFFERS_KEPT_MAX and self._buffers_bytes + size <= BUFFERS_KEPT_BYTES_MAX:
             self._buffers.append(buffer)
             self._buffers_bytes += size
+        return 0
 
     # -- deleting
 
@@ -122,6 +130,7 @@ class Disk:
             self._thread.join()
             self._thread = None
         self._files.clear()
+        self._last = None
 
     def _start(self) -> None:
         if self._thread is None:

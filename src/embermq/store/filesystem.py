@@ -11,6 +11,7 @@ import errno
 import os
 
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
+_SYNCED = getattr(os, "RWF_DSYNC", 0)
 
 
 class File:
@@ -44,6 +45,14 @@ class FileSystem:
     def write_at(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
         """Write some of `data`, answer how much: the caller writes the rest, as with pwrite."""
         return os.pwrite(file.descriptor, data, position)
+
+    def write_synced(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
+        """`write_at`, and what was written is safe (it alone: what else the file holds need not be)."""
+        if _SYNCED:
+            return os.pwritev(file.descriptor, (data,), position, _SYNCED)
+        done = self.write_at(file, data, position)
+        self.sync(file)
+        return done
 
     def read_at(self, file: File, size: int, position: int) -> bytes:
         return os.pread(file.descriptor, size, position)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
@@ -17,9 +15,15 @@ class Histogram:
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
+    def observe(self, value: float) -> int:
+        at = 0
+        for bound in self.bounds:
+            if value <= bound:
+                break
+            at += 1
+        self.counts[at] += 1
         self.sum += value
+        return 0
 
     @property
     def count(self) -> int:

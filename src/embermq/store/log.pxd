@@ -1,10 +1,18 @@
 import cython
 
+from embermq.store.disk cimport Disk
+from embermq.store.filesystem cimport File, FileSystem
+from embermq.store.room cimport make_room
 from embermq.store.segment cimport Segment
+
+cdef class Dirty:
+    cdef readonly frozenset files
+    cdef readonly frozenset directories
+    cdef readonly frozenset acks
 
 cdef class Log:
     cdef public str directory
-    cdef public object disk
+    cdef public Disk disk
     cdef public object recovery
     cdef public Py_ssize_t segment_bytes
     cdef public list segments
@@ -35,5 +43,15 @@ cdef class Log:
     cpdef bint ack(self, unsigned long long sequence) except -1
     @cython.locals(active=Segment, segment=Segment)
     cpdef void write(self) except *
+    @cython.locals(segment=Segment)
+    cpdef bint write_synced(self) except -1
+    cdef int _take_buffer_back(self, Segment segment) except -1
+    cpdef Dirty take_dirty(self)
+    cdef int _write_segment(self, Segment segment) except -1
+    @cython.locals(done=Py_ssize_t, filesystem=FileSystem)
+    cdef Py_ssize_t _write_some(
+        self, File file, bytearray data, Py_ssize_t size, Py_ssize_t position, bint synced=*
+    ) except -1
+    cdef File _file(self, str name, bint exists)
     @cython.locals(segments=list, segment=Segment, low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
     cpdef Segment segment_from(self, unsigned long long sequence)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from embermq.store.disk import Disk
 from embermq.store.filesystem import WRITE_BYTES_MAX, File
@@ -38,12 +37,15 @@ NO_FILES: frozenset[File] = frozenset()
 NO_NAMES: frozenset[str] = frozenset()
 
 
-class Dirty(NamedTuple):
+class Dirty:
     """What must be synced before anything written so far counts as safe; `acks` may wait longer."""
 
-    files: frozenset[File]
-    directories: frozenset[str]
-    acks: frozenset[File]
+    __slots__ = ("acks", "directories", "files")
+
+    def __init__(self, files: frozenset[File], directories: frozenset[str], acks: frozenset[File]) -> None:
+        self.files = files
+        self.directories = directories
+        self.acks = acks
 
 
 class Log:
@@ -250,11 +252,28 @@ class Log:
                 except OSError:
                     self.unwritten = unwritten[at:]
                     raise
-                segment.queued = False
-                self.disk.give_back(segment.buffer)
-                segment.buffer = NO_BUFFER
+                self._take_buffer_back(segment)
         if failure is not None:
             raise failure
+
+    def write_synced(self) -> bool:
+        """Write what was appended and have it safe, in one system call. False if this is not so simple that
+        one call could do it, and nothing was done. After an OSError go on with `write`."""
+        if len(self.unwritten) != 1 or self.ack_dirty or self.finished or self.dirty_files:
+            return False
+        segment = self.unwritten[0]
+        if segment is not self.active or segment.live.count == 0:
+            return False
+        if segment.written + segment.fill > segment.reach:
+            return False  # it is time to make room (see room)
+        file = self._file(segment.name, True)
+        while segment.fill:
+            segment.forget_written(
+                self._write_some(file, segment.buffer, segment.fill, segment.written, synced=True)
+            )
+        self.unwritten = []
+        self._take_buffer_back(segment)
+        return True
 
     def take_dirty(self) -> Dirty:
         """What was written since the last call and is not known to be safe."""
@@ -264,16 +283,17 @@ class Log:
         self.dirty_acks = NO_FILES
         return dirty
 
-    def _write_segment(self, segment: Segment) -> None:
+    def _write_segment(self, segment: Segment) -> int:
         if segment.removed:
             segment.fill = 0
-            return
+            return 0
         file = self._file(segment.name, segment.created)
         segment.created = True
         self.dirty_files = self.dirty_files | {file}
-        make_room(self, file, segment)
+        make_room(self.disk, file, segment, self.segment_bytes)
         while segment.fill:
             segment.forget_written(self._write_some(file, segment.buffer, segment.fill, segment.written))
+        return 0
 
     def _write_acks(self) -> OSError | None:
         """Write the acks of every segment that has some; the first failure, after trying all."""
@@ -302,15 +322,27 @@ class Log:
         self.ack_dirty = left
         return failure
 
-    def _write_some(self, file: File, data: bytearray, size: int, position: int) -> int:
+    def _take_buffer_back(self, segment: Segment) -> int:
+        segment.queued = False
+        self.disk.give_back(segment.buffer)
+        segment.buffer = NO_BUFFER
+        return 0
+
+    def _write_some(
+        self, file: File, data: bytearray, size: int, position: int, synced: bool = False
+    ) -> int:
+        filesystem = self.disk.filesystem
         with memoryview(data) as view, view[: min(size, WRITE_BYTES_MAX)] as part:
-            done = self.disk.filesystem.write_at(file, part, position)
+            if synced:
+                done = filesystem.write_synced(file, part, position)
+            else:
+                done = filesystem.write_at(file, part, position)
         if done <= 0:
             raise OSError(5, "nothing was written", file.path)
         return done
 
     def _file(self, name: str, exists: bool) -> File:
-        path = os.path.join(self.directory, name)
+        path = f"{self.directory}/{name}"
         if exists:
             return self.disk.open_file(path)
         if not self.recovery.has_directory:

@@ -14,36 +14,37 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from embermq.store.disk import Disk
 from embermq.store.filesystem import File
 from embermq.store.segment import Segment
 
 if TYPE_CHECKING:
     from embermq.store.log import Log
 
-ROOM_BYTES = 64 * 1024
 WRITES_BEFORE_ROOM = 8  # a log that is seldom written to is left alone
 WRITE_BYTES_MAX = 16 * 1024  # what writes more at a time gathers much per sync: the size matters little
 NEVER = -(1 << 62)
 
 
-def make_room(log: Log, file: File, segment: Segment) -> None:
+def make_room(disk: Disk, file: File, segment: Segment, segment_bytes: int) -> int:
     """Before a write: let the file reach beyond it, if this is worth while."""
     end = segment.written + segment.fill
     if segment.sealed:
         if segment.reach > end:
-            log.disk.filesystem.truncate(file, end)
+            disk.filesystem.truncate(file, end)
         segment.reach = 0
-        return
+        return 0
     segment.writes += 1
     if segment.writes < WRITES_BEFORE_ROOM or end <= segment.reach or segment.fill > WRITE_BYTES_MAX:
-        return
-    reach = min(end + log.disk.room_bytes, log.segment_bytes)
+        return 0
+    reach = min(end + disk.room_bytes, segment_bytes)
     if reach > end:
         try:
-            log.disk.filesystem.truncate(file, reach)
+            disk.filesystem.truncate(file, reach)
             segment.reach = reach
         except OSError:
             segment.writes = NEVER  # it grows as it is written, as everywhere else
+    return 0
 
 
 def give_up_room(log: Log) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from embermq.broker import storage as storage_module
 from embermq.broker.queue import Queue
-from embermq.store.room import ROOM_BYTES, WRITES_BEFORE_ROOM
+from embermq.store.disk import ROOM_BYTES
+from embermq.store.room import WRITES_BEFORE_ROOM
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import message
 

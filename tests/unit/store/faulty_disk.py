@@ -73,6 +73,19 @@ class FaultyFileSystem(FileSystem):
             self.space_left -= size
         return super().write_at(file, memoryview(data)[:size], position)
 
+    def write_synced(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
+        """What it wrote is safe, and how long the file is; whatever else was written to it is not."""
+        done = self.write_at(file, data, position)
+        self._count_sync()
+        super().sync(file)
+        with self._lock:
+            key = self._keys.get(file.path)
+            if key is not None:
+                safe = bytearray(self._synced[key][: self.size(file)].ljust(self.size(file), b"\0"))
+                safe[position : position + done] = memoryview(data)[:done]
+                self._synced[key] = bytes(safe)
+        return done
+
     def sync(self, file: File) -> None:
         self._count_sync()
         super().sync(file)

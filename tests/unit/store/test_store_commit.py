@@ -234,12 +234,12 @@ class QuickBench(Bench):
     """Takes every disk for a quick one, and notes in which thread it was synced."""
 
     def __init__(self, root: Path, quick_sync_seconds: float = 60.0) -> None:
-        super().__init__(root, quick_sync_seconds=quick_sync_seconds)
+        super().__init__(root)
         self.quiet = True
         self.count = 0  # turns
         self.threads: list[str] = []
         self.filesystem.before_sync = lambda: self.threads.append(threading.current_thread().name)
-        self.committer.sync_here(self)
+        self.committer.sync_here(self, quick_sync_seconds)
         self.written = self.log("log")
         for _ in range(SYNCS_AFTER_HICCUP):  # until the disk has shown how quick it is
             self.commit()
@@ -327,6 +327,57 @@ def test_a_sync_that_fails_in_the_loop_is_the_end_as_well(quick: QuickBench) -> 
     quick.committer.request(results.append)
     quick.loop.run_one()
     assert results[1] is results[0]
+
+
+def next_turn(bench: QuickBench) -> bool:
+    bench.count += 1
+    return bool(bench.committer.may_write_synced(bench.count))
+
+
+def test_who_is_alone_may_write_and_sync_in_one(quick: QuickBench) -> None:
+    for _ in range(3):
+        assert next_turn(quick)
+        quick.committer.wrote_synced(quick.count, 0.0001)
+    assert quick.committer.syncs == SYNCS_AFTER_HICCUP + 3
+
+
+def test_nobody_writes_and_syncs_in_one_while_others_have_turns(quick: QuickBench) -> None:
+    quick.count += 1
+    assert not next_turn(quick)
+    for _ in range(SYNCS_AFTER_COMPANY - 1):
+        assert quick.commit() == THREAD
+        assert not next_turn(quick)
+        quick.count -= 1
+    quick.commit()
+    assert next_turn(quick)
+
+
+def test_nobody_writes_and_syncs_in_one_while_there_is_more_to_sync(quick: QuickBench) -> None:
+    results: list[Any] = []
+    quick.dirty(quick.written)
+    assert not next_turn(quick)
+    quick.count -= 1
+    quick.committer.request(results.append)
+    quick.loop.run_one()
+    assert next_turn(quick)
+    quick.count -= 1
+    quick.committer.request(results.append)
+    assert not next_turn(quick), "somebody else waits"
+    quick.loop.run_one()
+
+
+def test_nobody_writes_and_syncs_in_one_on_a_slow_disk(quick: QuickBench) -> None:
+    assert next_turn(quick)
+    quick.committer.wrote_synced(quick.count, 60.0 * HICCUP)
+    assert not next_turn(quick)
+
+
+def test_nobody_writes_and_syncs_in_one_after_a_failure(quick: QuickBench) -> None:
+    quick.filesystem.failing_syncs = True
+    quick.dirty(quick.written)
+    quick.committer.request(lambda failure: None)
+    quick.loop.run_one()
+    assert not next_turn(quick)
 
 
 def test_sync_left_to_the_operating_system(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ import pytest
 
 from embermq.store.check import check_log
 from embermq.store.data_directory import DataDirectory
-from embermq.store.disk import Disk
+from embermq.store.disk import ROOM_BYTES, Disk
 from embermq.store.dump import dump_log
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
 from embermq.store.record import PERSISTENT
-from embermq.store.room import ROOM_BYTES, WRITE_BYTES_MAX, WRITES_BEFORE_ROOM, give_up_room
+from embermq.store.room import WRITE_BYTES_MAX, WRITES_BEFORE_ROOM, give_up_room
 from embermq.store.segment_index import write_indexes
 from tests.unit.store.faulty_disk import FaultyFileSystem
 from tests.unit.store.test_store_log import contents

@@ -1,0 +1,27 @@
+import cython
+
+from embermq.store.commit cimport Committer
+from embermq.store.log cimport Log
+
+cdef class Storage:
+    cdef readonly object data
+    cdef Committer committer
+    cdef object call_later
+    cdef object on_failure
+    cdef readonly list unwritten
+    cdef Py_ssize_t written_count
+    cdef Py_ssize_t postponed_count
+    cdef double wrote_at_s
+    cdef object waiting
+    cdef set written
+    cdef set quiet
+    cdef public object on_full
+
+    @cython.locals(began_s=double, step_s=double, at=Py_ssize_t, waited=bint, over=bint)
+    cpdef list write(self, list levels)
+    @cython.locals(written=Log)
+    cdef int write_log(self, object level) except -1
+    @cython.locals(written=Log, began_s=double)
+    cpdef bint write_synced(self, object level, unsigned long long turn) except -1
+    cpdef int when_safe(self, object callback, bint with_acks=*) except -1
+    cdef int sync(self, object callback, bint with_acks) except -1

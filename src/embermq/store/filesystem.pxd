@@ -1,0 +1,11 @@
+cdef class File:
+    cdef object __weakref__
+    cdef readonly int descriptor
+    cdef readonly str path
+
+cdef class FileSystem:
+    cpdef Py_ssize_t write_at(self, File file, object data, long long position) except -1
+    cpdef Py_ssize_t write_synced(self, File file, object data, long long position) except -1
+    cpdef bytes read_at(self, File file, Py_ssize_t size, long long position)
+    cpdef object truncate(self, File file, long long size)
+    cpdef object sync(self, File file)

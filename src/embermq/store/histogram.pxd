@@ -1,0 +1,9 @@
+import cython
+
+cdef class Histogram:
+    cdef readonly tuple bounds
+    cdef readonly list counts
+    cdef public double sum
+
+    @cython.locals(at=Py_ssize_t, bound=double)
+    cpdef int observe(self, double value) except -1
