@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from bench.build import load_module
-from bench.frames import deliver, publication
+from bench.frames import deliver, method, publication
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
@@ -29,6 +31,28 @@ def _in_child(work: Callable[[], object], unwanted: list[socket.socket]) -> int:
         finally:
             os._exit(0)
     return child
+
+
+def confirms_per_second(folder: Path | None, body_bytes: int, room: int, seconds: float = 1.0) -> float:
+    """One publisher that waits, and a server that does nothing but write, sync and confirm: as much as the
+    disk, the loopback interface and the wake-ups of two processes allow a broker."""
+    module, kernel = load_module("load"), load_module("echo")
+    block, body_at = publication("", "bench-durable", body_bytes, persistent=True)
+    publisher, publisher_far = _pair()
+    with tempfile.NamedTemporaryFile(dir=folder, prefix="confirms-") as file:
+        descriptor = os.open(file.name, os.O_RDWR | os.O_DSYNC)
+        answer = method(60, 80, bytes(9))
+        child = _in_child(
+            lambda: kernel.confirm_synced(publisher_far.fileno(), descriptor, room, answer), [publisher]
+        )
+        publisher_far.close()
+        os.close(descriptor)
+        load = module.Load()
+        load.publish_on(load.add_link(publisher.fileno()), [block], [body_at], [0], window=1)
+        result = load.run(seconds)
+        publisher.close()
+        os.waitpid(child, 0)
+    return float(result["confirmed"] / result["seconds"])
 
 
 def measure(seconds: float, body_bytes: int = 16, *, echo: bool = True) -> dict[str, float]:

@@ -9,6 +9,10 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
+cdef extern from "<unistd.h>" nogil:
+    ssize_t pwrite(int fd, const void* data, size_t size, long position)
+    int ftruncate(int fd, long size)
+
 from bench.system cimport MSG_NOSIGNAL, be32, c_recv, c_send, put64
 
 cdef enum:
@@ -39,6 +43,38 @@ def swallow(int publisher_fd):
             total += got
     free(data)
     return total
+
+
+def confirm_synced(int publisher_fd, int file_fd, size_t room, bytes ack):
+    """Until the publisher closes: what it sends is written, synced (`file_fd` is opened with O_DSYNC) and
+    answered with `ack` (a basic.ack frame with its delivery tag at byte 11); one message at a time.
+
+    The file is kept `room` bytes ahead of what it holds, as ours are.
+    """
+    cdef uint8_t* data = <uint8_t*>malloc(BUFFER)
+    cdef uint8_t out[64]
+    cdef size_t ack_len = len(ack), position = 0, reach = 0
+    cdef uint64_t tag = 0
+    cdef ssize_t got
+    memcpy(out, <const uint8_t*>ack, ack_len)
+    with nogil:
+        while True:
+            got = c_recv(publisher_fd, data, BUFFER, 0)
+            if got <= 0:
+                break
+            if position + got > reach:
+                reach = position + got + room
+                if ftruncate(file_fd, reach) != 0:
+                    break
+            if pwrite(file_fd, data, got, position) != got:
+                break
+            position += got
+            tag += 1
+            put64(out + 11, tag)
+            if send_all(publisher_fd, out, ack_len) < 0:
+                break
+    free(data)
+    return tag
 
 
 def echo(int publisher_fd, int consumer_fd, bytes deliver):

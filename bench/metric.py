@@ -53,6 +53,7 @@ METRICS = {
     "api_p99_us": Metric("delivery p99 meanwhile, us", higher_is_better=False),
     "other_p99_us": Metric("delivery p99 beside a process that computes as the reader does, us"),
     "fdatasync_per_second": Metric("plain fdatasync/s of the disk"),
+    "least_server_per_second": Metric("confirms/s of a server that does nothing else"),
     "rss_mb_full": Metric("resident memory with the backlog, MB", "{:.1f}", higher_is_better=False),
     "rss_bytes_per_message": Metric("memory per waiting message, bytes", "{:,.1f}"),
     "fill_per_second": Metric("confirmed publishes/s while filling", higher_is_better=True),

@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from embermq.store import data_directory
 from embermq.store.filesystem import File, FileSystem
 from tools.brokers import EmberBroker
 
@@ -37,19 +38,17 @@ class FaultyBroker(EmberBroker):
         unfinished.rename(self.control)
 
 
-def install_faults(control: str) -> None:
-    write_at, sync, sync_everything = FileSystem.write_at, FileSystem.sync, FileSystem.sync_everything
+def fault() -> str:
+    with open(os.environ[CONTROL]) as file:
+        return file.read()
 
-    def fault() -> str:
-        with open(control) as file:
-            return file.read()
 
-    def broken(code: int, path: str) -> OSError:
-        return OSError(code, os.strerror(code), path)
+def broken(code: int, path: str) -> OSError:
+    return OSError(code, os.strerror(code), path)
 
-    def faulty_write_at(
-        self: FileSystem, file: File, data: bytes | bytearray | memoryview, position: int
-    ) -> int:
+
+class FailingFileSystem(FileSystem):
+    def write_at(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
         what = fault()
         if what == "full":
             raise broken(errno.ENOSPC, file.path)
@@ -57,25 +56,26 @@ def install_faults(control: str) -> None:
             raise broken(errno.EIO, file.path)
         if what == "short writes":
             data = memoryview(data)[:SHORT_BYTES]
-        return write_at(self, file, data, position)
+        return super().write_at(file, data, position)
 
-    def faulty_sync(self: FileSystem, file: File) -> None:
+    def write_synced(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
+        done = self.write_at(file, data, position)
+        self.sync(file)
+        return done
+
+    def sync(self, file: File) -> None:
         if fault() == "bad syncs":
             raise broken(errno.EIO, file.path)
-        sync(self, file)
+        super().sync(file)
 
-    def faulty_sync_everything(self: FileSystem, directory: File) -> None:
+    def sync_everything(self, directory: File) -> None:
         if fault() == "bad syncs":
             raise broken(errno.EIO, directory.path)
-        sync_everything(self, directory)
-
-    FileSystem.write_at = faulty_write_at  # type: ignore[method-assign]
-    FileSystem.sync = faulty_sync  # type: ignore[method-assign]
-    FileSystem.sync_everything = faulty_sync_everything  # type: ignore[method-assign]
+        super().sync_everything(directory)
 
 
 if __name__ == "__main__":
     from embermq.cli.main import main
 
-    install_faults(os.environ[CONTROL])
+    data_directory.FileSystem = FailingFileSystem  # type: ignore[misc]
     sys.exit(main())

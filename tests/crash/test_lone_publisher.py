@@ -1,4 +1,5 @@
-"""One publisher waits for every confirm, and nobody else is there: its messages are written and synced in one.
+"""One publisher waits for every confirm, and nobody else is there: its messages are written and synced in
+one.
 
 What it was told must hold at every moment, and the answers of a disk that fails must be the same as ever.
 """

@@ -16,6 +16,7 @@ from embermq.app import App, new_event_loop, run, serve
 from embermq.app.doors import limits_of
 from embermq.broker.publishing import compose, publish
 from embermq.config import Config
+from embermq.store import data_directory
 from embermq.store.failure import CommitFailed
 from embermq.store.filesystem import File, FileSystem
 
@@ -85,13 +86,13 @@ def test_a_stop_waits_for_dead_letters_to_leave_their_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They leave when they are on disk in the new one; a clean stop does not bring them back to the old."""
-    sync = FileSystem.sync
 
-    def slow_sync(self: FileSystem, file: File) -> None:
-        time.sleep(0.2)  # longer than anything else in a stop
-        sync(self, file)
+    class SlowFileSystem(FileSystem):
+        def sync(self, file: File) -> None:
+            time.sleep(0.2)  # longer than anything else in a stop
+            super().sync(file)
 
-    monkeypatch.setattr(FileSystem, "sync", slow_sync)
+    monkeypatch.setattr(data_directory, "FileSystem", SlowFileSystem)
     dead = {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters"}
 
     async def publish_and_stop() -> None:

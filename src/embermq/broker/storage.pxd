@@ -20,8 +20,8 @@ cdef class Storage:
     @cython.locals(began_s=double, step_s=double, at=Py_ssize_t, waited=bint, over=bint)
     cpdef list write(self, list levels)
     @cython.locals(written=Log)
-    cdef int write_log(self, object level) except -1
+    cdef void write_log(self, object level) except *
     @cython.locals(written=Log, began_s=double)
     cpdef bint write_synced(self, object level, unsigned long long turn) except -1
-    cpdef int when_safe(self, object callback, bint with_acks=*) except -1
-    cdef int sync(self, object callback, bint with_acks) except -1
+    cpdef void when_safe(self, object callback, bint with_acks=*) except *
+    cdef void sync(self, object callback, bint with_acks) except *

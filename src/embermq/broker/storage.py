@@ -109,18 +109,17 @@ class Storage:
             self.call_waiting()
         return left
 
-    def write_log(self, level: Logged) -> int:
+    def write_log(self, level: Logged) -> None:
         level.dirty = False
         written = level.log
         if written is None:
-            return 0  # deleted since
+            return  # deleted since
         try:
             written.write()
         except OSError as error:
             self.refused(level, error)
         self.committer.mark_dirty(written)
         self.written.add(level)
-        return 0
 
     def write_synced(self, level: Logged, turn: int) -> bool:
         """Write the only log that has something new so that it is safe at once, for the only one who waits.
@@ -161,22 +160,20 @@ class Storage:
                 with contextlib.suppress(OSError):  # recovery takes zeros at the end for what they are
                     give_up_room(level.log)
 
-    def when_safe(self, callback: Callback, with_acks: bool = False) -> int:
+    def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
         """Call back when everything written so far would survive a power cut, with the queues it is in."""
         if self.unwritten or self.postponed_count:
             self.waiting.append((self.written_count + self.postponed_count, callback, with_acks))
         else:
             self.sync(callback, with_acks)
-        return 0
 
-    def sync(self, callback: Callback, with_acks: bool) -> int:
+    def sync(self, callback: Callback, with_acks: bool) -> None:
         """Call back after the sync that covers what is written."""
         if self.data.definitions.idle:
             self.committer.request(partial(self.synced, callback), with_acks)
         else:
             # A queue may be used while its definition is on its way to the disk.
             self.data.definitions.flush(partial(self.defined, callback, with_acks))
-        return 0
 
     def defined(self, callback: Callback, with_acks: bool, failure: Exception | None) -> None:
         if failure is None:

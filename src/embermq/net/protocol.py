@@ -1,8 +1,4 @@
-"""One TCP connection: reads into a buffer shared by all, writes once per turn.
-
-Reading: every connection reads into the same large buffer, because what is read is worked through before
-anybody else reads; only the beginning of a frame whose end has not come yet is kept per connection. So an
-idle connection costs no buffer.
+"""One TCP connection: reads into a buffer shared by all (see `traffic`), writes once per turn.
 
 Fairness: a connection that has read its share in a turn is paused until the turn has ended, so that a
 flooding publisher cannot keep deliveries and acknowledgements waiting.
@@ -14,17 +10,16 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from embermq.amqp.connection import Connection
 from embermq.amqp.state import CHECKING, CLOSED, OPEN
 from embermq.amqp.telling import about
 from embermq.errors import ConnectionForced
+from embermq.net.traffic import Traffic
 
 if TYPE_CHECKING:
     from embermq.net.lobby import Place
     from embermq.net.proxy import Peer
     from embermq.net.server import Server
 
-READ_BYTES_PER_TURN_MAX = 256 * 1024
 WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
 WRITE_BUFFER_LOW_BYTES = 256 * 1024
 HELD_OUTPUT_POLL_S = 0.005
@@ -33,26 +28,18 @@ STRANGER_READ_BYTES_MAX = 16 * 1024  # at a time, from one who has not logged in
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
 
 
-class AMQPProtocol(asyncio.BufferedProtocol):
+class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
     """The shell of an `amqp.Connection`: owns the transport, knows no AMQP."""
 
     def __init__(self, server: Server, peer: Peer | None = None, place: Place | None = None) -> None:
+        super().__init__(server.read_buffer, server.read_view[:STRANGER_READ_BYTES_MAX])
         self.server = server
         self.peer = peer  # as a proxy told it
         self.place = place  # in the lobby, until the client has logged in
         self.log_in_until = 0.0
-        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self.connection: Connection = cast(Connection, None)
-        self.view = server.read_view[:STRANGER_READ_BYTES_MAX]  # of the buffer, as much as we may fill
-        self.unfinished = b""  # the beginning of a frame whose end has not arrived
-        self.read_this_turn = 0
-        self.held = False  # reading is paused until the turn ends
-        self.heard = True  # since the last tick of the heartbeat clock
-        self.spoke = True
         self.heard_at = 0.0
         self.spoke_at = 0.0
         self.heartbeat_s = 0
-        self.closing = False
         self.stalled = False  # held because replies pile up unsent
 
     # -- asyncio calls these
@@ -62,29 +49,7 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.transport.set_write_buffer_limits(WRITE_BUFFER_HIGH_BYTES, WRITE_BUFFER_LOW_BYTES)
         self.connection = self.server.welcome(self)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        used = len(self.unfinished)
-        buffer = self.server.read_buffer
-        if used:
-            buffer[:used] = self.unfinished
-            return self.view[used:]
-        return self.view
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self.heard = True
-        end = len(self.unfinished) + nbytes
-        buffer = self.server.read_buffer
-        used = self.connection.feed(buffer, end)
-        self.unfinished = bytes(buffer[used:end]) if used < end else b""
-        self.read_this_turn += nbytes
-        if self.must_wait():
-            return
-        if self.read_this_turn >= READ_BYTES_PER_TURN_MAX:
-            self.hold()
-            self.server.after_turn(self.release)
-
     def must_wait(self) -> bool:
-        """Is there a reason to read no more for now? Whoever knows it lets us go on."""
         connection = self.connection
         if connection.publishing:
             connection.publishing = False
@@ -101,6 +66,10 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         if connection.stalled or not connection.writable:
             self.stall()
         return self.held
+
+    def rest(self) -> None:
+        self.hold()
+        self.server.after_turn(self.release)
 
     def eof_received(self) -> bool:
         return False
@@ -122,12 +91,6 @@ class AMQPProtocol(asyncio.BufferedProtocol):
             self.server.loop.call_soon(self.go_on)
 
     # -- the connection calls these
-
-    def send(self, data: bytes) -> None:
-        if self.closing or self.transport.is_closing():
-            return
-        self.spoke = True
-        self.transport.write(data)
 
     def close(self, after_s: float = 0.0) -> None:
         if after_s:

@@ -1,8 +1,8 @@
 import cython
 
+from embermq.store.dirty cimport Dirty
 from embermq.store.filesystem cimport FileSystem
 from embermq.store.histogram cimport Histogram
-from embermq.store.log cimport Dirty
 
 cdef class _Batch:
     cdef public set files
@@ -38,15 +38,15 @@ cdef class Committer:
     cdef object _thread
 
     @cython.locals(batch=_Batch, dirty=Dirty)
-    cpdef int mark_dirty(self, object log) except -1
+    cpdef void mark_dirty(self, object log) except *
     @cython.locals(batch=_Batch)
-    cpdef int request(self, object callback, bint with_acks=*) except -1
+    cpdef void request(self, object callback, bint with_acks=*) except *
     @cython.locals(batch=_Batch)
     cpdef bint may_write_synced(self, unsigned long long turn) except -1
-    cpdef int wrote_synced(self, unsigned long long turn, double seconds) except -1
+    cpdef void wrote_synced(self, unsigned long long turn, double seconds) except *
     cdef bint _is_alone(self, _Batch batch) except -1
     cdef object _synced(self, _Batch batch)
-    cpdef int _note_duration(self, double seconds) except -1
+    cpdef void _note_duration(self, double seconds) except *
     cdef bint _is_quick(self) except -1
     cdef _Batch _take_batch(self)
     cpdef int _sync(self, _Batch batch) except -1

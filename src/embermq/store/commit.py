@@ -26,10 +26,10 @@ import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
+from embermq.store.dirty import Dirty
 from embermq.store.failure import CommitFailed
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.histogram import Histogram
-from embermq.store.log import Dirty
 
 FILES_SYNCED_SINGLY_MAX = 8
 ACK_SYNC_SECONDS_MAX = 1.0
@@ -131,11 +131,11 @@ class Committer:
         """Rounds done."""
         return self.sync_times.count
 
-    def mark_dirty(self, log: HasDirty) -> int:
+    def mark_dirty(self, log: HasDirty) -> None:
         """Include in the next round what the log has written."""
         dirty = log.take_dirty()
         if self._thread is None or self.failure is not None:
-            return 0
+            return
         with self._lock:
             batch = self._batch
             batch.directories |= dirty.directories
@@ -150,13 +150,12 @@ class Committer:
             if self._asleep and batch.is_dirty():
                 self._asleep = False
                 self._wake.notify()
-        return 0
 
-    def request(self, callback: Callback, with_acks: bool = False) -> int:
+    def request(self, callback: Callback, with_acks: bool = False) -> None:
         """Call back when everything marked dirty so far is safe (acks too, if asked), or cannot be."""
         if self._thread is None:
             self._call_soon_threadsafe(callback, self.failure)
-            return 0
+            return
         with self._lock:
             if self.failure is None and not self._closing:
                 batch = self._batch
@@ -166,9 +165,8 @@ class Committer:
                     self._turns.at_end(self._sync_here)
                 elif not self._busy:
                     self._wake.notify()
-                return 0
+                return
         self._call_soon_threadsafe(callback, self.failure or CommitFailed("the store is closed"))
-        return 0
 
     def may_write_synced(self, turn: int) -> bool:
         """Is there nothing else to sync, nobody else to be told, and is the disk quick? Then whoever alone
@@ -189,11 +187,10 @@ class Committer:
                 or batch.everything
             )
 
-    def wrote_synced(self, turn: int, seconds: float) -> int:
+    def wrote_synced(self, turn: int, seconds: float) -> None:
         self.sync_times.observe(seconds)
         self._note_duration(seconds)
         self._next_turn = turn + 1
-        return 0
 
     def close(self) -> None:
         """Sync what is left, acks included, and end the thread. Callbacks still get their call."""
@@ -270,14 +267,13 @@ class Committer:
             self._note_duration(seconds)
         return None
 
-    def _note_duration(self, seconds: float) -> int:
+    def _note_duration(self, seconds: float) -> None:
         if seconds >= HICCUP * self._quick_sync_seconds:
             self._syncs_until_quick = SYNCS_AFTER_HICCUP
-            return 0
+            return
         self._sync_seconds += (seconds - self._sync_seconds) / AVERAGED_SYNCS
         if self._syncs_until_quick:
             self._syncs_until_quick -= 1
-        return 0
 
     def _is_quick(self) -> bool:
         return self._sync_seconds < self._quick_sync_seconds and not self._syncs_until_quick

@@ -15,4 +15,4 @@ cdef class Disk:
 
     cpdef File open_file(self, str path, bint create=*)
     cpdef bytearray take_buffer(self)
-    cpdef int give_back(self, bytearray buffer) except -1
+    cpdef void give_back(self, bytearray buffer) except *

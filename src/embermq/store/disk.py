@@ -88,12 +88,11 @@ class Disk:
         self._buffers_bytes -= len(buffer)
         return buffer
 
-    def give_back(self, buffer: bytearray) -> int:
+    def give_back(self, buffer: bytearray) -> None:
         size = len(buffer)
         if len(self._buffers) < BUFFERS_KEPT_MAX and self._buffers_bytes + size <= BUFFERS_KEPT_BYTES_MAX:
             self._buffers.append(buffer)
             self._buffers_bytes += size
-        return 0
 
     # -- deleting
 

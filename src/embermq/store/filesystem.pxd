@@ -1,3 +1,5 @@
+import cython
+
 cdef class File:
     cdef object __weakref__
     cdef readonly int descriptor
@@ -9,3 +11,8 @@ cdef class FileSystem:
     cpdef bytes read_at(self, File file, Py_ssize_t size, long long position)
     cpdef object truncate(self, File file, long long size)
     cpdef object sync(self, File file)
+
+@cython.locals(done=Py_ssize_t)
+cpdef Py_ssize_t write_part(
+    FileSystem filesystem, File file, bytearray data, Py_ssize_t size, long long position, bint synced
+) except -1

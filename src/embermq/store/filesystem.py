@@ -113,6 +113,20 @@ class FileSystem:
         return found.f_bavail * found.f_frsize
 
 
+def write_part(
+    filesystem: FileSystem, file: File, data: bytearray, size: int, position: int, synced: bool
+) -> int:
+    """Write some of the first `size` bytes; how many, at least one. Safe at once, if that is wanted."""
+    with memoryview(data) as view, view[: min(size, WRITE_BYTES_MAX)] as part:
+        if synced:
+            done = filesystem.write_synced(file, part, position)
+        else:
+            done = filesystem.write_at(file, part, position)
+    if done <= 0:
+        raise OSError(errno.EIO, "nothing was written", file.path)
+    return done
+
+
 def write_all(filesystem: FileSystem, file: File, data: bytes | bytearray, position: int) -> None:
     """Write all of `data`, however short the single writes come out."""
     with memoryview(data) as view:

@@ -6,4 +6,4 @@ cdef class Histogram:
     cdef public double sum
 
     @cython.locals(at=Py_ssize_t, bound=double)
-    cpdef int observe(self, double value) except -1
+    cpdef void observe(self, double value) except *

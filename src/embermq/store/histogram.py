@@ -15,7 +15,7 @@ class Histogram:
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
-    def observe(self, value: float) -> int:
+    def observe(self, value: float) -> None:
         at = 0
         for bound in self.bounds:
             if value <= bound:
@@ -23,7 +23,6 @@ class Histogram:
             at += 1
         self.counts[at] += 1
         self.sum += value
-        return 0
 
     @property
     def count(self) -> int:

@@ -1,14 +1,10 @@
 import cython
 
+from embermq.store.dirty cimport Dirty
 from embermq.store.disk cimport Disk
-from embermq.store.filesystem cimport File, FileSystem
+from embermq.store.filesystem cimport File, write_part
 from embermq.store.room cimport make_room
 from embermq.store.segment cimport Segment
-
-cdef class Dirty:
-    cdef readonly frozenset files
-    cdef readonly frozenset directories
-    cdef readonly frozenset acks
 
 cdef class Log:
     cdef public str directory
@@ -45,13 +41,8 @@ cdef class Log:
     cpdef void write(self) except *
     @cython.locals(segment=Segment)
     cpdef bint write_synced(self) except -1
-    cdef int _take_buffer_back(self, Segment segment) except -1
     cpdef Dirty take_dirty(self)
-    cdef int _write_segment(self, Segment segment) except -1
-    @cython.locals(done=Py_ssize_t, filesystem=FileSystem)
-    cdef Py_ssize_t _write_some(
-        self, File file, bytearray data, Py_ssize_t size, Py_ssize_t position, bint synced=*
-    ) except -1
+    cdef void _write_segment(self, Segment segment) except *
     cdef File _file(self, str name, bint exists)
     @cython.locals(segments=list, segment=Segment, low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
     cpdef Segment segment_from(self, unsigned long long sequence)

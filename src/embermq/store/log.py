@@ -16,13 +16,14 @@ import logging
 import os
 from collections.abc import Iterable
 
+from embermq.store.dirty import NO_FILES, NO_NAMES, Dirty
 from embermq.store.disk import Disk
-from embermq.store.filesystem import WRITE_BYTES_MAX, File
+from embermq.store.filesystem import File, write_part
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Recovery, damage_read, recover
 from embermq.store.room import make_room
-from embermq.store.segment import NO_BUFFER, Segment, new_identity
+from embermq.store.segment import Segment, new_identity
 
 logger = logging.getLogger("embermq.store")
 
@@ -31,21 +32,6 @@ READ_BLOCK_BYTES = 256 * 1024
 # An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size,
 # or when it is the last of several, so that nothing is left of a backlog.
 DRAINED_PART = 4
-
-# Sets that are never changed, only replaced: idle logs, of which there are many, share the empty ones.
-NO_FILES: frozenset[File] = frozenset()
-NO_NAMES: frozenset[str] = frozenset()
-
-
-class Dirty:
-    """What must be synced before anything written so far counts as safe; `acks` may wait longer."""
-
-    __slots__ = ("acks", "directories", "files")
-
-    def __init__(self, files: frozenset[File], directories: frozenset[str], acks: frozenset[File]) -> None:
-        self.files = files
-        self.directories = directories
-        self.acks = acks
 
 
 class Log:
@@ -165,8 +151,7 @@ class Log:
 
     def _queue(self, segment: Segment) -> None:
         """Lend the segment a buffer until the next write."""
-        segment.queued = True
-        segment.buffer = self.disk.take_buffer()
+        segment.borrow_buffer(self.disk.take_buffer())
         self.unwritten.append(segment)
 
     def trim(self) -> None:
@@ -252,7 +237,7 @@ class Log:
                 except OSError:
                     self.unwritten = unwritten[at:]
                     raise
-                self._take_buffer_back(segment)
+                self.disk.give_back(segment.return_buffer())
         if failure is not None:
             raise failure
 
@@ -262,17 +247,16 @@ class Log:
         if len(self.unwritten) != 1 or self.ack_dirty or self.finished or self.dirty_files:
             return False
         segment = self.unwritten[0]
-        if segment is not self.active or segment.live.count == 0:
+        if segment is not self.active or segment.live.count == 0 or segment.must_grow():
             return False
-        if segment.written + segment.fill > segment.reach:
-            return False  # it is time to make room (see room)
         file = self._file(segment.name, True)
+        filesystem = self.disk.filesystem
         while segment.fill:
             segment.forget_written(
-                self._write_some(file, segment.buffer, segment.fill, segment.written, synced=True)
+                write_part(filesystem, file, segment.buffer, segment.fill, segment.written, True)
             )
         self.unwritten = []
-        self._take_buffer_back(segment)
+        self.disk.give_back(segment.return_buffer())
         return True
 
     def take_dirty(self) -> Dirty:
@@ -283,17 +267,19 @@ class Log:
         self.dirty_acks = NO_FILES
         return dirty
 
-    def _write_segment(self, segment: Segment) -> int:
+    def _write_segment(self, segment: Segment) -> None:
         if segment.removed:
             segment.fill = 0
-            return 0
+            return
         file = self._file(segment.name, segment.created)
         segment.created = True
         self.dirty_files = self.dirty_files | {file}
         make_room(self.disk, file, segment, self.segment_bytes)
+        filesystem = self.disk.filesystem
         while segment.fill:
-            segment.forget_written(self._write_some(file, segment.buffer, segment.fill, segment.written))
-        return 0
+            segment.forget_written(
+                write_part(filesystem, file, segment.buffer, segment.fill, segment.written, False)
+            )
 
     def _write_acks(self) -> OSError | None:
         """Write the acks of every segment that has some; the first failure, after trying all."""
@@ -311,7 +297,7 @@ class Log:
                 file = self._file(segment.ack_name, segment.ack_written > 0)
                 acks = segment.ack_buffer
                 while acks:
-                    done = self._write_some(file, acks, len(acks), segment.ack_written)
+                    done = write_part(self.disk.filesystem, file, acks, len(acks), segment.ack_written, False)
                     segment.ack_written += done
                     del acks[:done]
                 self.dirty_acks = self.dirty_acks | {file}
@@ -321,25 +307,6 @@ class Log:
                 left.append(segment)
         self.ack_dirty = left
         return failure
-
-    def _take_buffer_back(self, segment: Segment) -> int:
-        segment.queued = False
-        self.disk.give_back(segment.buffer)
-        segment.buffer = NO_BUFFER
-        return 0
-
-    def _write_some(
-        self, file: File, data: bytearray, size: int, position: int, synced: bool = False
-    ) -> int:
-        filesystem = self.disk.filesystem
-        with memoryview(data) as view, view[: min(size, WRITE_BYTES_MAX)] as part:
-            if synced:
-                done = filesystem.write_synced(file, part, position)
-            else:
-                done = filesystem.write_at(file, part, position)
-        if done <= 0:
-            raise OSError(5, "nothing was written", file.path)
-        return done
 
     def _file(self, name: str, exists: bool) -> File:
         path = f"{self.directory}/{name}"

@@ -5,4 +5,4 @@ from embermq.store.filesystem cimport File
 from embermq.store.segment cimport Segment
 
 @cython.locals(end=Py_ssize_t, reach=Py_ssize_t)
-cpdef int make_room(Disk disk, File file, Segment segment, Py_ssize_t segment_bytes) except -1
+cpdef void make_room(Disk disk, File file, Segment segment, Py_ssize_t segment_bytes) except *

@@ -26,17 +26,17 @@ WRITE_BYTES_MAX = 16 * 1024  # what writes more at a time gathers much per sync:
 NEVER = -(1 << 62)
 
 
-def make_room(disk: Disk, file: File, segment: Segment, segment_bytes: int) -> int:
+def make_room(disk: Disk, file: File, segment: Segment, segment_bytes: int) -> None:
     """Before a write: let the file reach beyond it, if this is worth while."""
     end = segment.written + segment.fill
     if segment.sealed:
         if segment.reach > end:
             disk.filesystem.truncate(file, end)
         segment.reach = 0
-        return 0
+        return
     segment.writes += 1
     if segment.writes < WRITES_BEFORE_ROOM or end <= segment.reach or segment.fill > WRITE_BYTES_MAX:
-        return 0
+        return
     reach = min(end + disk.room_bytes, segment_bytes)
     if reach > end:
         try:
@@ -44,7 +44,6 @@ def make_room(disk: Disk, file: File, segment: Segment, segment_bytes: int) -> i
             segment.reach = reach
         except OSError:
             segment.writes = NEVER  # it grows as it is written, as everywhere else
-    return 0
 
 
 def give_up_room(log: Log) -> None:

@@ -41,6 +41,9 @@ cdef class Segment:
     cdef void appended(
         self, unsigned long long sequence, unsigned long long timestamp_ms, Py_ssize_t fill
     ) except *
+    cpdef void borrow_buffer(self, bytearray buffer) except *
+    cpdef bytearray return_buffer(self)
+    cpdef bint must_grow(self) except -1
     cpdef void forget_written(self, Py_ssize_t size) except *
     @cython.locals(end=cython.ulonglong)
     cpdef bint ack(self, unsigned long long sequence) except -1

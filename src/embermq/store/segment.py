@@ -109,6 +109,20 @@ class Segment:
         self.buffer[0:SEGMENT_HEADER_SIZE] = encode_segment_header(self.first, self.identity, created_ms)
         self.size = self.fill = SEGMENT_HEADER_SIZE
 
+    def borrow_buffer(self, buffer: bytearray) -> None:
+        """Something is to be appended; the log knows it until `return_buffer`."""
+        self.queued = True
+        self.buffer = buffer
+
+    def return_buffer(self) -> bytearray:
+        self.queued = False
+        buffer, self.buffer = self.buffer, NO_BUFFER
+        return buffer
+
+    def must_grow(self) -> bool:
+        """Does the file end before what is to be written does (see room)?"""
+        return self.written + self.fill > self.reach
+
     def unwritten(self) -> bytes:
         """What stands behind the written part."""
         return bytes(self.buffer[: self.fill])

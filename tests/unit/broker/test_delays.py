@@ -10,6 +10,7 @@ import pytest
 from embermq.broker import schedule
 from embermq.broker.delays import KIND
 from embermq.broker.queue import Queue
+from embermq.store import data_directory
 from embermq.store.disk import Disk
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Taker, message, new_queue
@@ -74,15 +75,27 @@ def test_taking_back_everything_frees_the_disk_at_once(tmp_path: Path) -> None:
     stored.stop()
 
 
+class KeepingDisk(Disk):
+    """A crash comes before what is to be deleted is deleted."""
+
+    keeps = False
+
+    def drop_directory(self, path: str) -> None:
+        if not self.keeps:
+            super().drop_directory(path)
+
+
 @pytest.mark.parametrize("back_after_a_crash", [False, True])
 def test_a_virtual_host_made_anew_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_after_a_crash: bool
 ) -> None:
+    monkeypatch.setattr(data_directory, "Disk", KeepingDisk)
+    monkeypatch.setattr(KeepingDisk, "keeps", False)
     stored = StoredBroker(tmp_path)
     for body in (b"old", b"new"):
         if body == b"new":
             if back_after_a_crash:
-                monkeypatch.setattr(Disk, "drop_directory", lambda disk, path: None)
+                KeepingDisk.keeps = True
             stored.broker.delete_vhost(stored.vhost)
             stored.broker.add_vhost("/")
         queue = new_queue(stored.vhost, "one", durable=True)

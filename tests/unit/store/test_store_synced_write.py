@@ -1,4 +1,4 @@
-"""A write that is safe when it returns: only where one call can do it, and with nothing lost where it fails."""
+"""A write that is safe when it returns: only where one call can do it, with nothing lost where it fails."""
 
 from __future__ import annotations
 

@@ -1,0 +1,23 @@
+import cython
+
+from embermq.amqp.connection cimport Connection
+
+cdef Py_ssize_t READ_BYTES_PER_TURN_MAX
+
+cdef class Traffic:
+    cdef public object transport
+    cdef public Connection connection
+    cdef bytearray read_buffer
+    cdef public object view
+    cdef public bytes unfinished
+    cdef public Py_ssize_t read_this_turn
+    cdef public bint held
+    cdef public bint heard
+    cdef public bint spoke
+    cdef public bint closing
+
+    @cython.locals(used=Py_ssize_t)
+    cpdef object get_buffer(self, Py_ssize_t sizehint)
+    @cython.locals(connection=Connection, buffer=bytearray, used=Py_ssize_t, end=Py_ssize_t)
+    cpdef object buffer_updated(self, Py_ssize_t nbytes)
+    cpdef object send(self, bytes data)

@@ -1,0 +1,84 @@
+"""What every read and every write of a connection passes through, and nothing else: the rest is `protocol`.
+
+Every connection reads into the same large buffer, because what is read is worked through before anybody else
+reads; only the beginning of a frame whose end has not come yet is kept per connection. So an idle connection
+costs no buffer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from embermq.amqp.connection import Connection
+
+if TYPE_CHECKING:
+    from asyncio import Transport
+
+READ_BYTES_PER_TURN_MAX = 256 * 1024
+
+
+class Traffic:
+    __slots__ = (
+        "closing",
+        "connection",
+        "heard",
+        "held",
+        "read_buffer",
+        "read_this_turn",
+        "spoke",
+        "transport",
+        "unfinished",
+        "view",
+    )
+
+    def __init__(self, read_buffer: bytearray, view: memoryview) -> None:
+        self.transport: Transport = cast("Transport", None)
+        self.connection: Connection = cast("Connection", None)
+        self.read_buffer = read_buffer
+        self.view = view  # of the buffer, as much as we may fill
+        self.unfinished = b""  # the beginning of a frame whose end has not arrived
+        self.read_this_turn = 0
+        self.held = False  # reading is paused until the turn ends
+        self.heard = True  # since the last tick of the heartbeat clock
+        self.spoke = True
+        self.closing = False
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        used = len(self.unfinished)
+        if used:
+            self.read_buffer[:used] = self.unfinished
+            return self.view[used:]
+        return self.view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.heard = True
+        connection = self.connection
+        buffer = self.read_buffer
+        end = len(self.unfinished) + nbytes
+        used = connection.feed(buffer, end)
+        self.unfinished = bytes(buffer[used:end]) if used < end else b""
+        self.read_this_turn += nbytes
+        if (
+            connection.publishing
+            or connection.stalled
+            or not connection.writable
+            or connection.pressed_queue is not None
+            or self.held
+        ) and self.must_wait():
+            return
+        if self.read_this_turn >= READ_BYTES_PER_TURN_MAX:
+            self.rest()
+
+    def send(self, data: bytes) -> None:
+        if self.closing or self.transport.is_closing():
+            return
+        self.spoke = True
+        self.transport.write(data)
+
+    def must_wait(self) -> bool:
+        """Is there a reason to read no more for now? Whoever knows it lets us go on."""
+        raise NotImplementedError
+
+    def rest(self) -> None:
+        """Enough for this turn: others have theirs."""
+        raise NotImplementedError

@@ -1,0 +1,4 @@
+cdef class Dirty:
+    cdef readonly frozenset files
+    cdef readonly frozenset directories
+    cdef readonly frozenset acks
