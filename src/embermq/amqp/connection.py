@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
+from time import perf_counter
 from typing import Any
 
 from embermq.amqp.channel import Channel
@@ -115,7 +116,7 @@ class Connection(Link):
         self.client_properties: dict[str, object] = {}
         self.capabilities: dict[str, object] = {}
         self.certificate_name = certificate_name  # of the client, where TLS has checked one
-        self.tls = False
+        self.tls = self.spec_qos = False
         self.mechanism: object = None
         self.sasl: Any = None  # the login under way
         self.expires_at = math.inf  # seconds since 1970
@@ -125,14 +126,10 @@ class Connection(Link):
         self.channels: dict[int, Channel] = {}
         self.confirming_channels: list[Confirming] = []
         self.exclusive_queues: set[Queue] = set()
-        self.spec_qos = False
         self.parting_s: float | None = None  # the socket is to be shut once held output has left
         self.last_channel: Channel | None = None
-        self.next_frame = 0
-        self.current_method = 0
-        self.current_channel = 0
-        self.received_bytes = 0
-        self.sent_bytes = 0
+        self.next_frame = self.current_method = self.current_channel = 0
+        self.received_bytes = self.sent_bytes = 0
         self.connected_at = 0.0
         self.announced = False  # as an event; its end will be one, too
 
@@ -248,7 +245,9 @@ class Connection(Link):
         if handler is None:
             raise CommandInvalid("unimplemented method")
         self.broker.events.actor = channel.user.name
+        began_s = perf_counter()
         handler(channel, method)
+        self.count_time(perf_counter() - began_s)
         self.broker.events.actor = INTERNAL_USER
         if self.broker.catalog.changed:
             # An -ok for something durable leaves when that is on disk.

@@ -154,9 +154,8 @@ class Deliveries:
         self.older, self.older_ends, self.unacked = [], [], {}
         return taken
 
-    def hold_again(self, blocks: Blocks) -> None:
+    def hold_again(self, tables: list[dict[int, Entry]]) -> None:
         """They are unacknowledged as before: all that there were when they were taken, in order."""
-        tables = [{entry.delivery_tag: entry for entry in block} for block in blocks]
         if tables and not self.older and not self.unacked:
             self.unacked = tables.pop()
         self.older[:0] = tables

@@ -18,4 +18,4 @@ cdef class Link:
     cdef public long long number
     cpdef int touch(self) except -1
     cpdef bint has_room(self) except -1
-    cdef int count_copies(self, Py_ssize_t count) except -1
+    cpdef int count_copies(self, Py_ssize_t count) except -1

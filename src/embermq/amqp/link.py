@@ -7,6 +7,7 @@ from embermq.broker.turn import Turn
 from embermq.wire.kernel import Output
 
 COPIES_PER_TURN_MAX = 20_000  # of messages for several queues, by all connections
+COPIES_PER_S = 1_000_000
 OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together for one connection in one turn
 
 
@@ -61,6 +62,10 @@ class Link:
             self.turn.wake()
             self.stalled = True
         return 0
+
+    def count_time(self, seconds: float) -> None:
+        """The same for thousands of rare methods, such as unbinding: each costs as much as many copies."""
+        self.count_copies(int(seconds * COPIES_PER_S))
 
     def hold_output(self) -> None:
         """Something in the output must not leave before it is on disk."""

@@ -10,7 +10,7 @@ from embermq.amqp.on_look import consume_look, is_look
 from embermq.amqp.on_queue import queue_name, serve_consumers
 from embermq.amqp.publish_rules import REPLY_TO
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
-from embermq.amqp.settling import discard, give_back
+from embermq.amqp.settling import discard, give_back, in_pieces
 from embermq.amqp.special import REPLY_TO_PREFIX
 from embermq.broker.arguments import refuse_arguments, type_name
 from embermq.broker.level import Entry
@@ -140,6 +140,16 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
     serve_consumers(queue)
+    rules = queue.rules
+    if rules is not None and rules.expiry.expire_heads(channel.link.turn.now_ms):
+        in_pieces(channel, rules.expiry.pieces(), lambda: get(channel, queue, method))
+    else:
+        get(channel, queue, method)
+
+
+def get(channel: Channel, queue: Queue, method: methods.BasicGet) -> None:
+    if channel.closing:
+        return  # while many messages that have expired were cleared away
     entry = queue.get(method.no_ack)
     if entry is None:
         channel.send(methods.BasicGetEmpty())

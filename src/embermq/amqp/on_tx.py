@@ -49,7 +49,9 @@ def on_tx_commit(channel: Channel, method: methods.TxCommit) -> None:
 
 def commit(channel: Channel, transaction: Transaction) -> Pieces:
     work = 0
-    for message, queues, bits in transaction.publishes:
+    transaction.publishes.reverse()
+    while transaction.publishes:
+        message, queues, bits = transaction.publishes.pop()
         channel.publish(message, tuple(queue for queue in queues if not queue.deleted), bits)
         work += 1 + len(queues)
         if work >= PIECE_COUNT:
@@ -92,8 +94,9 @@ def on_tx_rollback(channel: Channel, method: methods.TxRollback) -> None:
 
 def hold_again(channel: Channel, blocks: Blocks) -> Pieces:
     runs: list[list[Entry]] = []  # each in the order of the tags
-    for block in blocks:
-        entries = iter(block)
+    blocks.reverse()
+    while blocks:
+        entries = iter(blocks.pop())
         while piece := list(islice(entries, PIECE_COUNT)):
             piece.sort(key=by_tag)
             if not runs or runs[-1][-1].delivery_tag > piece[0].delivery_tag:
@@ -101,12 +104,12 @@ def hold_again(channel: Channel, blocks: Blocks) -> Pieces:
             runs[-1] += piece
             yield
     ordered = heapq.merge(*runs, key=by_tag)
-    again: Blocks = []
-    while block := list(islice(ordered, BLOCK_COUNT)):
+    again: list[dict[int, Entry]] = []
+    while block := {entry.delivery_tag: entry for entry in islice(ordered, BLOCK_COUNT)}:
         again.append(block)
         yield
     if channel.closing:
-        give_back(channel, again)  # it ended meanwhile
+        give_back(channel, [block.values() for block in again])  # it ended meanwhile
     else:
         channel.hold_again(again)
 

@@ -45,6 +45,7 @@ def settle(channel: Channel, blocks: Blocks) -> None:
     elif count_of(blocks) > SETTLED_AT_ONCE_MAX:
         in_pieces(channel, settle_pieces(channel, blocks))
     else:
+        channel.link.count_copies(count_of(blocks))
         for block in blocks:
             channel.settle(list(block))
 

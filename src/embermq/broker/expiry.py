@@ -13,12 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.message import NO_TTL
+from embermq.broker.piecework import Pieces, Share
 
 if TYPE_CHECKING:
     from embermq.broker.queue import Queue
     from embermq.broker.turn import Turn
 
-EXPIRE_COUNT_MAX = 10_000  # in one go, so that a large backlog that expires does not stop everything else
+GONE_AT_ONCE = 32  # messages; with more, a look at the clock
 
 
 class Expiry:
@@ -60,7 +61,7 @@ class Expiry:
         for level in self.queue.levels:
             expires_ms = level.head_expiry_ms()
             if expires_ms:
-                self.look_at(expires_ms)
+                self.look_at(max(expires_ms, self.turn.now_ms + 1))  # others have their turn in between
         if self.unused_ms_max is not None and not self.queue.consumers:
             self.look_at(self.used_ms + self.unused_ms_max)
         return 0
@@ -80,10 +81,22 @@ class Expiry:
             queue.rules.limits.make_room(queue.rules)
         self.look()
 
-    def expire_heads(self, now_ms: int) -> None:
+    def expire_heads(self, now_ms: int) -> bool:
+        """Let go of those at the heads that have expired; True if there are more than a turn has time for."""
         queue = self.queue
-        left = EXPIRE_COUNT_MAX
+        share: Share | None = None
+        gone = 0
         for level in queue.levels:
-            while left and 0 < level.head_expiry_ms() <= now_ms and level.front() is not None:
+            while 0 < level.head_expiry_ms() <= now_ms and level.front() is not None:
+                if gone == GONE_AT_ONCE and self.turn.timetable is not None:
+                    share = Share()
+                elif share is not None and share.is_over():
+                    return True
                 queue.expire(queue.take_from(level))
-                left -= 1
+                gone += 1
+        return False
+
+    def pieces(self) -> Pieces:
+        """All that have expired, for one who must not meet them."""
+        while self.expire_heads(self.turn.now_ms):
+            yield

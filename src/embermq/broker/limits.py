@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from embermq.broker.piecework import Share
+
 if TYPE_CHECKING:
     from embermq.broker.queue import Queue
     from embermq.broker.rules import QueueRules
@@ -17,7 +19,7 @@ REFUSED = 1  # what Queue.append answers when the queue is full and says so
 DROP_HEAD = "drop-head"
 REJECT_PUBLISH_DLX = "reject-publish-dlx"
 UNLIMITED = 2**62
-DROP_COUNT_MAX = 10_000  # in one go: a policy may have made a large backlog too long
+DROPPED_AT_ONCE = 32  # messages; with more, a look at the clock
 
 
 class Limits:
@@ -26,6 +28,7 @@ class Limits:
         self.bytes_max = UNLIMITED if bytes_max is None else bytes_max
         self.counts_bytes = bytes_max is not None
         self.drops_head = overflow == DROP_HEAD
+        self.behind = False  # there is more to drop, in turns to come
         self.dead_letters_refused = overflow == REJECT_PUBLISH_DLX
 
     def exceeded(self, count: int, size: int) -> bool:
@@ -46,17 +49,25 @@ class Limits:
             self.drop_head(rules)
 
     def drop_head(self, rules: QueueRules) -> None:
+        """As much as one turn has time for: a policy may have made a large backlog too long."""
         queue = rules.queue
         if queue.consumers:
             queue.drain()
-        for _ in range(DROP_COUNT_MAX):
-            if not self.exceeded(queue.ready_count, queue.ready_bytes):
+        share: Share | None = None
+        dropped = 0
+        self.behind = False
+        while self.exceeded(queue.ready_count, queue.ready_bytes):
+            if dropped == DROPPED_AT_ONCE and rules.turn.timetable is not None:
+                share = Share()
+            elif share is not None and share.is_over():
+                self.behind = True
+                rules.look_at(rules.turn.now_ms + 1)
                 return
             entry = queue.take_head()
             if entry is None:
                 return
             rules.dispose([entry], "maxlen")
-        rules.look_at(rules.turn.now_ms + 1)  # go on when others have had their turn
+            dropped += 1
 
 
 def limits_from(arguments: dict[str, object]) -> Limits | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from embermq.broker.exchange import Exchange
 from embermq.broker.pattern import PatternError, compile_pattern
+from embermq.broker.piecework import Share
 from embermq.broker.policy_keys import EXCHANGE, KEYS, in_erlang, problem_with
 from embermq.broker.queue import Queue
 from embermq.broker.rules import effective_changed
@@ -30,7 +31,6 @@ POLICY, OPERATOR_POLICY = "policy", "operator_policy"  # kinds in the catalog, c
 EVENTS = {POLICY: "policy", OPERATOR_POLICY: "operator.policy"}
 QUEUE_KINDS = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
 APPLY_TO = ("all", "queues", "exchanges", *QUEUE_KINDS)
-CHECK_COUNT_MAX = 1000  # queues and exchanges in one go: a few hundredths of a second
 REPLY_QUEUE_PREFIX = "amq.rabbitmq.reply-to"  # no queues of anybody's: policies pass them over
 
 
@@ -186,9 +186,8 @@ class Policies:
 
     def check_some(self) -> None:
         turn = self.vhost.turn
-        for _ in range(CHECK_COUNT_MAX if turn.timetable is not None else len(self.unchecked)):
-            if not self.unchecked:
-                return
+        share = Share()
+        while self.unchecked and (turn.timetable is None or not share.is_over()):
             thing = self.unchecked.popleft()
             if isinstance(thing, Exchange):
                 if self.vhost.exchanges.get(thing.name) is thing:

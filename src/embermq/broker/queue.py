@@ -104,11 +104,9 @@ class Queue:
         self.rules: QueueRules | None = None  # for a queue of the plain kind
         self.consumers: list[Consumer] = []
         self.next_consumer = 0
-        self.selective = False
-        self.dirty = False
-        self.deleted = False
-        self.ready_count = self.ready_bytes = 0
-        self.unacked_count = self.acked_count = self.published_count = self.redelivered_count = 0
+        self.selective = self.dirty = self.deleted = False
+        self.ready_count = self.ready_bytes = self.unacked_count = 0
+        self.acked_count = self.published_count = self.redelivered_count = 0
         self.delivered_count = 0  # in whatever way; those without acknowledgement and by hand are also
         self.no_ack_count = self.get_count = self.get_no_ack_count = self.get_empty_count = 0
         if has_rules(self.effective):
@@ -245,6 +243,7 @@ class Queue:
             size = entry.message.size
             if entry.expires_ms != 0 and entry.expires_ms <= self.turn.now_ms:
                 self.expire(self.take_from(level))
+                budget -= 16 * OVERHEAD  # it may become a dead letter
                 continue
             consumer = self.pick(size)
             if consumer is None:

@@ -145,7 +145,8 @@ class QueueRules:
         if expires_ms:
             self.look_at(expires_ms)
         if limits is not None and limits.drops_head and limits.exceeded(queue.ready_count, queue.ready_bytes):
-            limits.drop_head(self)
+            if not limits.behind:
+                limits.drop_head(self)
         return ACCEPTED
 
     def accept(self, message: Message, expires_ms: int) -> int:
