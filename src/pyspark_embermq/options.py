@@ -6,6 +6,7 @@ neither in its own texts.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -156,10 +157,7 @@ def options_from(given: Mapping[str, str]) -> Options:
         elif lower in (USER, PASSWORD, PATH):
             others[lower] = text
         elif not lower.startswith(SPARKS_OWN) and lower not in OF_TABLES:
-            known = ", ".join(
-                sorted([*(spark_name(field.name) for field in fields(Options)), USER, PASSWORD])
-            )
-            raise AMQPSourceError(f"there is no option {name!r}; the options are {known}")
+            raise unknown_option(name)
     if PATH in others and "queue" not in values:
         values["queue"] = others[PATH]
     if USER in others or PASSWORD in others:
@@ -167,6 +165,18 @@ def options_from(given: Mapping[str, str]) -> Options:
         user = others.get(USER) or unquote(urlsplit(url).username or "guest")
         values["url"] = with_credentials(url, user, others.get(PASSWORD, ""))
     return Options(**values)  # type: ignore[arg-type]
+
+
+def unknown_option(name: str) -> AMQPSourceError:
+    known = {
+        spark.lower(): spark
+        for spark in (*(spark_name(field.name) for field in fields(Options)), USER, PASSWORD)
+    }
+    likely = difflib.get_close_matches(name.lower(), known, 1)
+    hint = f" Did you mean {known[likely[0]]!r}?" if likely else ""
+    return AMQPSourceError(
+        f"there is no option {name!r}.{hint} The options are {', '.join(sorted(known.values()))}"
+    )
 
 
 def converted(name: str, text: str, kind: type) -> object:

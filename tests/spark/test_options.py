@@ -39,7 +39,9 @@ def test_secrets_are_not_shown(url: str) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"queu": "orders"}, "there is no option 'queu'; the options are .*queue"),
+        ({"queu": "orders"}, r"there is no option 'queu'. Did you mean 'queue'\? The options are .*queue"),
+        ({"startingOfset": "1"}, "Did you mean 'startingOffsets'"),
+        ({"colour": "red"}, "there is no option 'colour'. The options are avroSchema, "),
         ({"minPartitions": "many"}, "'minPartitions' is 'many'; expected a whole number"),
         ({"minPartitions": "0"}, "'minPartitions' is 0; expected 1 or more"),
         ({"mandatory": "perhaps"}, "'mandatory' is 'perhaps'; expected true or false"),

@@ -26,7 +26,7 @@ def said(run: Callable[[], object]) -> str:
     ("options", "sentence"),
     [
         ({"queue": "nobody"}, "errors.Missing: no queue 'nobody' in vhost"),
-        ({"queue": "s", "quue": "x"}, "there is no option 'quue'; the options are"),
+        ({"queue": "s", "quue": "x"}, "there is no option 'quue'. Did you mean 'queue'? The options are"),
         ({"queue": "s", "url": ELSEWHERE}, "errors.Unreachable: the broker at amqp://127.0.0.1:1 cannot be"),
         ({"queue": "s", "format": "json"}, "give the fields of the body with .schema"),
         ({"superStream": "s"}, "'s' is no super stream but a queue: name it in option 'queue'"),

@@ -21,6 +21,7 @@ from embermq.http.request import Refusal, Response
 
 log = logging.getLogger("embermq.http")
 
+AMQP = b"AMQP"  # what every client of that begins with
 HEAD_BYTES_MAX = 32 * 1024
 BODY_BYTES_MAX = 32 * 1024 * 1024
 BODIES_BYTES_MAX = 64 * 1024 * 1024  # of all connections together, while they are being received
@@ -89,6 +90,9 @@ class HTTPProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
+            if data.startswith(AMQP) and self.conversation.their_state is h11.IDLE:
+                # A client at the wrong port says no more, and would wait for its answer until it gives up.
+                raise h11.RemoteProtocolError("this port speaks HTTP; AMQP has another one")
             self.conversation.receive_data(data)
             self.work()
         except h11.RemoteProtocolError as error:

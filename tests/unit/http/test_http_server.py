@@ -119,6 +119,7 @@ def test_answers_are_not_for_other_pages(raw: socket.socket) -> None:
     [
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
         (b"AMQP\x00\x00\x09\x01\r\n\r\n", 400),
+        (b"AMQP\x00\x00\x09\x01", 400),
         (b"GET /api/overview HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
