@@ -113,6 +113,9 @@ class Wire:
     def send(self, data: bytes) -> None:
         self.received += data
 
+    def send_pieces(self, pieces: list[memoryview]) -> None:
+        self.send(b"".join(pieces))
+
     def close(self, after_s: float = 0.0) -> None:
         self.ended = True
 

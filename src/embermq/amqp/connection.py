@@ -121,7 +121,6 @@ class Connection(Link):
         self.sasl: Any = None  # the login under way
         self.expires_at = math.inf  # seconds since 1970
         self.channel_max = limits.channel_max
-        self.heartbeat_s = 0
         self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE
         self.channels: dict[int, Channel] = {}
         self.confirming_channels: list[Confirming] = []
@@ -129,7 +128,7 @@ class Connection(Link):
         self.parting_s: float | None = None  # the socket is to be shut once held output has left
         self.last_channel: Channel | None = None
         self.next_frame = self.current_method = self.current_channel = 0
-        self.received_bytes = self.sent_bytes = 0
+        self.received_bytes = self.sent_bytes = self.heartbeat_s = 0
         self.connected_at = 0.0
         self.announced = False  # as an event; its end will be one, too
 
@@ -271,9 +270,11 @@ class Connection(Link):
         if self.holds:
             return  # released, it comes here again
         if self.out.size:
-            data = self.out.take()
-            self.sent_bytes += len(data)
-            self.shell.send(data)
+            self.sent_bytes += self.out.size + self.out.pieces_size
+            if self.out.pieces is None:
+                self.shell.send(self.out.take())
+            else:
+                self.shell.send_pieces(self.out.take_pieces())
         if self.starved:
             self.starved = False
             self.wake_consumers()
@@ -330,8 +331,7 @@ class Connection(Link):
             self.end()
 
     def close_channel(self, channel: Channel, error: AMQPError, blame: int = 0) -> None:
-        extra = about(self, channel.number)
-        log.info("%s, channel %d: %s", self.name, channel.number, error, extra=extra)
+        log.info("%s, channel %d: %s", self.name, channel.number, error, extra=about(self, channel.number))
         if isinstance(error, AccessRefused):
             emit_access_refused(self, channel.number, error)
         channel.shut()

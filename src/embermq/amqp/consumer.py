@@ -10,8 +10,10 @@ from embermq.broker.lease_reading import LeaseReading
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue, describe
 from embermq.errors import NotFound
+from embermq.wire.added_headers import COUNT_FIELD, OFFSET_FIELD
 from embermq.wire.primitive import encode_shortstr
 
+FRAME_BYTES = 8  # of a frame, beside its payload
 BASIC_DELIVER = b"\x00\x3c\x00\x3c"  # class and method, as on the wire
 BLOCK = BLOCK_COUNT  # the same as a C number
 
@@ -35,6 +37,7 @@ class ChannelConsumer(Consumer):
         self.prefix = BASIC_DELIVER + encode_shortstr(tag)
         self.prefetch_count = channel.prefetch_count
         self.prefetch_size = channel.prefetch_size
+        self.block_bytes_max = channel.link.frame_max - FRAME_BYTES
         self.weighs = channel.prefetch_size != 0 or channel.shared_prefetch_size != 0
 
     def can_take(self, size: int) -> bool:
@@ -125,6 +128,28 @@ class ChannelConsumer(Consumer):
             self.unacked_bytes += size
             channel.shared_unacked += 1
             channel.shared_unacked_bytes += size
+        return 0
+
+    def can_take_block(self) -> bool:
+        return self.channel.link.has_room_for_block() and self.can_take(0)
+
+    def deliver_block(self, block: bytes, start: int, stop: int, offset: int, count: int) -> int:
+        channel = self.channel
+        link = channel.link
+        channel.delivery_tag += 1
+        link.out.put_block(
+            self.prefix,
+            channel.delivery_tag,
+            b"\x00" + encode_shortstr(self.queue.name),
+            channel.number,
+            COUNT_FIELD + count.to_bytes(8, "big") + OFFSET_FIELD + offset.to_bytes(8, "big"),
+            block,
+            start,
+            stop,
+            link.frame_max,
+        )
+        if not link.dirty:
+            link.touch()
         return 0
 
     @property

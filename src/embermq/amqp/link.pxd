@@ -18,4 +18,5 @@ cdef class Link:
     cdef public long long number
     cpdef int touch(self) except -1
     cpdef bint has_room(self) except -1
+    cpdef bint has_room_for_block(self) except -1
     cpdef int count_copies(self, Py_ssize_t count) except -1

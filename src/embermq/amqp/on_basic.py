@@ -115,6 +115,10 @@ def check_stream_consumer(channel: Channel, stream: Stream, method: methods.Basi
     arguments = method.arguments
     refuse_arguments(describe(stream), arguments, ("x-priority",), "stream")
     if not ("x-stream-end-offset" in arguments and method.no_ack):
+        if arguments.get("x-stream-blocks") is True:
+            raise PreconditionFailed(
+                f"'x-stream-blocks' for {describe(stream)} needs 'x-stream-end-offset' and no_ack"
+            )
         if not channel.prefetch_count:
             raise PreconditionFailed(f"consumer prefetch count is not set for '{describe(stream)}'")
         if method.no_ack:

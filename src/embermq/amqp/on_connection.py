@@ -35,6 +35,7 @@ CAPABILITIES: dict[str, object] = {
     "per_consumer_qos": True,
     "consumer_priorities": True,
     "direct_reply_to": True,
+    "embermq.stream_blocks": True,
 }
 SERVER_PROPERTIES: dict[str, object] = {
     "product": "EmberMQ",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.stream_headers import OFFSET_FIELD
+from embermq.wire.added_headers import OFFSET_FIELD
 
 if TYPE_CHECKING:
     from embermq.broker.level import Entry
@@ -17,6 +17,7 @@ class Consumer:
 
     __slots__ = (
         "arguments",
+        "block_bytes_max",
         "connection_number",
         "exclusive",
         "field",
@@ -51,6 +52,7 @@ class Consumer:
         self.unacked = 0  # deliveries that are out with this consumer
         self.unacked_bytes = 0
         self.field = OFFSET_FIELD  # the header that tells a stored message's number
+        self.block_bytes_max = 0  # how large a block of stored messages had better be, if it gets blocks
         self.weighs = False  # has credit in octets, so that the sizes of its messages matter
 
     def can_take(self, size: int) -> bool:
@@ -71,6 +73,14 @@ class Consumer:
         offset: int,
     ) -> int:
         """A message of a stream, as it stands in a block of the log; no entry: it is not to be acked."""
+        raise NotImplementedError
+
+    def can_take_block(self) -> bool:
+        """Is there credit for a block of stored messages now?"""
+        raise NotImplementedError
+
+    def deliver_block(self, block: bytes, start: int, stop: int, offset: int, count: int) -> int:
+        """So many records of a stream, as they stand there one behind the other; the first one's offset."""
         raise NotImplementedError
 
     def cut_short(self, reason: str) -> None:

@@ -22,8 +22,8 @@ from embermq.broker.stream_arguments import (
     OFFSET_MAX,
     Place,
     Retention,
+    check_forms,
     check_group,
-    check_times,
     end_from,
     place_from,
     retention_from,
@@ -313,8 +313,9 @@ class Stream(Queue):
         what = describe(self)
         end = end_from(what, arguments.get("x-stream-end-offset"))
         check_group(what, arguments)
-        check_times(what, arguments)
-        choice_from(what, arguments)
+        check_forms(what, arguments)
+        if choice_from(what, arguments) is not None and arguments.get("x-stream-blocks") is True:
+            raise PreconditionFailed(f"'x-stream-blocks' gives {what} as it is: there are no filters with it")
         place = place_from(what, arguments.get("x-stream-offset", "next"), self.turn.now_ms)
         return place, OFFSET_MAX if end is None else end
 
@@ -323,6 +324,7 @@ class Stream(Queue):
         place, end = self.plan(arguments)
         cursor = Cursor(self, consumer, self.offset_at(place), end)
         cursor.choice = choice_from(describe(self), arguments)
+        cursor.blocks = arguments.get("x-stream-blocks") is True
         cursor.timed = arguments.get("x-stream-timestamps") is True
         self.consumers.append(consumer)
         self.cursors.append(cursor)

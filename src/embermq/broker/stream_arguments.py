@@ -176,11 +176,12 @@ def check_group(what: str, arguments: Mapping[str, object]) -> None:
         raise PreconditionFailed(f"invalid arg 'x-single-active-consumer' for {what}: {problem}")
 
 
-def check_times(what: str, arguments: Mapping[str, object]) -> None:
-    """`x-stream-timestamps` is yes or no."""
-    problem = boolean(arguments.get("x-stream-timestamps", False))
-    if problem is not None:
-        raise PreconditionFailed(f"invalid arg 'x-stream-timestamps' for {what}: {problem}")
+def check_forms(what: str, arguments: Mapping[str, object]) -> None:
+    """`x-stream-timestamps` and `x-stream-blocks` are yes or no."""
+    for name in ("x-stream-timestamps", "x-stream-blocks"):
+        problem = boolean(arguments.get(name, False))
+        if problem is not None:
+            raise PreconditionFailed(f"invalid arg '{name}' for {what}: {problem}")
 
 
 def end_from(what: str, value: object) -> int | None:

@@ -1,8 +1,8 @@
 """One consumer's place in a stream: from blocks of the log straight to the consumer's output.
 
-No object is made of a message. The block that is being read is let go of at the end of the turn unless little
-of it is left, so that a consumer that waits costs next to nothing, however far behind it is; those at the
-same place share one block (`stream.block`).
+No object is made of a message, and for a consumer that takes blocks not even a frame. The block that is being
+read is let go of at the end of the turn unless little of it is left, so that a consumer that waits costs next
+to nothing, however far behind it is; those at the same place share one block (`stream.block`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
 from embermq.broker.message import Message
 from embermq.broker.message_record import message_of
-from embermq.broker.stream_headers import OFFSET_FIELD, TIME_FIELD
 from embermq.store.kernel import Header
 from embermq.store.record import PERSISTENT, RECORD_HEADER_SIZE
 from embermq.store.segment import Segment
 from embermq.store.stream import Block, BlockReader, whole_record
+from embermq.wire.added_headers import OFFSET_FIELD, TIME_FIELD
 
 if TYPE_CHECKING:
     from embermq.broker.level import Level
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 READ_BYTES_MIN = 8 * 1024
 READ_BYTES_MAX = 256 * 1024
+READ_BLOCKS_BYTES_MAX = 512 * 1024  # for a consumer that takes blocks
 CHOICE_BYTES = 1024  # what looking at a message costs a consumer of its turn, beside its size
 KEPT_BYTES_MAX = 16 * 1024  # of a block between two turns
 # Stands for the message of a delivery: those of a stream are not given back, so nobody looks at it.
@@ -54,6 +55,7 @@ class Cursor:
     __slots__ = (
         "at",
         "block",
+        "blocks",
         "choice",
         "consumer",
         "data",
@@ -80,6 +82,7 @@ class Cursor:
         self.group: Group | None = None  # of those with the same name
         self.waits = False  # while another one of the group reads
         self.choice: Choice | None = None  # if it does not want everything
+        self.blocks = False  # many messages in one delivery
         self.timed = False  # deliveries say when the broker took the message
         self.shift = 0  # what deliveries call a message, less its offset
         self.delivered = 0  # messages, in the last turn
@@ -101,6 +104,8 @@ class Cursor:
         used = self.delivered = 0
         if self.waits:
             return 0
+        if self.blocks:
+            return self.deliver_blocks(budget, safe_end)
         header = self.header
         limit = min(safe_end, self.end)
         while self.offset < limit and used < budget and self.consumer.can_take(0):
@@ -131,6 +136,52 @@ class Cursor:
         if self.segment is not None:
             self.rest(used)
         return used
+
+    def deliver_blocks(self, budget: int, safe_end: int) -> int:
+        """The same, as many records at once as stand in one piece and fit into a frame."""
+        used = 0
+        limit = min(safe_end, self.end)
+        while self.offset < limit and used < budget and self.consumer.can_take_block():
+            if self.segment is None and used and budget - used < READ_BYTES_MIN:
+                return budget  # what is left is not worth a read
+            if self.segment is None and not self.read(budget - used):
+                self.offset = limit  # damage has taken the rest
+                break
+            used += self.hand_over_block(limit)
+        if self.segment is not None:
+            self.rest(used)
+        return used
+
+    def hand_over_block(self, limit: int) -> int:
+        """Deliver what is wanted of the block that is being read, or a frame full of it; how many bytes."""
+        header, segment, data = self.header, self.segment, self.data
+        assert segment is not None
+        at = start = begin = self.at
+        first = self.offset
+        count = 0
+        while True:
+            stop = header.load(data, at, segment.seed, segment.first, segment.last + 1)
+            if stop == 0 or header.sequence >= limit:
+                break
+            if header.sequence < first:
+                start = at = stop  # before what is wanted
+                continue
+            if count == 0:
+                first = header.sequence
+            elif stop - start > self.consumer.block_bytes_max:
+                break
+            at = stop
+            count += 1
+            self.offset = header.sequence + 1
+        self.at = at
+        if count:
+            self.delivered += count
+            self.consumer.deliver_block(data, start, at, first, count)
+        if stop == 0:
+            self.leave_block()
+        elif header.sequence >= limit:
+            self.offset = limit  # there is nothing in between
+        return at - begin
 
     def hand_over(self, offset: int, at: int, stop: int) -> int:
         """Deliver the message whose record's payload (see `level`) stands at `at`."""
@@ -189,7 +240,7 @@ class Cursor:
         self.segment = block.segment
         self.data = block.data
         self.at = found[1]
-        self.read_bytes = min(self.read_bytes * 2, READ_BYTES_MAX)
+        self.read_bytes = min(self.read_bytes * 2, READ_BLOCKS_BYTES_MAX if self.blocks else READ_BYTES_MAX)
         return True
 
     def leave_block(self) -> None:

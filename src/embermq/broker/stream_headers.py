@@ -7,11 +7,7 @@ from embermq.broker.rewriting import rewritten, typed_headers
 from embermq.wire.properties import FLAG_HEADERS
 
 OFFSET_HEADER = "x-stream-offset"
-# As it stands in a table, up to the value: the name as a short string, the letter of a 64-bit integer.
-OFFSET_FIELD = b"\x0fx-stream-offsetl"
-# The time at which the broker took a message, in milliseconds, for consumers that ask for it.
 TIME_HEADER = "x-stream-timestamp"
-TIME_FIELD = b"\x12x-stream-timestampl"
 HEADERS_FLAG = FLAG_HEADERS >> 8  # in the first of the two octets
 
 

@@ -75,6 +75,12 @@ class Traffic:
         self.spoke = True
         self.transport.write(data)
 
+    def send_pieces(self, pieces: list[memoryview]) -> None:
+        if self.closing or self.transport.is_closing():
+            return
+        self.spoke = True
+        self.transport.writelines(pieces)
+
     def must_wait(self) -> bool:
         """Is there a reason to read no more for now? Whoever knows it lets us go on."""
         raise NotImplementedError

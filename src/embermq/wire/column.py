@@ -55,7 +55,7 @@ class ByteColumn:
         del self._places[count + 1 :]
         return 0
 
-    def take(self, count: int) -> tuple[bytearray, bytearray]:
+    def take(self, count: int) -> tuple[bytearray, bytearray | memoryview]:
         """The places and the bytes of the first `count` values, which are gone from here then."""
         _check_count(count, self.count)
         data, places = self._data, self._places

@@ -52,20 +52,15 @@ cdef class ByteColumn:
     cpdef int append(self, bytearray buf, Py_ssize_t start, Py_ssize_t stop) except -1:
         """More of the value that is being put together."""
         check(buf, start, stop)
-        cdef Py_ssize_t wanted = self.size + stop - start
-        if wanted > PyByteArray_GET_SIZE(self.data):
-            self.grow(wanted)
-        memcpy(PyByteArray_AS_STRING(self.data) + self.size, PyByteArray_AS_STRING(buf) + start, stop - start)
-        self.size = wanted
+        memcpy(room(self, stop - start), PyByteArray_AS_STRING(buf) + start, stop - start)
         return 0
 
     cpdef int end(self) except -1:
         """That value is whole."""
-        self.count += 1
-        if 4 * (self.count + 1) > PyByteArray_GET_SIZE(self.places):
-            PyByteArray_Resize(self.places, 2 * PyByteArray_GET_SIZE(self.places))
-        (<int32_t*>PyByteArray_AS_STRING(self.places))[self.count] = <int32_t>self.size
-        return 0
+        return end(self)
+
+    cdef int grow_places(self) except -1:
+        return PyByteArray_Resize(self.places, 2 * PyByteArray_GET_SIZE(self.places))
 
     cpdef int forget_after(self, Py_ssize_t count) except -1:
         """Back to the first `count` values."""
@@ -84,7 +79,7 @@ cdef class ByteColumn:
         cdef Py_ssize_t rest = self.size - cut
         cdef Py_ssize_t rest_count = self.count - count
         # The next one will be about as large.
-        self.data = self.blank(max(rest, PyByteArray_GET_SIZE(data)))
+        self.data = self.blank(max(rest, min(PyByteArray_GET_SIZE(data), 2 * cut), FIRST_BYTES))
         memcpy(PyByteArray_AS_STRING(self.data), PyByteArray_AS_STRING(data) + cut, rest)
         self.places = PyByteArray_FromStringAndSize(NULL, PyByteArray_GET_SIZE(places))
         cdef int32_t* new = <int32_t*>PyByteArray_AS_STRING(self.places)
@@ -93,13 +88,15 @@ cdef class ByteColumn:
             new[i] = <int32_t>(old[count + i] - cut)
         self.size = rest
         self.count = rest_count
-        PyByteArray_Resize(data, cut)
         PyByteArray_Resize(places, 4 * (count + 1))
-        if cut >= SPARE_BYTES_MIN:
-            self.spares.append(data)
-            if len(self.spares) > SPARES_MAX:
-                del self.spares[0]
-        return places, data
+        if cut < SPARE_BYTES_MIN:
+            PyByteArray_Resize(data, cut)
+            return places, data
+        self.spares.append(data)
+        if len(self.spares) > SPARES_MAX:
+            del self.spares[0]
+        # As it is, for the next time: cut to its size it would give memory back.
+        return places, memoryview(data)[:cut]
 
     cdef bytearray blank(self, Py_ssize_t size):
         """A buffer to write into: one that was taken and let go of, or a new one.
@@ -112,7 +109,8 @@ cdef class ByteColumn:
             spare = self.spares[i]
             if Py_REFCNT(<PyObject*>spare) == 2:  # the list's and ours: nobody looks at it any more
                 del self.spares[i]
-                PyByteArray_Resize(spare, size)
+                if PyByteArray_GET_SIZE(spare) < size:
+                    PyByteArray_Resize(spare, size)
                 return spare
         return PyByteArray_FromStringAndSize(NULL, size)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 
+from embermq.wire.added_headers import with_fields
+
 _FRAME_END = b"\xce"
 _FRAME_HEADER = struct.Struct(">BHI")
 _CONTENT_HEADER = struct.Struct(">HHQ")
@@ -73,13 +75,19 @@ def _check_content(content: bytes, header_size: int, frame_max: int) -> None:
 
 
 class Output:
-    """Frames on their way out of one connection, in the order in which they were put."""
+    """Frames on their way out of one connection, in the order in which they were put.
 
-    __slots__ = ("data", "size")
+    Large bodies that stand somewhere else already may stay there: `pieces` says where between the frames they
+    belong (None: there are none), and `take_pieces` answers all of it.
+    """
+
+    __slots__ = ("data", "pieces", "pieces_size", "size")
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.size = 0
+        self.pieces: list[tuple[int, memoryview]] | None = None
+        self.pieces_size = 0
 
     def __len__(self) -> int:
         return self.size
@@ -149,34 +157,42 @@ class Output:
             or frame_max <= 8
         ):
             raise IndexError(f"names at {names_at}, header of {header_size} at {content_at}..{stop}")
-        header = block[content_at : content_at + header_size]
-        flags = int.from_bytes(header[12:14], "big")
-        at = 14
-        for flag in (0x8000, 0x4000):
-            if flags & flag and at < header_size:
-                at += 1 + header[at]
-        rest_at, table = at, b""
-        if flags & 0x2000:
-            if at + 4 > header_size:
-                raise IndexError("a content header ends before its headers")
-            rest_at = at + 4 + int.from_bytes(header[at : at + 4], "big")
-            table = header[at + 4 : rest_at]
-        if rest_at > header_size:
-            raise IndexError("a content header ends before its headers do")
-        table += field + number.to_bytes(8, "big")
-        new = b"".join(
-            (
-                header[:12],
-                (flags | 0x2000).to_bytes(2, "big"),
-                header[14:at],
-                len(table).to_bytes(4, "big"),
-                table,
-                header[rest_at:],
-            )
-        )
+        new = with_fields(block[content_at : content_at + header_size], field, number)
         content = new + block[content_at + header_size : stop]
         names = block[names_at:content_at]
         return self.put_delivery(prefix, delivery_tag, False, names, channel, content, len(new), frame_max)
+
+    def put_block(
+        self,
+        prefix: bytes,
+        delivery_tag: int,
+        names: bytes,
+        channel: int,
+        fields: bytes,
+        block: bytes,
+        start: int,
+        stop: int,
+        frame_max: int,
+    ) -> int:
+        """Append basic.deliver and a content with the body block[start:stop]; its headers are `fields`.
+
+        The body stays where it is, see `pieces`.
+        """
+        if not 0 <= start <= stop <= len(block) or frame_max <= 8:
+            raise IndexError(f"bytes {start}..{stop} of a block of {len(block)}, frame-max {frame_max}")
+        header = _CONTENT_HEADER.pack(60, 0, stop - start) + b"\x20\x00"
+        header += len(fields).to_bytes(4, "big") + fields
+        self.put_delivery(prefix, delivery_tag, False, names, channel, header, len(header), frame_max)
+        if self.pieces is None:
+            self.pieces = []
+        for at in range(start, stop, frame_max - 8):
+            part = memoryview(block)[at : min(at + frame_max - 8, stop)]
+            self.data += _FRAME_HEADER.pack(3, channel, len(part))
+            self.pieces.append((len(self.data), part))
+            self.pieces_size += len(part)
+            self.data += _FRAME_END
+        self.size = len(self.data)
+        return 0
 
     def put_publish(self, channel: int, method: bytes, properties: bytes, body: bytes, frame_max: int) -> int:
         """Append basic.publish and its content: `method` is its payload, `properties` flags and values."""
@@ -192,8 +208,23 @@ class Output:
         self.size = len(self.data)
         return 0
 
+    def take_pieces(self) -> list[memoryview]:
+        """Everything put so far, in as many pieces as it takes to copy nothing, and start anew."""
+        pieces = self.pieces or []
+        self.pieces = None
+        self.pieces_size = 0
+        frames = memoryview(self.take())
+        taken: list[memoryview] = []
+        at = 0
+        for place, piece in pieces:
+            taken += (frames[at:place], piece)
+            at = place
+        taken.append(frames[at:])
+        return taken
+
     def take(self) -> bytes:
         """Everything put so far, and start anew."""
+        assert self.pieces is None, "there is more to take, see take_pieces"
         taken = bytes(self.data)
         self.data = bytearray()
         self.size = 0

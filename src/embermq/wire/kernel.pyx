@@ -123,11 +123,36 @@ cdef inline int check_content(bytes content, Py_ssize_t header_size, Py_ssize_t 
     return 0
 
 
+cdef Py_ssize_t headers_start(const unsigned char* header, Py_ssize_t size) noexcept:
+    """Where in a content header the table of headers stands, or would stand."""
+    cdef Py_ssize_t at = 14
+    if header[12] & 0x80 and at < size:
+        at += 1 + header[at]
+    if header[12] & 0x40 and at < size:
+        at += 1 + header[at]
+    return at
+
+
+cdef Py_ssize_t headers_end(const unsigned char* header, Py_ssize_t size, Py_ssize_t at) except -1:
+    """Where it ends, given where it stands; the same if there is none."""
+    cdef Py_ssize_t end = at
+    if header[12] & 0x20:
+        if at + 4 > size:
+            raise IndexError("a content header ends before its headers")
+        end = at + 4 + ((<Py_ssize_t>header[at] << 24) | (<Py_ssize_t>header[at + 1] << 16)
+                        | (<Py_ssize_t>header[at + 2] << 8) | header[at + 3])
+    if end > size:
+        raise IndexError("a content header ends before its headers do")
+    return end
+
+
 @cython.final
 cdef class Output:
     """Frames on their way out of one connection, in the order in which they were put.
 
     They are put into a bytes object that nobody else has seen yet: a burst leaves as that, without a copy.
+    Large bodies that stand somewhere else already may stay there: `pieces` says where between the frames they
+    belong (None: there are none), and `take_pieces` answers all of it.
     """
 
     def __cinit__(self):
@@ -135,6 +160,8 @@ cdef class Output:
         self.data = NULL
         self.size = 0
         self.capacity = 0
+        self.pieces = None
+        self.pieces_size = 0
 
     def __dealloc__(self):
         Py_XDECREF(self.store)
@@ -249,22 +276,9 @@ cdef class Output:
             raise IndexError(f"names at {names_at}, header of {header_size} at {content_at}..{stop}")
         cdef unsigned char* names = <unsigned char*>PyBytes_AS_STRING(block) + names_at
         cdef unsigned char* source = <unsigned char*>PyBytes_AS_STRING(block) + content_at
-        cdef unsigned int flags = (<unsigned int>source[12] << 8) | source[13]
-        cdef Py_ssize_t at = 14
-        cdef Py_ssize_t table_size = 0
-        if flags & 0x8000 and at < header_size:
-            at += 1 + source[at]
-        if flags & 0x4000 and at < header_size:
-            at += 1 + source[at]
-        cdef Py_ssize_t rest_at = at
-        if flags & 0x2000:
-            if at + 4 > header_size:
-                raise IndexError("a content header ends before its headers")
-            table_size = ((<Py_ssize_t>source[at] << 24) | (<Py_ssize_t>source[at + 1] << 16)
-                          | (<Py_ssize_t>source[at + 2] << 8) | source[at + 3])
-            rest_at = at + 4 + table_size
-        if rest_at > header_size:
-            raise IndexError("a content header ends before its headers do")
+        cdef Py_ssize_t at = headers_start(source, header_size)
+        cdef Py_ssize_t rest_at = headers_end(source, header_size, at)
+        cdef Py_ssize_t table_size = rest_at - at - 4 if source[12] & 0x20 else 0
         cdef Py_ssize_t field_size = PyBytes_GET_SIZE(field)
         cdef Py_ssize_t size = at + 4 + table_size + field_size + 8 + header_size - rest_at
         self.put_deliver(prefix, delivery_tag, False, names, content_at - names_at, channel)
@@ -288,6 +302,46 @@ cdef class Output:
         p[header_size - rest_at] = FRAME_END
         self.size += size + 8
         return self.put_body(channel, source + header_size, stop - content_at - header_size, frame_max)
+
+    cpdef int put_block(self, bytes prefix, unsigned long long delivery_tag, bytes names, int channel, bytes fields,
+                        bytes block, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t frame_max) except -1:
+        """Append basic.deliver and a content with the body block[start:stop]; its headers are `fields`.
+
+        The body stays where it is, see `pieces`.
+        """
+        if not 0 <= start <= stop <= PyBytes_GET_SIZE(block) or frame_max <= 8:
+            raise IndexError(f"bytes {start}..{stop} of a block of {len(block)}, frame-max {frame_max}")
+        self.put_deliver(prefix, delivery_tag, False, <unsigned char*>PyBytes_AS_STRING(names),
+                         PyBytes_GET_SIZE(names), channel)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(fields)
+        self.reserve(size + 26)
+        cdef unsigned char* p = self.data + self.size
+        p[0] = 2
+        store_u16(p + 1, channel)
+        store_u32(p + 3, <unsigned int>(size + 18))
+        store_u32(p + 7, 0x003C0000)
+        store_u64(p + 11, <unsigned long long>(stop - start))
+        store_u16(p + 19, 0x2000)
+        store_u32(p + 21, <unsigned int>size)
+        memcpy(p + 25, PyBytes_AS_STRING(fields), size)
+        p[25 + size] = FRAME_END
+        self.size += size + 26
+        cdef Py_ssize_t part
+        if self.pieces is None:
+            self.pieces = []
+        while start < stop:
+            part = min(stop - start, frame_max - 8)
+            self.reserve(8)
+            p = self.data + self.size
+            p[0] = 3
+            store_u16(p + 1, channel)
+            store_u32(p + 3, <unsigned int>part)
+            p[7] = FRAME_END
+            self.pieces.append((self.size + 7, memoryview(block)[start:start + part]))
+            self.pieces_size += part
+            self.size += 8
+            start += part
+        return 0
 
     cpdef int put_publish(self, int channel, bytes method, bytes properties, bytes body, Py_ssize_t frame_max) except -1:
         """Append basic.publish and its content: `method` is its payload, `properties` flags and values."""
@@ -328,8 +382,23 @@ cdef class Output:
         self.size += 21
         return 0
 
+    def take_pieces(self):
+        """Everything put so far, in as many pieces as it takes to copy nothing, and start anew."""
+        pieces = self.pieces or []
+        self.pieces = None
+        self.pieces_size = 0
+        frames = memoryview(self.take())
+        taken = []
+        at = 0
+        for place, piece in pieces:
+            taken += (frames[at:place], piece)
+            at = place
+        taken.append(frames[at:])
+        return taken
+
     cpdef bytes take(self):
         """Everything put so far, and start anew; a burst's memory is given back, a trickle's is kept."""
+        assert self.pieces is None, "there is more to take, see take_pieces"
         cdef bytes taken
         cdef Py_ssize_t size = self.size
         self.size = 0

@@ -59,6 +59,9 @@ class Wire:
     def send(self, data: bytes) -> None:
         self.sent += data
 
+    def send_pieces(self, pieces: list[memoryview]) -> None:
+        self.send(b"".join(pieces))
+
     def close(self, after_s: float = 0.0) -> None:
         if self.closed_after_s is None or after_s < self.closed_after_s:
             self.closed_after_s = after_s

@@ -153,17 +153,31 @@ stored = st.tuples(
     st.integers(7, 100),
 )
 publishes = st.tuples(st.just("put_publish"), channels, contents, contents, contents, st.integers(7, 100))
-takes = st.tuples(st.just("take"))
+blocks = st.tuples(
+    st.just("put_block"),
+    contents,
+    tags,
+    contents,
+    channels,
+    contents,
+    contents,
+    st.integers(-1, 310),
+    st.integers(-1, 310),
+    st.integers(7, 100),
+)
+takes = st.tuples(st.just("take_pieces"))
 
 
-@given(steps=st.lists(writes | acks | bodies | deliveries | stored | publishes | takes, max_size=12))
+@given(steps=st.lists(writes | acks | bodies | deliveries | stored | publishes | blocks | takes, max_size=12))
 def test_outputs_agree(steps: list[tuple[object, ...]]) -> None:
     ours, twin = imported.Output(), TWIN.Output()
     for name, *arguments in steps:
         got = outcome(getattr(ours, str(name)), *arguments)
         assert got == outcome(getattr(twin, str(name)), *arguments)
         assert ours.size == twin.size == len(ours) == len(twin)
-    assert ours.take() == twin.take()
+        assert ours.pieces == twin.pieces and ours.pieces_size == twin.pieces_size
+    assert ours.take_pieces() == twin.take_pieces()
+    assert ours.take() == twin.take() == b""
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -242,6 +256,32 @@ def test_a_stored_delivery_has_one_header_more(
         frame(1, 3, b"prefix" + struct.pack(">QB", 7, False) + names)
         + content_frames(3, expected, body, 4096)
     )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(block=contents, frame_max=st.integers(9, 100), data=st.data())
+def test_a_block_stays_where_it_is(
+    kernel: ModuleType, block: bytes, frame_max: int, data: st.DataObject
+) -> None:
+    start = data.draw(st.integers(0, len(block)))
+    stop = data.draw(st.integers(start, len(block)))
+    output = kernel.Output()
+    output.write(b"before")
+    output.put_block(b"prefix", 7, b"names", 3, b"fields", block, start, stop, frame_max)
+    output.write(b"behind")
+    assert output.pieces_size == stop - start
+    with pytest.raises(AssertionError):
+        output.take()
+    pieces = output.take_pieces()
+    header = content_header(stop - start, b"\x20\x00\x00\x00\x00\x06fields")
+    assert b"".join(pieces) == (
+        b"before"
+        + frame(1, 3, b"prefix" + struct.pack(">QB", 7, False) + b"names")
+        + content_frames(3, header, block[start:stop], frame_max)
+        + b"behind"
+    )
+    assert all(piece.obj is block for piece in pieces[1::2])
+    assert output.pieces is None and output.pieces_size == output.size == 0
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from embermq.client.blocking.consumer import BlockingInbox
+from embermq.client.core.block_columns import columns_for, known_arguments
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.columns import ColumnBatch, Columns
+from embermq.client.core.columns import ColumnBatch
 from embermq.wire.methods import BasicConsume
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ ENOUGH_BYTES = 4 * 1024 * 1024  # waiting for more than this makes nothing quick
 class ColumnConsumer(BlockingInbox):
     """`fetch` batches. Made by `Channel.consume_columns`.
 
+    The consumer argument `x-stream-blocks` makes a range of a stream come quicker, where the broker has that.
+
     After a reconnection it goes on by itself, as other consumers do. What is not acked goes back to the queue
     when the channel is closed.
     """
@@ -26,9 +29,11 @@ class ColumnConsumer(BlockingInbox):
     def __init__(
         self, channel: Channel, core: ChannelCore, consume: BasicConsume, wanted: Collection[str]
     ) -> None:
+        consume.arguments = known_arguments(consume.arguments, channel.connection.server_properties)
         super().__init__(channel, core, consume)
-        self.columns = Columns(wanted)
+        self.columns = columns_for(wanted, consume.arguments)
         self._least = 1
+        self.bytes_max = 2 * ENOUGH_BYTES  # one to work with and one that arrives, near to the processor
 
     def something_to_say(self) -> bool:
         assert self.columns is not None

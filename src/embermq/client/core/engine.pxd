@@ -8,7 +8,6 @@ from embermq.wire.kernel cimport load_u16, load_u32, load_u64
 cdef long long BASIC_DELIVER
 cdef long long BASIC_ACK
 cdef int BASIC_ACK_BYTES
-cdef long long INBOX_BYTES_MAX
 cdef long long INBOX_MESSAGES_MAX
 
 cdef class Engine(Outlet):

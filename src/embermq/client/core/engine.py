@@ -40,8 +40,7 @@ IDLE, HANDSHAKE, RESTORING, OPEN, CLOSING, CLOSED = range(6)
 BASIC_DELIVER = BasicDeliver.ID
 BASIC_ACK = BasicAck.ID
 BASIC_ACK_BYTES = 13
-INBOX_BYTES_MAX = 32 * 1024 * 1024  # only consumers without acks or prefetch come near these two
-INBOX_MESSAGES_MAX = 200_000
+INBOX_MESSAGES_MAX = 200_000  # only consumers without acks or prefetch come near it
 FRAME_TYPES = (1, 2, 3, 8)
 CHANNEL_MAX_WITHOUT_LIMIT = 65535
 
@@ -130,7 +129,7 @@ class Engine(Outlet):
             used = end
         for inbox in self.touched:
             inbox.touched = False
-            if inbox.buffered_bytes > INBOX_BYTES_MAX or len(inbox.messages) > INBOX_MESSAGES_MAX:
+            if inbox.buffered_bytes > inbox.bytes_max or len(inbox.messages) > INBOX_MESSAGES_MAX:
                 self.congested = inbox
             inbox.wake()
         self.touched.clear()

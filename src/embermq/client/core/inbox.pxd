@@ -2,6 +2,7 @@ from embermq.client.core.columns cimport Columns
 
 cdef class Inbox:
     cdef public long long buffered_bytes
+    cdef public long long bytes_max
     cdef public Columns columns
     cdef public object consume
     cdef public object error

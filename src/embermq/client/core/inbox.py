@@ -7,11 +7,23 @@ from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 
+INBOX_BYTES_MAX = 32 * 1024 * 1024  # only consumers without acks or prefetch come near it
+
 
 class Inbox:
     """The shells derive from this and say in `wake` how their user is told; it is called once per read."""
 
-    __slots__ = ("buffered_bytes", "columns", "consume", "error", "messages", "no_ack", "tag", "touched")
+    __slots__ = (
+        "buffered_bytes",
+        "bytes_max",
+        "columns",
+        "consume",
+        "error",
+        "messages",
+        "no_ack",
+        "tag",
+        "touched",
+    )
 
     def __init__(self, consume: BasicConsume) -> None:
         self.consume = consume  # as it has to be said again after a reconnection
@@ -20,6 +32,7 @@ class Inbox:
         self.messages: list[Message] = []
         self.columns: Columns | None = None  # instead of messages, for who wants them so
         self.buffered_bytes = 0
+        self.bytes_max = INBOX_BYTES_MAX  # with more than this nothing is read until its user has taken some
         self.touched = False  # since the last `wake`
         self.error: ClientError | None = None  # why no more will come
 

@@ -95,8 +95,8 @@ class Incoming:
     def on_deliveries(self, buf: bytearray, pos: int, end: int) -> int:
         """Whole messages for the last consumer, if it wants columns, and where the next frame begins."""
         inbox = self.last_consumer
-        if inbox is None or inbox.columns is None:
-            return pos
+        if inbox is None or inbox.columns is None or not self.last_consumer_bytes:
+            return pos  # in the last case another consumer may have come: `on_deliver` sees whose it is
         if self.incoming_method is not None or self.incoming_consumer is not None:
             return pos
         columns, delivery = inbox.columns, self.delivery
