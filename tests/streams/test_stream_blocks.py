@@ -1,4 +1,4 @@
-"""Blocks of a stream: the same rows as in ordinary deliveries, for whoever asks for them and for nobody else."""
+"""Blocks of a stream: the same rows as in ordinary deliveries, for whoever asks for them and nobody else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of a stream taken apart: both twins say the same, which is what ordinary deliveries would have said."""
+"""Blocks of a stream taken apart: both twins say the same, and it is what ordinary deliveries would say."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ OFFSET_NAME = STREAM_OFFSET.encode()
 class Values:
     """Value `n` is data[places[n] : places[n + 1]]; the places are 32-bit integers of this machine.
 
-    Those that arrive are bytearrays or views of some; to publish, anything will do that has Python's buffer protocol.
+    Those that arrive are bytearrays or views of some; to publish, anything with the buffer protocol will do.
     """
 
     places: Buffer
