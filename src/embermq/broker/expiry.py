@@ -48,7 +48,9 @@ class Expiry:
         self.look()
 
     def look_at(self, due_ms: int) -> int:
-        """Be back at that time at the latest."""
+        """Be back at that time at the latest; when it is over, after others have had their turn."""
+        if due_ms <= self.turn.now_ms:
+            due_ms = self.turn.now_ms + 1
         if self.asked_ms == 0 or due_ms < self.asked_ms:
             timetable = self.turn.timetable
             if timetable is not None:
@@ -61,7 +63,7 @@ class Expiry:
         for level in self.queue.levels:
             expires_ms = level.head_expiry_ms()
             if expires_ms:
-                self.look_at(max(expires_ms, self.turn.now_ms + 1))  # others have their turn in between
+                self.look_at(expires_ms)
         if self.unused_ms_max is not None and not self.queue.consumers:
             self.look_at(self.used_ms + self.unused_ms_max)
         return 0
