@@ -155,6 +155,9 @@ def queue_body(queue: Queue) -> Body:
     return {"id": queue.id, "auto_delete": queue.auto_delete, **packed(queue.arguments), **more}
 
 
+NAMES = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
 def binding_body(binding: Binding) -> Body:
     return {
         "source": binding.source.name,
@@ -167,8 +170,7 @@ def binding_body(binding: Binding) -> Body:
 
 def binding_name(binding: Binding) -> str:
     """What makes a binding the one it is, as text."""
-    body = binding_body(binding)
-    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return NAMES.encode(binding_body(binding))
 
 
 def packed(arguments: dict[str, object]) -> Body:

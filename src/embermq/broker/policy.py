@@ -187,13 +187,15 @@ class Policies:
     def check_some(self) -> None:
         turn = self.vhost.turn
         share = Share()
-        while self.unchecked and (turn.timetable is None or not share.is_over()):
+        while self.unchecked:
             thing = self.unchecked.popleft()
             if isinstance(thing, Exchange):
                 if self.vhost.exchanges.get(thing.name) is thing:
                     self.apply_to_exchange(thing)
             elif not thing.deleted:
                 self.apply_to_queue(thing)
+            if turn.timetable is not None and share.is_over():
+                break
         if self.unchecked and turn.timetable is not None:
             turn.timetable.ask(turn.now_ms + 1, self)
 
