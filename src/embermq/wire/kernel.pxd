@@ -7,6 +7,7 @@ cdef class Output:
     cdef PyObject* store
     cdef unsigned char* data
     cdef Py_ssize_t capacity
+    cdef Py_ssize_t lent
     cdef public Py_ssize_t size
     cdef readonly list pieces
     cdef readonly Py_ssize_t pieces_size
@@ -28,6 +29,8 @@ cdef class Output:
     cpdef int put_publish(self, int channel, bytes method, bytes properties, bytes body, Py_ssize_t frame_max) except -1
     cpdef int put_ack(self, int channel, unsigned long long delivery_tag, bint multiple) except -1
     cpdef bytes take(self)
+    cpdef object lend(self)
+    cdef int take_back(self) except -1
 
 cdef Py_ssize_t headers_start(const unsigned char* header, Py_ssize_t size) noexcept
 cdef Py_ssize_t headers_end(const unsigned char* header, Py_ssize_t size, Py_ssize_t at) except -1

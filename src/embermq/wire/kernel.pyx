@@ -8,7 +8,7 @@ because positions come from the network.
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.ref cimport PyObject, Py_XDECREF
+from cpython.ref cimport PyObject, Py_XDECREF, _Py_REFCNT
 from libc.string cimport memcmp, memcpy
 
 cdef extern from "Python.h":
@@ -20,6 +20,7 @@ cdef extern from "Python.h":
 DEF FRAME_END = 0xCE
 DEF KEEP_CAPACITY_BYTES_MAX = 65536
 DEF FIRST_CAPACITY_BYTES = 1024
+DEF LENT_BYTES_MAX = 1048576
 
 
 cdef inline int check(bytearray buf, Py_ssize_t start, Py_ssize_t stop) except -1:
@@ -162,6 +163,7 @@ cdef class Output:
         self.capacity = 0
         self.pieces = None
         self.pieces_size = 0
+        self.lent = 0
 
     def __dealloc__(self):
         Py_XDECREF(self.store)
@@ -173,7 +175,12 @@ cdef class Output:
         cdef Py_ssize_t wanted = self.size + extra
         if wanted <= self.capacity:
             return 0
-        cdef Py_ssize_t capacity = self.capacity or FIRST_CAPACITY_BYTES
+        cdef Py_ssize_t capacity
+        if self.lent:
+            self.take_back()
+            if wanted <= self.capacity:
+                return 0
+        capacity = self.capacity or FIRST_CAPACITY_BYTES
         while capacity < wanted:
             capacity *= 2
         if self.store == NULL:
@@ -184,6 +191,17 @@ cdef class Output:
             self.size = wanted - extra
         self.data = <unsigned char*>start_of(self.store)
         self.capacity = capacity
+        return 0
+
+    cdef int take_back(self) except -1:
+        """Use again what was lent, if nobody looks at it any more."""
+        if _Py_REFCNT(self.store) == 1:
+            self.capacity = self.lent
+        else:
+            Py_XDECREF(self.store)
+            self.store = NULL
+            self.data = NULL
+        self.lent = 0
         return 0
 
     cpdef int write(self, bytes data) except -1:
@@ -411,3 +429,14 @@ cdef class Output:
         Py_XDECREF(self.store)  # `taken` has it now
         self.store = NULL
         return taken
+
+    cpdef object lend(self):
+        """As `take`, for one who sends it and forgets it: the memory of a burst is used again after that."""
+        assert self.pieces is None, "there is more to take, see take_pieces"
+        cdef Py_ssize_t size = self.size
+        if self.capacity <= KEEP_CAPACITY_BYTES_MAX or self.capacity > LENT_BYTES_MAX:
+            return memoryview(self.take())
+        self.size = 0
+        self.lent = self.capacity
+        self.capacity = 0
+        return memoryview(<object>self.store)[:size]

@@ -306,3 +306,26 @@ def test_output_grows_and_starts_anew(kernel: ModuleType) -> None:
         assert output.size == sum(map(len, pieces))
         assert output.take() == b"".join(pieces)
         assert output.size == 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("size", [0, 10, 70_000, 300_000, 2_000_000])
+def test_what_is_lent_stays_as_it_is_while_somebody_looks(kernel: ModuleType, size: int) -> None:
+    output = kernel.Output()
+    kept: list[tuple[bytes, memoryview]] = []
+    for letter in b"abcdefgh":
+        expected = bytes([letter]) * size + b"."
+        output.write(expected[:-1])
+        output.write(b".")
+        view = output.lend()
+        assert len(output) == 0
+        assert view == expected
+        if letter in b"acf":  # the others are gone before the next
+            kept.append((expected, view[:-1]))
+        del view
+    for expected, part in kept:
+        assert part == expected[:-1]
+    output.write(b"end")
+    assert output.take() == b"end"
+    assert output.take() == b""
+    assert output.lend() == b""

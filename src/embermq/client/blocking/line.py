@@ -27,6 +27,7 @@ log = logging.getLogger("embermq.client")
 
 FAREWELL_S = 2.0  # how long the last words may take
 WRITABLE_POLL_MS = 500
+NOTHING = memoryview(b"")  # not the empty end of what was sent, whose memory is to be used again
 LED_POLL_S = 0.005  # how often to look whether a user's thread has stopped reading
 LINGER_MS = 1  # what a user's thread leaves behind may gather so long: taking turns for each message is dear
 
@@ -47,7 +48,7 @@ class Line:
         self.reached_open = False  # this time
         self._looks_soon = False  # our thread will look by itself whether there is output
         self._send_lock = threading.Lock()
-        self._unsent = memoryview(b"")
+        self._unsent = NOTHING
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
@@ -106,7 +107,7 @@ class Line:
             transport = open_transport(endpoint, self.settings)
         except OSError as failure:
             return not_connected(endpoint, self.settings, failure)
-        self._unsent = memoryview(b"")
+        self._unsent = NOTHING
         self.reader.begin()
         self.ended = None
         self.endpoint = endpoint
@@ -229,17 +230,18 @@ class Line:
             while True:
                 if not self._unsent:
                     with self.engine.lock:
-                        data = self.engine.take()
+                        data = self.engine.lend()
                     if not data and not transport.unsent:
                         return True
-                    self._unsent = memoryview(data)
-                self._unsent = self._unsent[transport.send(self._unsent) :]
+                    self._unsent = data
+                    del data
+                self._unsent = self._unsent[transport.send(self._unsent) :] or NOTHING
                 if not (self._unsent or self.engine.out.size or transport.unsent):
                     return True
         except BlockingIOError:
             return False
         except OSError:
-            self._unsent = memoryview(b"")
+            self._unsent = NOTHING
             transport.shut()  # the reading side says what happened
             return True
 

@@ -177,10 +177,18 @@ class Engine(Outlet):
 
     def take(self) -> bytes:
         """What is to be sent now."""
+        self.sending()
+        return self.out.take()
+
+    def lend(self) -> memoryview:
+        """The same, for one who sends it at once: its memory is used again when nobody looks at it."""
+        self.sending()
+        return self.out.lend()
+
+    def sending(self) -> None:
         self.awake = False
         if self.out.size:
             self.spoke = True
-        return self.out.take()
 
     def lost(self, error: ClientError, *, final: bool) -> None:
         """The transport is gone. With `final` there will be no other."""
