@@ -116,8 +116,13 @@ def fill(url: str, queue: str, size: int, count: int) -> None:
             channel.publish_batch([b"x" * size] * BATCH_ROWS, queue)
 
 
-def measure(spark: SparkSession, url: str, size: int, count: int, parts: int, runs: int) -> list[str]:
-    """A row of the table: reading and writing, with how much of the memory source's rate that is."""
+def measure(
+    spark: SparkSession, url: str, size: int, count: int, parts: int, runs: int, only: str
+) -> list[str]:
+    """A row of the table: reading and writing, with how much of the memory source's rate that is.
+
+    `only` is what the names of the works begin with that are done.
+    """
     queue = f"bench-{size}"
     stream = spark.read.format("amqp").option("url", url).option("queue", queue).schema(SCHEMA)
     stream = stream.option("minPartitions", parts)
@@ -134,6 +139,7 @@ def measure(spark: SparkSession, url: str, size: int, count: int, parts: int, ru
         "written": lambda: send("amqp"),
         "written to nowhere": lambda: send("memory_rows"),
     }
+    works = {name: work for name, work in works.items() if name.startswith(only)}
     rates: dict[str, list[float]] = {name: [] for name in works}
     for number in range(runs + 1):
         for name, work in works.items():
@@ -141,21 +147,15 @@ def measure(spark: SparkSession, url: str, size: int, count: int, parts: int, ru
             if number:  # the first round starts Python workers and compiles
                 rates[name].append(found)
     middle = {name: median(found) for name, found in rates.items()}
-    shares = (
-        middle["read"] / middle["read from memory"],
-        middle["written"] / middle["written to nowhere"],
-    )
     print(size, parts, {name: round(value) for name, value in middle.items()}, flush=True)
-    return [
-        f"{size:,} B",
-        str(parts),
-        f"{middle['read']:,.0f}",
-        f"{middle['read from memory']:,.0f}",
-        f"{shares[0]:.0%}",
-        f"{middle['written']:,.0f}",
-        f"{middle['written to nowhere']:,.0f}",
-        f"{shares[1]:.0%}",
-    ]
+    row = [f"{size:,} B", str(parts)]
+    for ours, spark_alone in (("read", "read from memory"), ("written", "written to nowhere")):
+        if ours in middle:
+            share = middle[ours] / middle[spark_alone]
+            row += [f"{middle[ours]:,.0f}", f"{middle[spark_alone]:,.0f}", f"{share:.0%}"]
+        else:
+            row += ["", "", ""]
+    return row
 
 
 def publish_steadily(url: str, queue: str, seconds: float) -> None:
@@ -203,6 +203,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="factor on numbers of messages")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--tasks", type=int, nargs="+", default=list(TASKS), choices=TASKS)
+    parser.add_argument("--only", choices=("read", "written"), default="", help="leave the other out")
     parser.add_argument("--lag-seconds", type=float, default=30.0, help="0: leave it out")
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     options = parser.parse_args(arguments)
@@ -225,7 +226,7 @@ def main(arguments: list[str]) -> int:
             count = max(int(SIZES[size] * options.scale) // step, 1) * step
             fill(broker.url, f"bench-{size}", size, count)
             for parts in options.tasks:
-                row = measure(spark, broker.url, size, count, parts, options.runs)
+                row = measure(spark, broker.url, size, count, parts, options.runs, options.only)
                 lines.append(f"| {' | '.join(row)} |")
         ages = lag(spark, broker.url, options.lag_seconds) if options.lag_seconds else []
     spark.stop()

@@ -29,8 +29,10 @@ from pyspark_embermq.sending import Sender, check_columns
 
 # What a task is part of: the same when Spark runs it again.
 RunOf = Callable[[TaskContext], str]
-# Enough to keep the broker busy. What waits for its confirm is kept in memory.
+# Enough to keep the broker busy. What waits for its confirm is kept in memory, and memory that is taken again
+# while it is still in the processor's cache, and the allocator has not given it back, costs less.
 BATCHES_UNCONFIRMED_MAX = 4
+BYTES_UNCONFIRMED_MAX = 16 * 1024 * 1024
 NO_IDS = ""  # but those that the rows have
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
@@ -68,12 +70,18 @@ def publish(options: Options, batches: Iterator[Any], run_of: RunOf) -> WriterCo
     """All rows of one task, confirmed."""
     sender = Sender(options, id_prefix(run_of) if options.deduplicate else NO_IDS)
     with BrokerLink(options) as link, link.channel() as channel, patient_collector():
-        waiting: deque[Confirmation] = deque()
+        waiting: deque[tuple[Confirmation, int]] = deque()
+        size = 0  # of what waits
         for batch in batches:
-            waiting.append(sender.publish(channel, batch))
-            if len(waiting) > BATCHES_UNCONFIRMED_MAX:
-                await_confirm(waiting.popleft(), options)
-        for confirmation in waiting:
+            waiting.append((sender.publish(channel, batch), batch.nbytes))
+            size += batch.nbytes
+            while len(waiting) > BATCHES_UNCONFIRMED_MAX or (
+                size > BYTES_UNCONFIRMED_MAX and len(waiting) > 1
+            ):
+                confirmation, confirmed = waiting.popleft()
+                await_confirm(confirmation, options)
+                size -= confirmed
+        for confirmation, _ in waiting:
             await_confirm(confirmation, options)
     return WriterCommitMessage()
 
