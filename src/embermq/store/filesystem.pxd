@@ -4,6 +4,7 @@ cdef class File:
     cdef object __weakref__
     cdef readonly int descriptor
     cdef readonly str path
+    cdef object _close
 
 cdef class FileSystem:
     cpdef Py_ssize_t write_at(self, File file, object data, long long position) except -1

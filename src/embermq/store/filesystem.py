@@ -20,14 +20,15 @@ class File:
     The commit thread may still sync a file that a log has already forgotten; a reference is all it needs.
     """
 
-    __slots__ = ("__weakref__", "descriptor", "path")
+    __slots__ = ("__weakref__", "_close", "descriptor", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self.descriptor = descriptor
+        self._close = os.close  # modules go before the last objects do, at the end of a process
 
     def __del__(self) -> None:
-        os.close(self.descriptor)
+        self._close(self.descriptor)
 
     def __repr__(self) -> str:
         return f"File({self.path!r})"
