@@ -53,16 +53,22 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else MESSAGES_MAX
-        if self.left is not None:
-            rows = min(rows, self.left)
-        count = self.leases.take(lease_name(start), rows) if rows > 0 else 0
-        if self.left is not None:
-            self.left -= count
+        count = self.take(lease_name(start), rows)
         if count == 0 and not self.unsettled:
             return start
         # With nothing new, one empty batch more: Spark commits a batch when it begins the next one.
         self.unsettled = count > 0
         return {"lease": start["lease"], "next": start["next"] + 1, "count": count}
+
+    def take(self, name: str, rows: int) -> int:
+        if self.left is None:
+            return self.leases.take(name, rows)
+        # A driver that was killed may have taken this lease before Spark knew of it: not among those waiting.
+        count = self.leases.count_of(name)
+        if count == 0 and self.left > 0:
+            count = self.leases.take(name, min(rows, self.left))
+            self.left -= count
+        return count
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.max_records_per_trigger:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30.0
 MANAGEMENT_PORT = 15672
+OPEN = "open"
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,20 @@ class Leases:
         }
         if self.options.max_bytes_per_trigger:
             body["max_bytes"] = self.options.max_bytes_per_trigger
-        return int(self.post("", body)["count"])
+        return int(self.ask("POST", "", body)["count"])
+
+    def count_of(self, name: str) -> int:
+        """How many messages the open lease of that name has; 0 if there is none."""
+        try:
+            found = self.ask("GET", f"/{quote(name, safe='')}")
+        except Missing:
+            return 0
+        return int(found["count"]) if found["state"] == OPEN else 0
 
     def settle(self, name: str) -> None:
         """Its messages are done with; asking twice is fine."""
         try:
-            self.post(f"/{quote(name, safe='')}/settle", {})
+            self.ask("POST", f"/{quote(name, safe='')}/settle", {})
         except Missing:
             raise DataLossError(
                 f"lease '{name}' of queue '{self.queue}' was over before its batch was committed: its "
@@ -60,7 +69,7 @@ class Leases:
                 "long it lasts"
             ) from None
 
-    def post(self, path: str, body: dict[str, Any]) -> Any:
+    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         import urllib.error  # here: slow to import, and only leases need HTTP
         import urllib.request
 
@@ -71,12 +80,12 @@ class Leases:
         login = f"{unquote(parts.username or 'guest')}:{unquote(parts.password or 'guest')}"
         request = urllib.request.Request(
             f"{base.rstrip('/')}/api/leases/{vhost}/{queue}{path}",
-            json.dumps(body).encode(),
+            None if body is None else json.dumps(body).encode(),
             {
                 "authorization": "Basic " + base64.b64encode(login.encode()).decode(),
                 "content-type": "application/json",
             },
-            method="POST",
+            method=method,
         )
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:

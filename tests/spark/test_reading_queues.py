@@ -132,6 +132,35 @@ def test_a_batch_that_is_run_again_reads_its_lease(
     assert query.found() == numbers(6, 10)
 
 
+@pytest.mark.parametrize("taken", [0, 4, 10])
+def test_what_a_killed_driver_had_leased_is_available_now_as_well(
+    channel: Channel, broker: EmbeddedBroker, url: str, taken: int
+) -> None:
+    """It had taken the next lease, and Spark had not written it down: it is not among those that wait."""
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 10), "q", properties=Properties(delivery_mode=2))
+
+    def new_reader() -> LeaseReader:
+        schema = StructType().add("body", "binary")
+        return LeaseReader(schema, Options(url=url, http_url=broker.http_url), "q")
+
+    killed = new_reader()
+    place = killed.initialOffset()
+    if taken:
+        killed.latestOffset(place, ReadMaxRows(taken))
+    reader = new_reader()
+    reader.prepareForTriggerAvailableNow()
+    channel.publish_batch(numbers(10, 15), "q", properties=Properties(delivery_mode=2))  # too late
+    counts = []
+    for _ in range(5):
+        end = reader.latestOffset(place, reader.getDefaultReadLimit())
+        counts.append(end["count"])
+        reader.partitions(place, end)
+        reader.commit(end)
+        place = end
+    assert [count for count in counts if count] == [count for count in (taken, 10 - taken) if count]
+
+
 def test_a_lease_in_a_batch_read_is_settled_by_its_name(
     spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
 ) -> None:
