@@ -18,6 +18,7 @@ from pamqp import frame as codec
 
 from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits
+from embermq.amqp.state import CHECKING
 from embermq.broker.broker import Broker
 from embermq.broker.catalog import DiskCatalog
 from embermq.broker.storage import Storage
@@ -156,12 +157,26 @@ class MachineClient(Client):
     def tell(self, method: object) -> None:
         self.send_bytes(codec.marshal(method, 0))
 
+    def send_bytes(self, data: bytes) -> None:
+        """On return all of it is done, unless it waits for the disk: what is sent next by others is later."""
+        self.unread += data
+        if not self.connection.stalled:
+            self.feed()
+        while self.is_left_for_another_turn():
+            self.machine.step()
+            if self.is_left_for_another_turn():
+                self.go_on()
+
+    def is_left_for_another_turn(self) -> bool:
+        """Was a turn too short for all that was sent? It depends on how busy this machine is."""
+        connection = self.connection
+        return connection.stalled and connection.state != CHECKING and not connection.holds
+
     def go_on(self) -> None:
         self.connection.stalled = False
-        self.send_bytes(b"")
+        self.feed()
 
-    def send_bytes(self, data: bytes) -> None:
-        self.unread += data
+    def feed(self) -> None:
         used = self.connection.feed(self.unread, len(self.unread))
         del self.unread[:used]
 
@@ -179,6 +194,8 @@ class MachineClient(Client):
             del self.buffer[: self.position]
             self.position = 0
             self.machine.step()
+            if self.is_left_for_another_turn():
+                self.go_on()
 
     def has_answer(self, size: int = 1) -> bool:
         return len(self.buffer) - self.position >= size
