@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 import embermq.broker.level as level_module
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
+from tests.unit.broker.settling_rules import SettlingRules
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Taker, constant, message, new_queue
 
@@ -86,7 +87,7 @@ def test_purging_a_deep_queue_leaves_what_is_out(stored: StoredBroker) -> None:
     assert drained(stored, queue) == [b"0", b"1", b"2", b"new"]
 
 
-class PagedQueue(RuleBasedStateMachine):
+class PagedQueue(SettlingRules):
     """With a window of five messages paging happens all the time; nobody outside may notice."""
 
     def __init__(self) -> None:
@@ -133,16 +134,8 @@ class PagedQueue(RuleBasedStateMachine):
 
     @precondition(lambda self: self.out)
     @rule(data=st.data())
-    def settle(self, data: st.DataObject) -> None:
-        entry = data.draw(st.sampled_from(self.out))
-        self.out.remove(entry)
-        self.queue.settle(entry)
-
-    @precondition(lambda self: self.out)
-    @rule(data=st.data())
     def requeue(self, data: st.DataObject) -> None:
-        entries = data.draw(st.lists(st.sampled_from(self.out), unique_by=id, min_size=1))
-        self.out = [entry for entry in self.out if entry not in entries]
+        entries = self.some_out(data)
         self.queue.requeue(entries)
         self.ready = sorted([*self.ready, *(int(entry.message.body) for entry in entries)])
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
 from embermq.broker.selection import has_ready_consumer
+from tests.unit.broker.settling_rules import SettlingRules
 from tests.unit.broker.world import NOBODY, Loop, Taker, constant, message, new_queue, new_vhost
 
 DRAIN_BYTES_MAX = constant("selection", "DRAIN_BYTES_MAX")
@@ -23,7 +24,7 @@ def place_of(entry: Entry) -> Place:
     return (0 if high == b"high" else 1), int(number)
 
 
-class QueueModel(RuleBasedStateMachine):
+class QueueModel(SettlingRules):
     """Every message is ready (in order) or out with somebody; nothing is lost or doubled."""
 
     def __init__(self) -> None:
@@ -94,16 +95,8 @@ class QueueModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.out)
     @rule(data=st.data())
-    def settle(self, data: st.DataObject) -> None:
-        entry = data.draw(st.sampled_from(self.out))
-        self.out.remove(entry)
-        self.queue.settle(entry)
-
-    @precondition(lambda self: self.out)
-    @rule(data=st.data())
     def requeue(self, data: st.DataObject) -> None:
-        entries = data.draw(st.lists(st.sampled_from(self.out), unique_by=id, min_size=1))
-        self.out = [entry for entry in self.out if entry not in entries]
+        entries = self.some_out(data)
         self.queue.requeue(entries)
         places = [place_of(entry) for entry in entries]
         self.ready = sorted(self.ready + places)

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from embermq.broker import returned
 from embermq.broker.browsing import Place, ready_from
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
 from embermq.broker.withdrawal import done_with, withdraw
+from tests.unit.broker.settling_rules import SettlingRules
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Loop, Taker, message, new_queue, new_vhost
 
@@ -50,7 +51,7 @@ def filled(queue: Queue, count: int, *, persistent: bool = False) -> Queue:
     return queue
 
 
-class Returning(RuleBasedStateMachine):
+class Returning(SettlingRules):
     """A durable queue with two levels, of which much is out and comes back while others work with it."""
 
     def __init__(self) -> None:
@@ -96,8 +97,7 @@ class Returning(RuleBasedStateMachine):
     @precondition(lambda self: self.out)
     @rule(data=st.data(), cut=st.integers(1, 9))
     def begin_to_give_back(self, data: st.DataObject, cut: int) -> None:
-        entries = data.draw(st.lists(st.sampled_from(self.out), unique_by=id, min_size=1))
-        self.out = [entry for entry in self.out if entry not in entries]
+        entries = self.some_out(data)
         blocks = [entries[at : at + cut] for at in range(0, len(entries), cut)]
         self.coming.append((give_back(*blocks), entries))
 
@@ -111,13 +111,6 @@ class Returning(RuleBasedStateMachine):
                 self.ready += [(-entry.message.priority, int(entry.message.body)) for entry in work[1]]
                 self.ready.sort()
                 return
-
-    @precondition(lambda self: self.out)
-    @rule(data=st.data())
-    def settle(self, data: st.DataObject) -> None:
-        entry = data.draw(st.sampled_from(self.out))
-        self.out.remove(entry)
-        self.queue.settle(entry)
 
     @precondition(lambda self: self.out)
     @rule(data=st.data())
