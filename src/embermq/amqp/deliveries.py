@@ -142,7 +142,7 @@ class Deliveries:
             taken.append([block.pop(tag) for tag in tags])
             if self.older and not block:
                 del self.older[0], self.older_ends[0]
-        if not taken:
+        if not any(taken):  # blocks may be empty
             raise unknown_tag(delivery_tag)
         return taken
 

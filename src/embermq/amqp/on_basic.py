@@ -191,7 +191,7 @@ def on_basic_reject(channel: Channel, method: methods.BasicReject) -> None:
 
 def reject(channel: Channel, blocks: Blocks, requeue: bool) -> None:
     if channel.transaction is not None:
-        channel.transaction.rejects.append((blocks, requeue))
+        channel.transaction.reject(blocks, requeue)
     elif requeue:
         give_back(channel, blocks)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 
 from embermq.amqp.channel import Channel
@@ -94,15 +94,13 @@ def on_tx_rollback(channel: Channel, method: methods.TxRollback) -> None:
 
 def hold_again(channel: Channel, blocks: Blocks) -> Pieces:
     runs: list[list[Entry]] = []  # each in the order of the tags
-    blocks.reverse()
-    while blocks:
-        entries = iter(blocks.pop())
-        while piece := list(islice(entries, PIECE_COUNT)):
-            piece.sort(key=by_tag)
-            if not runs or runs[-1][-1].delivery_tag > piece[0].delivery_tag:
-                runs.append([])
-            runs[-1] += piece
-            yield
+    entries = chain.from_iterable(blocks)  # whatever was settled one by one is a block of one
+    while piece := list(islice(entries, PIECE_COUNT)):
+        piece.sort(key=by_tag)
+        if not runs or runs[-1][-1].delivery_tag > piece[0].delivery_tag:
+            runs.append([])
+        runs[-1] += piece
+        yield
     ordered = heapq.merge(*runs, key=by_tag)
     again: list[dict[int, Entry]] = []
     while block := {entry.delivery_tag: entry for entry in islice(ordered, BLOCK_COUNT)}:

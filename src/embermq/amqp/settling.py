@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SETTLED_AT_ONCE_MAX = 8192
 GIVEN_BACK_AT_ONCE_MAX = 1024
+GIVEN_BACK_PER_TURN_MAX = 10_000  # by all channels together, each of which may have few
 DISCARDED_AT_ONCE_MAX = 64  # each may become a dead letter, which is as much work as a publish
 
 
@@ -76,7 +77,10 @@ def discard_pieces(channel: Channel, blocks: Blocks) -> Pieces:
 
 def give_back(channel: Channel, blocks: Blocks) -> None:
     """To their queues, each to its place."""
-    if count_of(blocks) > GIVEN_BACK_AT_ONCE_MAX:
+    count = count_of(blocks)
+    channel.link.count_copies(count)
+    busy = channel.link.turn.copies > GIVEN_BACK_PER_TURN_MAX
+    if count > GIVEN_BACK_AT_ONCE_MAX or (count and busy):
         # What goes back comes before what waits: this channel gets nothing until it is there.
         active, channel.flow_active = channel.flow_active, False
 

@@ -14,6 +14,13 @@ class Transaction:
         self.acks: Blocks = []
         self.rejects: list[tuple[Blocks, bool]] = []  # deliveries, requeue
 
+    def reject(self, blocks: Blocks, requeue: bool) -> None:
+        """What is rejected one by one goes together: giving back has a cost for each time, too."""
+        if self.rejects and self.rejects[-1][1] == requeue:
+            self.rejects[-1][0].extend(blocks)
+        else:
+            self.rejects.append((blocks, requeue))
+
     def held_blocks(self) -> Blocks:
         """Every delivery that this transaction would settle; a rollback leaves them unacknowledged."""
         return [*self.acks, *(block for rejected, _ in self.rejects for block in rejected)]

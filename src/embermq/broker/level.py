@@ -14,12 +14,11 @@ the message waited elsewhere and came back as a new record (`append_again`), in 
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.message import NO_TTL, Message, expiry_of
 from embermq.broker.message_record import META, message_of, record_parts
-from embermq.broker.returned import Runs, bring, forget_all
+from embermq.broker.returned import Runs, bring, by_sequence, forget_all
 from embermq.broker.rewriting import with_delivery_count
 from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
@@ -41,8 +40,6 @@ TTL_HISTORY_MAX = 100  # changes of x-message-ttl that are remembered
 PERSISTENT = 1
 TRANSIENT = 0
 RETURNS_IN_FLAGS_MAX = 127
-
-_by_sequence = attrgetter("sequence")
 
 
 class Entry:
@@ -224,18 +221,17 @@ class Level:
             self.turn.add_log(self)
         return 0
 
-    def put_back(self, entries: list[Entry]) -> None:
-        """Entries that were out return, each to its original place."""
-        returned = sorted(entries, key=_by_sequence)
-        last = returned[-1].sequence
+    def insert(self, entries: list[Entry]) -> None:
+        """Put entries, which are in order, into their places in the ring."""
+        last = entries[-1].sequence
         ring = self.ring
-        while ring.count and ring.front().sequence < last:
-            returned.append(ring.pop_front())
-        returned.sort(key=_by_sequence)
-        for entry in reversed(returned):
-            ring.push_front(entry)
         for entry in entries:
             self.ring_bytes += entry.message.size
+        while ring.count and ring.front().sequence < last:
+            entries.append(ring.pop_front())
+        entries.sort(key=by_sequence)
+        for entry in reversed(entries):
+            ring.push_front(entry)
 
     # -- out
 

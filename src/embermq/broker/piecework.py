@@ -94,7 +94,10 @@ class Piecework:
         except Exception:
             log.exception("a fault of ours, in work about %r", work.about)
         for action in work.done:
-            action()
+            try:
+                action()
+            except Exception:  # the others wait as well, and so do the other works
+                log.exception("a fault of ours, after work about %r", work.about)
         return False
 
     def finish(self) -> None:

@@ -18,6 +18,7 @@ from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.priorities import HIGH_PRIORITY
+from embermq.broker.returned import put_back
 from embermq.broker.rule_arguments import has_rules
 from embermq.broker.rules import QueueRules
 from embermq.broker.selection import (
@@ -179,7 +180,7 @@ class Queue:
         for level in self.levels:
             returned = [entry for entry in entries if entry.level is level]
             if returned:
-                level.put_back(returned)
+                put_back(level, returned)
         for entry in entries:
             self.came_back(entry.message.size - entry.message.header_size)
 

@@ -5,6 +5,9 @@ all at once and each in its original place. They do not go into the ring, which 
 next: they stand beside it as `Runs`, and the ring gets the first of them as it empties. So nobody has to wait
 while millions are sorted, and whoever comes in the middle gets what he would have got otherwise.
 
+A single one that comes back to a deep ring stands beside it, too: to find its place there would take as long
+as the ring is deep, for each of thousands that a client gives back one by one.
+
 Invariant: while a level has runs, its ring is not empty, and its first message comes before all of theirs.
 """
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 PIECE_COUNT = 256  # messages in one go
 RUN_COUNT_MAX = 4096
 BROUGHT_COUNT = 1024  # messages that the ring gets at a time
+ENDLESS = 1 << 63  # above every sequence
 
 by_sequence = attrgetter("sequence")
 
@@ -32,25 +36,31 @@ by_sequence = attrgetter("sequence")
 class Runs:
     """Entries of one level in runs, each in order; what is in different runs may lie between each other."""
 
-    __slots__ = ("body_bytes", "count", "heap", "last")
+    __slots__ = ("body_bytes", "count", "heap", "last", "latest")
 
     def __init__(self) -> None:
         self.heap: list[tuple[int, list[Entry]]] = []  # (first sequence, the run from its end)
+        self.latest: list[Entry] = []  # the run that was added last, or what is left of it
         self.count = 0
         self.body_bytes = 0
         self.last = 0  # no sequence is higher
 
     def add(self, run: list[Entry]) -> None:
         """Take over a run that is in order."""
+        latest = self.latest
         run.reverse()
-        heapq.heappush(self.heap, (run[-1].sequence, run))
         self.count += len(run)
         self.body_bytes += body_bytes_of(run)
         self.last = max(self.last, run[0].sequence)
+        if latest and latest[0].sequence < run[-1].sequence and len(latest) + len(run) <= RUN_COUNT_MAX:
+            latest[:0] = run  # it goes on behind the one before
+        else:
+            self.latest = run
+            heapq.heappush(self.heap, (run[-1].sequence, run))
 
     def merge(self, others: Runs) -> None:
-        self.heap += others.heap
-        heapq.heapify(self.heap)
+        for each in others.heap:
+            heapq.heappush(self.heap, each)
         self.count += others.count
         self.body_bytes += others.body_bytes
         self.last = max(self.last, others.last)
@@ -60,11 +70,11 @@ class Runs:
         """The lowest sequence."""
         return self.heap[0][0]
 
-    def take(self, count: int) -> list[Entry]:
-        """The first so many, in order."""
+    def take(self, count: int, below: int = ENDLESS) -> list[Entry]:
+        """The first so many, in order, of those with a lower sequence."""
         taken: list[Entry] = []
         heap = self.heap
-        while heap and len(taken) < count:
+        while heap and len(taken) < count and heap[0][0] < below:
             run = heap[0][1]
             entry = run.pop()
             taken.append(entry)
@@ -90,6 +100,7 @@ class Runs:
                 kept.append((run[-1].sequence, run))
         heapq.heapify(kept)
         self.heap = kept
+        self.latest = []
 
     def in_order(self, first: int = 0) -> Iterator[Entry]:
         """Those from a sequence on, left where they are."""
@@ -117,11 +128,25 @@ def take_back(level: Level, runs: Runs) -> None:
     bring(level)
 
 
+def put_back(level: Level, entries: list[Entry]) -> None:
+    """Entries that were taken out return, each to its original place."""
+    run = sorted(entries, key=by_sequence)
+    if level.ring.count <= BROUGHT_COUNT or run[-1].sequence > level.delivered_up_to:
+        level.insert(run)
+        return
+    if level.returned is None:
+        level.returned = Runs()
+    level.returned.add(run)
+    bring(level)
+
+
 def bring(level: Level) -> None:
     """If the ring has come to where the messages beside it begin, let it have the first of them."""
     runs, ring = level.returned, level.ring
     while runs is not None and runs.heap and (ring.count == 0 or runs.first < ring.front().sequence):
-        level.put_back(runs.take(BROUGHT_COUNT))
+        # No more than find their places near its beginning.
+        below = ring.at(BROUGHT_COUNT).sequence if ring.count > BROUGHT_COUNT else ENDLESS
+        level.insert(runs.take(BROUGHT_COUNT, below))
     if runs is not None and not runs.heap:
         level.returned = None
 
@@ -159,26 +184,17 @@ class Gathered:
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.runs: dict[Level, Runs] = {}
-        self.growing: dict[Level, list[Entry]] = {}  # the last run of each
 
     def take(self, entries: list[Entry]) -> None:
+        by_level: dict[Level, list[Entry]] = {}
         for entry in sorted(self.queue.receive(entries), key=by_sequence):
-            run = self.growing.get(entry.level)
-            if run is None or run[-1].sequence > entry.sequence or len(run) >= RUN_COUNT_MAX:
-                self.end_run(entry.level)
-                run = self.growing[entry.level] = []
-            run.append(entry)
-
-    def end_run(self, level: Level) -> None:
-        run = self.growing.pop(level, None)
-        if run is not None:
+            by_level.setdefault(entry.level, []).append(entry)
+        for level, run in by_level.items():
             self.runs.setdefault(level, Runs()).add(run)
 
     def arrive(self) -> Pieces:
         """All are here."""
         queue = self.queue
-        for level in list(self.growing):
-            self.end_run(level)
         for level, runs in self.runs.items():
             if queue.deleted:
                 yield from dispose_of(queue, runs)

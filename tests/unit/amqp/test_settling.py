@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from embermq.amqp import settling
 from embermq.wire import methods
 from tests.unit.amqp.conversation import Wire, frames_of, publish
 
@@ -31,8 +34,9 @@ class Scene:
         self.greedy.loop.turn.piecework.share_s = 0.0
         self.greedy.say(methods.QueueDeclare(queue="dead"), channel=1)
         self.greedy.say(methods.QueueDeclare(queue="q", arguments=arguments), channel=1)
-        for number in range(count):
-            self.other.feed(publish("q", b"%d" % number), run=number % 500 == 0)
+        for begin in range(0, count, 500):
+            numbers = range(begin, min(begin + 500, count))
+            self.other.feed(b"".join(publish("q", b"%d" % number) for number in numbers))
         self.greedy.say(methods.BasicConsume(queue="q", consumer_tag="c"), channel=1)
         assert self.counts == (0, count)
 
@@ -139,6 +143,43 @@ def test_a_tag_that_stands_for_nothing_is_refused(tag: int) -> None:
     assert closed[0].reply_text == f"PRECONDITION_FAILED - unknown delivery tag {tag}"
 
 
+def test_a_range_of_which_nothing_is_left_is_refused_in_a_block_as_well() -> None:
+    scene = Scene()
+    end = scene.greedy.connection.channels[1].older_ends[0]
+    for tag in range(end - 5, end + 1):
+        scene.greedy.say(methods.BasicAck(tag), channel=1)
+    scene.greedy.say(methods.BasicAck(end - 6, multiple=True), channel=1)  # the last of its block
+    assert scene.counts == (0, COUNT - end)
+    closed = scene.greedy.say(methods.BasicAck(end, multiple=True), channel=1)
+    assert isinstance(closed[0], methods.ChannelClose)
+    assert closed[0].reply_text == f"PRECONDITION_FAILED - unknown delivery tag {end}"
+    assert scene.counts == (COUNT - end, 0)
+
+
+def test_many_channels_that_end_together_give_back_in_pieces_what_is_little_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settling, "GIVEN_BACK_PER_TURN_MAX", 100)
+    greedy = Wire().open()
+    other = Wire(beside=greedy).open()
+    greedy.loop.turn.piecework.share_s = 0.0
+    greedy.say(methods.QueueDeclare(queue="q"), channel=1)
+    for number in range(400):
+        other.feed(publish("q", b"%d" % number), run=number % 100 == 99)
+    for channel in range(2, 12):
+        greedy.say(methods.ChannelOpen(), channel=channel)
+        greedy.say(methods.BasicQos(prefetch_count=40), channel=channel)
+        greedy.say(methods.BasicConsume(queue="q"), channel=channel)
+    queue = greedy.broker.vhosts["/"].queues["q"]
+    assert queue.unacked_count == 400
+    greedy.connection.lost()
+    assert len(greedy.loop.turn.piecework.works) == 8
+    assert (queue.ready_count, queue.unacked_count) == (80, 320)
+    greedy.loop.run()
+    assert (queue.ready_count, queue.unacked_count) == (400, 0)
+    assert [int(found.body) for found in queue.messages()] == list(range(400))
+
+
 def test_single_acks_find_the_old_and_the_new() -> None:
     scene = Scene()
     for tag in (*range(1, COUNT, 2), *range(COUNT, 0, -2)):
@@ -200,6 +241,28 @@ class TestTransactions:
         assert [entry.delivery_tag for entry in channel.outstanding()] == list(range(1, COUNT + 1))
         scene.greedy.say(methods.BasicAck(5999, multiple=True), methods.TxCommit(), channel=1)
         assert scene.counts == (0, 1)
+
+    def test_what_was_settled_one_by_one_in_any_order_is_held_again_in_the_order_of_tags(self) -> None:
+        scene = self.scene()
+        tags = list(range(1, COUNT + 1))
+        random.Random(1).shuffle(tags)
+        for tag in tags:
+            said = methods.BasicAck(tag) if tag % 3 else methods.BasicReject(tag, requeue=tag % 2 == 0)
+            scene.greedy.feed(frames_of([said], 1), run=False)
+        scene.begin(methods.TxRollback())
+        scene.greedy.loop.run()
+        channel = scene.greedy.connection.channels[1]
+        assert [entry.delivery_tag for entry in channel.outstanding()] == list(range(1, COUNT + 1))
+
+    def test_rejects_take_effect_in_their_order(self) -> None:
+        scene = self.scene()
+        scene.cancel()
+        for tag in range(1, 4001):
+            scene.greedy.feed(frames_of([methods.BasicReject(tag, requeue=tag > 1000)], 1), run=False)
+        scene.begin(methods.TxCommit())
+        scene.greedy.loop.run()
+        assert scene.counts == (3000, COUNT - 4000)
+        assert scene.fetched() == [(number, True) for number in range(1000, 4000)]
 
     def test_a_connection_that_is_lost_in_a_rollback_gives_all_back(self) -> None:
         scene = self.scene()

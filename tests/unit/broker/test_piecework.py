@@ -69,6 +69,22 @@ def test_a_work_that_fails_is_over_and_the_others_go_on(loop: Loop, caplog: pyte
     assert "spoiled" in caplog.text
 
 
+def test_one_who_fails_when_told_keeps_nobody_waiting(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+    thing = object()
+
+    def fail() -> None:
+        raise RuntimeError("spoiled")
+
+    loop.turn.piecework.begin(counting(seen, "a", 1), fail, about=thing)
+    loop.turn.piecework.when_done(thing, lambda: seen.append("told"))
+    loop.turn.piecework.begin(counting(seen, "b", 3))
+    with caplog.at_level(logging.ERROR):
+        loop.run()
+    assert seen == ["a0", "b0", "told", "b1", "b2"]
+    assert "spoiled" in caplog.text
+
+
 def test_a_clean_stop_finishes_what_is_under_way(loop: Loop) -> None:
     seen: list[str] = []
     loop.turn.piecework.begin(counting(seen, "a", 100))

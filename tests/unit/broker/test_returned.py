@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
@@ -192,6 +193,32 @@ def test_they_are_out_until_the_last_is_back_and_then_first_in_line() -> None:
     assert queue.ready_bytes == sum(len(found.body) for found in queue.messages())
     again = taken(queue, 4000)
     assert numbers(again) == order and all(entry.redelivered for entry in again)
+
+
+@pytest.mark.parametrize("order", ["first", "last", "any"])
+def test_one_by_one_they_do_not_look_for_their_places_in_a_deep_ring(order: str) -> None:
+    queue = new_queue(new_vhost(Loop()))
+    for number in range(9000):
+        queue.append(message(b"%d" % number))
+    entries = taken(queue, 6000)
+    if order == "last":
+        entries.reverse()
+    elif order == "any":
+        random.Random(1).shuffle(entries)
+    for entry in entries:
+        queue.requeue([entry])
+    assert (queue.ready_count, queue.unacked_count) == (9000, 0)
+    beside = queue.low.returned
+    if order == "last":  # each comes before all others: that is where the ring begins
+        assert beside is None
+    else:
+        assert beside is not None and beside.count > 4000
+    if order == "first":
+        assert beside is not None and len(beside.heap) <= 3, "those that follow each other stand together"
+    assert ready(queue) == list(range(9000))
+    assert queue.ready_bytes == sum(len(b"%d" % number) for number in range(9000))
+    assert numbers(taken(queue, 9000)) == list(range(9000))
+    assert queue.low.returned is None
 
 
 def test_consumers_share_what_came_back_from_several_in_order() -> None:
