@@ -144,6 +144,7 @@ def test_there_is_one_of_a_name(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 
 ROUTE = ("route", "--sql", "select body from source", "--checkpoint", "/nowhere")
+ROUTED = (*ROUTE, "--queue", "there", "--exchange", "amq.topic")
 SELECT = "select * from queue('{}')"
 
 
@@ -166,6 +167,21 @@ SELECT = "select * from queue('{}')"
         (("pipeline", "run", *ROUTE, "--queue", "nobody", "--exchange", "amq.topic"), 4, "no queue 'nobody'"),
         (("pipeline", "run", *ROUTE, "--queue", "there", "--exchange", "nobody"), 4, "no exchange 'nobody'"),
         (("pipeline", "run", *ROUTE, "--queue", "there", "--exchange", "amq.topic"), 1, "no bin/java"),
+        (
+            ("pipeline", "run", *ROUTED, "--schema", "id int", "--dead-letter-exchange", "nobody"),
+            4,
+            "no exchange 'nobody'",
+        ),
+        (
+            ("pipeline", "run", *ROUTED, "--schema", "id int", "--on-decode-error", "dead-letter"),
+            2,
+            "--on-decode-error dead-letter needs --dead-letter-exchange",
+        ),
+        (
+            ("pipeline", "run", *ROUTED, "--on-decode-error", "null"),
+            2,
+            "--on-decode-error is about bodies read by a --schema",
+        ),
     ],
 )
 def test_what_is_missing_is_told_before_spark_starts(

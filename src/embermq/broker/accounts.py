@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, TopicPermission, User
@@ -49,8 +50,11 @@ class Accounts:
 
     def update_user(self, user: User, new: User) -> None:
         """Another password and other tags, for the same user: sessions under way keep their user."""
-        password_changed = user.secret != new.secret
-        user.secret, user.tags, user.verified = new.secret, new.tags, None
+        # A hash that comes back (with definitions, or beside other tags) is no reason to forget SCRAM's keys.
+        password_changed = new.secret not in (user.secret, replace(user.secret, scram=None))
+        if password_changed:
+            user.secret, user.verified = new.secret, None
+        user.tags = new.tags
         self.store_user(user)
         if password_changed:
             self.events.emit("user.password.changed", name_only, user.name)

@@ -56,6 +56,13 @@ def add_user(commands: Commands) -> None:
     group.command(
         "add", put_user, "make a user, or give one another password and other tags", NAME, tags, *secret
     )
+    group.command(
+        "tags",
+        tag_user,
+        "give a user other tags; the password stays",
+        NAME,
+        argument("tags", metavar="A,B", nargs="?", default="", help="as for add; none takes all away"),
+    )
     group.command("delete", delete_user, "delete a user", NAME)
     group.command("whoami", whoami, "as whom these commands ask")
 
@@ -72,6 +79,20 @@ def put_user(api: Api, output: Output, options: argparse.Namespace) -> None:
         body["password"] = new_password(options)
     api.put(f"/api/users/{part(options.name)}", body)
     output.said(f"user '{options.name}' is there", name=options.name, tags=options.tags)
+
+
+def tag_user(api: Api, output: Output, options: argparse.Namespace) -> None:
+    path = f"/api/users/{part(options.name)}"
+    user = api.get(path)
+    kept = {name: user[name] for name in ("password_hash", "hashing_algorithm")}
+    api.put(path, {**kept, "tags": options.tags})
+    output.said(
+        f"user '{options.name}' has the tags {options.tags}"
+        if options.tags
+        else f"user '{options.name}' has no tags",
+        name=options.name,
+        tags=options.tags,
+    )
 
 
 def new_password(options: argparse.Namespace) -> str:

@@ -21,6 +21,8 @@ STATES: list[Column] = [
     ("rows", "rows"),
     ("rows/s", "rows_per_second"),
     ("lag", "lag"),
+    ("from", "source"),
+    ("to", "sink"),
     ("reason", "reason"),
 ]
 BROKERS: list[Column] = [("vhost", "vhost"), STATES[0], ("host", "host"), *STATES[1:]]
@@ -76,6 +78,12 @@ def add_pipeline(commands: Commands) -> None:
         argument("--late", metavar="T", default="1 minute", help="traffic: how late messages may be"),
         argument("--sql", metavar="SQL", help="route: select ... from source; columns as in docs/spark.md"),
         argument("--schema", metavar="S", help="route: the fields of JSON bodies, as 'id int, total double'"),
+        argument(
+            "--on-decode-error",
+            choices=("fail", "null", "dead-letter"),
+            help="route: what becomes of bodies that do not fit --schema (fail)",
+        ),
+        argument("--dead-letter-exchange", metavar="X", help="route: where such bodies go (dead-letter)"),
         VHOST,
         AMQP_URL,
         MASTER,

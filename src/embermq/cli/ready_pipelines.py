@@ -77,19 +77,21 @@ def named(
     options: argparse.Namespace,
     begin: Any,
     check: Callable[[], None] | None = None,
+    ends: Any = None,
 ) -> OnSpark:
     """Run until its end; the broker and this machine's list know it by its name.
 
     What `check` finds missing is told now; when the broker was away later on, it tells whether that is back.
     """
-    from pyspark_embermq.pipelines import running, state
+    from pyspark_embermq.pipelines import running, spec, state
 
     if check is not None:
         check()
     state.refuse_another(options.name)
 
     def on_spark(spark: Any) -> None:
-        ended = running.run(spark, options.name, begin, options.once, say, teller(api, options), check)
+        tell = teller(api, options)
+        ended = running.run(spark, options.name, begin, options.once, say, tell, check, ends or spec.NOT_TOLD)
         output.said(
             f"{ended.name} has ended: {ended.rows:,} row(s) in {ended.batches:,} batch(es)", rows=ended.rows
         )
@@ -108,6 +110,7 @@ def described(api: Api, output: Output, options: argparse.Namespace, pipeline: A
         options,
         lambda s, once: running.start(s, pipeline, once, say),
         lambda: check_pipeline(pipeline),
+        pipeline.ends,
     )
 
 
@@ -163,7 +166,7 @@ def python_file(api: Api, output: Output, options: argparse.Namespace) -> OnSpar
 
 
 def archive(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
-    from pyspark_embermq.pipelines import archive
+    from pyspark_embermq.pipelines import archive, spec
     from pyspark_embermq.pipelines.checking import check_queues, check_sending
 
     url = amqp_url(api, options)
@@ -186,6 +189,7 @@ def archive(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         options,
         lambda s, once: archive.start(s, what, once),
         lambda: check_queues({"url": url, "queue": queue}),
+        spec.Ends(f"queue '{queue}'", f"parquet {what.path}"),
     )
 
 
@@ -230,7 +234,7 @@ def compact(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
 
 
 def replay(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
-    from pyspark_embermq.pipelines import archive, running, state
+    from pyspark_embermq.pipelines import archive, running, spec, state
     from pyspark_embermq.pipelines.checking import check_sending
 
     url, path = amqp_url(api, options), archive.existing(options.path)
@@ -243,7 +247,8 @@ def replay(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
 
     def on_spark(spark: Any) -> None:
         parts = archive.replay(spark, url, path, options.exchange, choice, options.rate)
-        ended = running.run_parts(options.name, parts, say, teller(api, options))
+        ends = spec.Ends(f"parquet {path}", f"exchange '{options.exchange}'")
+        ended = running.run_parts(options.name, parts, say, teller(api, options), ends)
         output.said(f"{ended.rows:,} message(s) published again", published=ended.rows)
 
     return on_spark
@@ -273,7 +278,7 @@ def dead_letters(api: Api, output: Output, options: argparse.Namespace) -> OnSpa
 
 
 def traffic(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
-    from pyspark_embermq.pipelines import archive, reports
+    from pyspark_embermq.pipelines import archive, reports, spec
     from pyspark_embermq.pipelines.checking import check_queues
 
     url, queue, checkpoint = amqp_url(api, options), options.queue, checkpoint_of(options)
@@ -286,6 +291,7 @@ def traffic(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
             s, url, queue, path, checkpoint, options.window, once, options.late
         ),
         lambda: check_queues({"url": url, "queue": queue}),
+        spec.Ends(f"queue '{queue}'", f"parquet {path}"),
     )
 
 
@@ -295,7 +301,9 @@ def route(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
     url = amqp_url(api, options)
     source = {"queue": options.queue, "url": url}
     if options.schema:
-        source["format"] = "json"
+        source |= {"format": "json", **decode_errors(options)}
+    elif options.on_decode_error or options.dead_letter_exchange:
+        raise CommandFailed("--on-decode-error is about bodies read by a --schema: give one", USAGE_ERROR)
     pipeline = spec.Pipeline(
         options.name,
         spec.End(schema=options.schema or "", options=source),
@@ -304,6 +312,19 @@ def route(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         options.sql,
     )
     return described(api, output, options, pipeline)
+
+
+def decode_errors(options: argparse.Namespace) -> dict[str, str]:
+    """What becomes of bodies that cannot be read. Who names an exchange wants them there."""
+    exchange = options.dead_letter_exchange
+    wanted = options.on_decode_error or ("dead-letter" if exchange else "fail")
+    if exchange and wanted != "dead-letter":
+        raise CommandFailed(
+            f"--dead-letter-exchange does not go with --on-decode-error {wanted}", USAGE_ERROR
+        )
+    if wanted == "dead-letter" and not exchange:
+        raise CommandFailed("--on-decode-error dead-letter needs --dead-letter-exchange", USAGE_ERROR)
+    return {"onDecodeError": wanted} | ({"deadLetterExchange": exchange} if exchange else {})
 
 
 PREPARE: dict[str, Callable[[Api, Output, argparse.Namespace], OnSpark]] = {

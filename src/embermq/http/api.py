@@ -8,6 +8,7 @@ import inspect
 from embermq.errors import AccessRefused, AMQPError, NotFound
 from embermq.http.context import Context
 from embermq.http.login import Doorkeeper, require_tag
+from embermq.http.pages.refusal import is_for_a_browser, refusal_page
 from embermq.http.request import Handler, Refusal, Request, Response, bad_request, not_authorised
 from embermq.http.routing import OPEN_TO_ALL, Routes
 
@@ -30,7 +31,8 @@ class Api:
             response = await self.handle(request)
         except (Refusal, AMQPError) as error:
             refusal = error if isinstance(error, Refusal) else refusal_of(error)
-            response = refusal.response
+            shows_page = request is not None and is_for_a_browser(request)
+            response = refusal_page(request, refusal) if request and shows_page else refusal.response
             if request is not None and request.login is not None and refusal.status == UNAUTHORISED:
                 self.note_refusal(request, error)
         await self.until_safe(response, changes=method not in ("GET", "HEAD", "OPTIONS"))

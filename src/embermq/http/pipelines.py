@@ -15,11 +15,11 @@ from embermq.http.request import Request, Response, bad_request, check_field, no
 from embermq.http.thing_name import clean
 from embermq.http.views import View
 
-REASON_CHARACTERS_MAX = 1000
+TEXT_CHARACTERS_MAX = 1000
 
 COUNTS = ("pid", "batches", "rows", "lag")
 NUMBERS = ("rows_per_second", "started_at")
-TEXTS = ("host", "reason")
+TEXTS = ("host", "source", "sink", "reason")
 AMOUNT: schemas.Schema = {"type": "number", "minimum": 0}
 TOLD = schemas.fields(
     "state",
@@ -81,7 +81,7 @@ def told_in(body: View) -> View:
             if not fits(value):
                 raise bad_request(f"{name} must be {kind}")
             check_field(name, value, 0)
-            told[name] = value[:REASON_CHARACTERS_MAX] if isinstance(value, str) else value
+            told[name] = value[:TEXT_CHARACTERS_MAX] if isinstance(value, str) else value
     return told
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from embermq.http import (
-    api_page,
     bindings,
     browsing,
     clients,
@@ -18,7 +17,6 @@ from embermq.http import (
     messages,
     metrics,
     overview,
-    page,
     parameters,
     pipelines,
     policies,
@@ -32,6 +30,7 @@ from embermq.http import (
     vhosts,
 )
 from embermq.http.login import ADMINISTRATOR, MANAGEMENT, MONITORING, POLICYMAKER
+from embermq.http.pages import api, start
 from embermq.http.request import Handler
 from embermq.http.routing import OPEN_TO_ALL, Routes
 
@@ -40,7 +39,7 @@ BINDING = "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"
 
 # fmt: off
 TABLE: list[tuple[str, str, Handler, str]] = [
-    ("GET", "/", page.start_page, MANAGEMENT),
+    ("GET", "/", start.start_page, MANAGEMENT),
     ("GET", "/metrics", metrics.metrics, OPEN_TO_ALL),
     ("GET", "/metrics/per-object", metrics.per_object, MONITORING),
     ("GET", "/metrics/detailed", metrics.detailed, MONITORING),
@@ -50,8 +49,8 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/version", overview.version, MANAGEMENT),
     ("GET", "/api/auth", overview.auth, OPEN_TO_ALL),
     ("POST", "/api/auth/hash_password", users.hash_a_password, ADMINISTRATOR),
-    ("GET", "/api/", api_page.api_page, OPEN_TO_ALL),
-    ("GET", "/api/openapi.json", api_page.openapi, OPEN_TO_ALL),
+    ("GET", "/api/", api.api_page, OPEN_TO_ALL),
+    ("GET", "/api/openapi.json", api.openapi, OPEN_TO_ALL),
     ("GET", "/api/cluster-name", cluster.cluster_name, MANAGEMENT),
     ("PUT", "/api/cluster-name", cluster.put_cluster_name, ADMINISTRATOR),
     ("GET", "/api/extensions", cluster.extensions, MANAGEMENT),

@@ -39,7 +39,7 @@ SAFE_HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (
         b"content-security-policy",
-        b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
+        b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'self'",
     ),
 ]
 

@@ -22,15 +22,23 @@ def check_reading(end: End) -> None:
 
 
 def check_queues(given: Mapping[str, str]) -> None:
-    """The broker is there, lets us in, and has the queues that are to be read."""
-    with BrokerLink(options_from(given)) as link:
+    """The broker is there, lets us in, and has the queues and the exchange for unreadable bodies."""
+    options = options_from(given)
+    with BrokerLink(options) as link:
         for queue in link.queues():
             link.waiting_count(queue)
+        require_exchange(link, options.dead_letter_exchange)
 
 
 def check_sending(given: Mapping[str, str]) -> None:
     """Likewise, and the exchange: a queue may be made later, and a missing one is told by its returns."""
     options = options_from(given)
-    with BrokerLink(options) as link, link.channel(prefetch=None, confirms=False) as channel:
-        if options.exchange:
-            channel.exchange_declare(options.exchange, passive=True)
+    with BrokerLink(options) as link:
+        require_exchange(link, options.exchange)
+
+
+def require_exchange(link: BrokerLink, name: str) -> None:
+    """The default exchange, which has no name, is always there."""
+    with link.channel(prefetch=None, confirms=False) as channel:
+        if name:
+            channel.exchange_declare(name, passive=True)

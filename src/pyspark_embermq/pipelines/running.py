@@ -19,7 +19,7 @@ from pyspark_embermq.pipelines import telling
 from pyspark_embermq.pipelines.changes import changes, remember
 from pyspark_embermq.pipelines.programs import Start
 from pyspark_embermq.pipelines.sentences import SPARK_ERRORS, told
-from pyspark_embermq.pipelines.spec import End, Pipeline
+from pyspark_embermq.pipelines.spec import NOT_TOLD, End, Ends, Pipeline
 from pyspark_embermq.pipelines.state import ENDED, FAILED, RUNNING, WAITING, State, claimed
 from pyspark_embermq.pipelines.telling import Tell
 
@@ -79,13 +79,14 @@ def run(
     show: Show = print,
     tell: Tell = lambda state: None,
     check: Check | None = None,
+    ends: Ends = NOT_TOLD,
 ) -> State:
     """Run until there is nothing more (`once`), until SIGTERM or Ctrl-C, or until it fails.
 
     One that goes on for ever outlives an absence of its broker, if `check` tells whether that is back: the
     query is begun again, and its checkpoint says where.
     """
-    with run_of(name, tell) as state, Stopping() as stopping:
+    with run_of(name, tell, ends) as state, Stopping() as stopping:
         while True:
             try:
                 follow(begin(spark, once), state, stopping, show)
@@ -130,9 +131,15 @@ def await_broker(check: Check, stopping: Stopping) -> bool:
     return False
 
 
-def run_parts(name: str, parts: Parts, show: Show = print, tell: Tell = lambda state: None) -> State:
+def run_parts(
+    name: str,
+    parts: Parts,
+    show: Show = print,
+    tell: Tell = lambda state: None,
+    ends: Ends = NOT_TOLD,
+) -> State:
     """Something that is done in parts, and may be stopped after each of them."""
-    with run_of(name, tell) as state, Stopping() as stopping:
+    with run_of(name, tell, ends) as state, Stopping() as stopping:
         begun: float | None = None
         for done, total in parts:
             if begun is None:
@@ -152,9 +159,9 @@ def run_parts(name: str, parts: Parts, show: Show = print, tell: Tell = lambda s
 
 
 @contextmanager
-def run_of(name: str, tell: Tell) -> Iterator[State]:
+def run_of(name: str, tell: Tell, ends: Ends) -> Iterator[State]:
     """A run under its name: its state is kept, and says at the end how that was."""
-    state = State(name, os.getpid())
+    state = State(name, os.getpid(), source=ends.source, sink=ends.sink)
     with claimed(name), telling.told(state, tell):
         state.save()
         try:

@@ -47,6 +47,26 @@ class End:
     schema: str = ""
     options: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def place(self) -> str:
+        """As people say it: queue 'orders', parquet /data/orders."""
+        given = {name.lower(): value for name, value in self.options.items()}
+        for option, kind in (("queue", "queue"), ("superstream", "super stream"), ("exchange", "exchange")):
+            if self.format == "amqp" and option in given:
+                return f"{kind} '{given[option]}'"
+        return f"{self.format} {given['path']}" if "path" in given else self.format
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where rows come from and where they go, for people."""
+
+    source: str = ""
+    sink: str = ""
+
+
+NOT_TOLD = Ends()
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -59,6 +79,10 @@ class Pipeline:
     output_mode: str = "append"
     watermark: tuple[str, str] | None = None  # column, how late
     tables: dict[str, End] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> Ends:
+        return Ends(self.source.place, self.sink.place)
 
 
 def load(path: Path) -> Pipeline:

@@ -41,6 +41,8 @@ class State:
     rows_per_second: float = 0.0
     lag: int | None = None  # messages that wait in the source; None: the source cannot tell
     reason: str = ""
+    source: str = ""  # where rows come from and go to, as people say it; "" where a program alone knows
+    sink: str = ""
 
     @property
     def file(self) -> Path:

@@ -200,6 +200,13 @@ def test_users_permissions_vhosts(run: Command, tmp_path: Path) -> None:
         == []
     )
     assert "ann" in good(run("user", "whoami", "--user", "ann", "--password-file", str(secret)))
+    assert good(run("user", "tags", "ann", "policymaker,monitoring")) == (
+        "user 'ann' has the tags policymaker,monitoring\n"
+    )
+    me = rows(run("user", "whoami", "--user", "ann", "--password-file", str(secret), "--json"))
+    assert me["tags"] == ["monitoring", "policymaker"], "and the password is what it was"
+    assert good(run("user", "tags", "ann")) == "user 'ann' has no tags\n"
+    assert run("user", "tags", "nobody", "management")[0] == 4
     assert "^ann" in good(run("permission", "list"))
     good(run("permission", "revoke", "ann", "-V", "side"))
     assert "^ann" not in good(run("permission", "list"))

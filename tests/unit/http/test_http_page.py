@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from embermq.http.page import duration
+from embermq.http.pages.words import duration, many, size
 from tests.unit.http.desk import Desk, in_path
 
 ROUTED = 'rabbitmq_global_messages_routed_total{protocol="amqp091"}'
@@ -21,14 +21,46 @@ def test_names_on_the_page_are_text(desk: Desk) -> None:
     assert (reply.status, reply.content_type) == (200, "text/html; charset=utf-8")
     assert "<script" not in page
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;" in page
-    assert not re.search(r'(src|href)="(?!/)', page), "nothing comes from outside"
+    assert not re.search(r'(src|href)="(?!/[^/]|/"|data:)', page), "nothing comes from outside"
 
 
 def test_the_page_of_many_queues_is_short(desk: Desk) -> None:
     queues = [{"name": f"q{number}", "vhost": "/", "durable": False} for number in range(500)]
     desk.ask("POST", "/api/definitions", {"queues": queues})
     page = desk.ask("GET", "/").body.decode()
-    assert page.count("<tr>") == 201 and "The first 200 of 500." in page
+    assert page.count("<tr>") == 101 and "Page 1 of 5" in page and "q499" not in page
+    assert "q499" in desk.ask("GET", "/?page=9").body.decode(), "there is no page after the last"
+    for nonsense in (
+        "page=0",
+        "page=x",
+        "page=99999999999",
+        "sort=%3Cb%3E",
+        "every=%22",
+        "name=%22%3E%3Cb%3E",
+    ):
+        reply = desk.ask("GET", f"/?{nonsense}")
+        assert reply.status == 200 and b"<b>" not in reply.body.partition(b"<dl>")[2], nonsense
+
+
+def test_the_page_shows_what_its_user_may_see(desk: Desk) -> None:
+    desk.ask("PUT", "/api/vhosts/side")
+    desk.put("/api/queues/side/covert")
+    desk.put("/api/pipelines/side/secret-work", {"state": "running"})
+    page = desk.ask("GET", "/").body.decode()
+    assert "covert" in page and "secret-work" in page and " of memory" in page and "amqp on port" in page
+    page = desk.ask("GET", "/", login="management:secret").body.decode()
+    assert "covert" not in page and "secret-work" not in page
+    assert " of memory" not in page and "amqp on port" not in page, "what the API tells to monitors only"
+
+
+def test_only_browsers_are_refused_with_a_page(desk: Desk) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml"}
+    for path, login, status in (("/", "", 401), ("/", "none:secret", 401), ("/nothing", "", 404)):
+        reply = desk.ask("GET", path, login=login, headers=browser)
+        assert (reply.status, reply.content_type) == (status, "text/html; charset=utf-8")
+        assert ("www-authenticate" in reply.headers) == (status == 401), "so that one can try again"
+        assert desk.ask("GET", path, login=login).json["reason"]
+    assert desk.ask("GET", "/api/queues", login="", headers=browser).json["reason"] == "Login failed"
 
 
 @pytest.mark.parametrize(
@@ -36,6 +68,18 @@ def test_the_page_of_many_queues_is_short(desk: Desk) -> None:
 )
 def test_durations(seconds: int, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_numbers_and_sizes() -> None:
+    assert [many(count) for count in (0, 0.25, 2.5, 10.4, 12345)] == ["0", "0.2", "2.5", "10", "12,345"]
+    assert [size(count) for count in (0, 1023, 2048, 5.5 * 2**20, 300 * 2**20, 2**41)] == [
+        "0 bytes",
+        "1,023 bytes",
+        "2 KiB",
+        "5.5 MiB",
+        "300 MiB",
+        "2.0 TiB",
+    ]
 
 
 def test_metrics_have_the_form_and_the_numbers(desk: Desk) -> None:

@@ -18,6 +18,8 @@ RUNNING = {
     "rows": 10,
     "rows_per_second": 2.5,
     "lag": 3,
+    "source": "queue 'orders'",
+    "sink": "exchange 'paid'",
 }
 
 
@@ -34,6 +36,7 @@ def test_what_it_tells_is_shown(desk: Desk) -> None:
     view = desk.get(PATH)
     assert desk.get("/api/pipelines") == desk.get("/api/pipelines/%2F") == [view]
     assert (view["state"], view["rows"], view["host"]) == ("running", 12, "here") and "lag" not in view
+    assert (view["source"], view["sink"]) == ("queue 'orders'", "exchange 'paid'")
     assert metrics_of(desk)["running"] == "1" and "lag" not in metrics_of(desk)
     assert desk.ask("DELETE", PATH).status == 204
     assert desk.ask("GET", PATH).status == desk.ask("DELETE", PATH).status == 404 and not metrics_of(desk)

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.unit.http.desk import Desk
+from tests.unit.http.desk import SECRET, Desk
 
 
 def test_a_password_is_changed_and_the_old_one_is_useless(desk: Desk) -> None:
@@ -143,3 +143,15 @@ def test_a_hashed_password_is_one_that_a_user_can_have(desk: Desk) -> None:
 
 def test_the_version(desk: Desk) -> None:
     assert desk.get("/api/version") == desk.get("/api/overview")["product_version"]
+
+
+def test_a_hash_that_comes_back_is_the_password_that_it_was(desk: Desk) -> None:
+    before = desk.broker.users["none"]
+    view = desk.get("/api/users/none")
+    kept = {name: view[name] for name in ("password_hash", "hashing_algorithm")}
+    desk.put("/api/users/none", {**kept, "tags": "monitoring"}, 204)
+    after = desk.broker.users["none"]
+    assert after.secret == SECRET and after.secret.scram is not None and after.tags == {"monitoring"}
+    assert after is before and after.verified is not None, "nobody has to log in anew"
+    desk.put("/api/users/none", {"password_hash": "", "tags": ""}, 204)
+    assert after.secret.scram is None and after.verified is None

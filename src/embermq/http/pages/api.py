@@ -9,14 +9,14 @@ from typing import Any
 from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.openapi import document
-from embermq.http.page import STYLE
+from embermq.http.pages.document import FLAME, page
 from embermq.http.request import Request, Response
 
-HTML = "text/html; charset=utf-8"
-MORE_STYLE = """
-section { margin: 0 0 2rem }
+STYLE = """
+section { margin: 0 0 2rem } h2 { margin: 0 0 .75rem }
+h1 + p { margin-top: .5rem }
 details { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; margin: .4rem 0 }
-summary { padding: .5rem .9rem; cursor: pointer }
+summary { padding: .5rem .9rem; cursor: pointer; overflow-wrap: anywhere }
 summary code { font-weight: 600 }
 summary b { display: inline-block; min-width: 4.5rem; color: var(--ember); font-size: .85rem }
 details > div { padding: 0 .9rem .9rem }
@@ -43,26 +43,12 @@ def api_page(request: Request) -> Response:
         f'<section id="{escape(name)}"><h2>{escape(name)}</h2>{"".join(groups[name])}</section>'
         for name in names
     )
-    html = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>EmberMQ HTTP API</title>
-<style>{STYLE}{MORE_STYLE}</style>
-</head>
-<body>
-<main>
-<h1><b>Ember</b>MQ HTTP API</h1>
+    content = f"""<h1>{FLAME}<span><b>Ember</b>MQ HTTP API</span></h1>
 <p>{escape(described["info"]["description"])} Version {escape(described["info"]["version"])}.
-The same for programs: <a href="/api/openapi.json">OpenAPI</a>.</p>
-<nav><p>{links}</p></nav>
-{sections}
-</main>
-</body>
-</html>
-"""
-    return Response(200, html.encode(), HTML)
+The same for programs: <a href="/api/openapi.json">OpenAPI</a>. <a href="/">The broker at a glance</a>.</p>
+<nav aria-label="Groups"><p>{links}</p></nav>
+{sections}"""
+    return page("EmberMQ HTTP API", STYLE, content)
 
 
 def operation_html(method: str, path: str, operation: dict[str, Any]) -> str:

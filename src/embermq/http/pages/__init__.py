@@ -1,0 +1,1 @@
+"""What a browser shows: plain documents without scripts, nothing from outside."""

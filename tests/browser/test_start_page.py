@@ -1,0 +1,210 @@
+"""The start page as people see it, in a real browser: nothing sticks out, all can be read and reached."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.request
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from embermq.client import connect
+from embermq.testing import EmbeddedBroker
+from tests.browser.chromium import Chromium
+
+pytestmark = pytest.mark.once("what a browser shows does not depend on compilation")
+
+LONG_NAME = "a.name.that.a.program.made." + "x" * 150
+NASTY_NAME = "<img src=x onerror=alert(1)>&\"'"
+PIPELINES = {
+    "archive": {
+        "state": "running",
+        "lag": 1_234_567,
+        "rows": 88_000_000,
+        "rows_per_second": 2.5,
+        "host": "worker-7",
+        "pid": 4711,
+        "source": "stream 'events'",
+        "sink": "parquet /data/archive",
+    },
+    "paid": {"state": "waiting", "lag": 3, "reason": "no broker answers"},
+    "broken": {"state": "failed", "rows": 0, "reason": "body of message 7 is no JSON " * 10},
+    "done": {"state": "ended", "rows": 1000},
+}
+# Every element with text of its own: how much it differs from what is behind it (WCAG 2, 1.4.3).
+FAINT = """
+(() => {
+  const numbers = colour => colour.match(/[0-9.]+/g).map(Number);
+  const light = colour => {
+    const [r, g, b] = numbers(colour).slice(0, 3).map(v => v / 255)
+      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = element => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if ((numbers(colour)[3] ?? 1) > 0) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    if (!own) continue;
+    const pair = [light(getComputedStyle(element).color), light(ground(element))].sort((a, b) => b - a);
+    const contrast = (pair[0] + 0.05) / (pair[1] + 0.05);
+    if (contrast < 4.5) faint.push(element.outerHTML.slice(0, 80) + " " + contrast.toFixed(2));
+  }
+  return faint;
+})()
+"""
+STICKS_OUT = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+FOCUSED = "document.activeElement.textContent || document.activeElement.name"
+
+
+def put(broker: EmbeddedBroker, path: str, body: object) -> None:
+    login = "Basic " + base64.b64encode(b"guest:guest").decode()
+    request = urllib.request.Request(
+        f"{broker.http_url}{path}", json.dumps(body).encode(), {"Authorization": login}, method="PUT"
+    )
+    urllib.request.urlopen(request, timeout=30).close()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        for name in (LONG_NAME, NASTY_NAME, *(f"orders.{number:03}" for number in range(120))):
+            put(running, f"/api/queues/%2F/{quote(name, safe='')}", {"durable": True})
+        put(running, "/api/queues/%2F/events", {"durable": True, "arguments": {"x-queue-type": "stream"}})
+        for name, told in PIPELINES.items():
+            put(running, f"/api/pipelines/%2F/{name}", told)
+        put(running, "/api/users/plain", {"password": "plain", "tags": ""})
+        put(running, "/api/users/looker", {"password": "looker", "tags": "management"})
+        with connect(running.url) as connection, connection.channel() as channel:
+            channel.publish_batch([b"body"] * 7, "orders.007")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(browser: Chromium) -> Chromium:
+    """Logged in, and remembered as browsers do."""
+    browser.login("guest", "guest")
+    return browser
+
+
+def table(page: Chromium, of: str) -> list[list[str]]:
+    cells = "[...row.children].map(cell => cell.innerText.trim())"
+    selected = f"section[aria-labelledby={of}] tbody tr"
+    return list(page.run(f"[...document.querySelectorAll('{selected}')].map(row => {cells})"))
+
+
+def check_look(page: Chromium) -> None:
+    assert page.complaints() == []
+    assert page.run(STICKS_OUT) is False
+    assert page.run(FAINT) == []
+    assert page.run("document.getAnimations().length") == 0, "nothing moves"
+    assert page.run("document.scripts.length") == 0
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, True), (400, False)])
+def test_everything_can_be_read(page: Chromium, broker: EmbeddedBroker, width: int, dark: bool) -> None:
+    page.look(width=width, dark=dark)
+    with broker.blocked_publishers():
+        page.go(broker.http_url + "/")
+        check_look(page)
+        assert len(page.names("alert")) == 1
+        assert "Publishers wait" in page.run("document.body.innerText")
+    page.go(broker.http_url + "/")
+    assert "Publishers wait" not in page.run("document.body.innerText")
+    page.go(broker.http_url + "/api/")
+    check_look(page)
+
+
+def test_what_it_shows(page: Chromium, broker: EmbeddedBroker) -> None:
+    page.look()
+    page.go(broker.http_url + "/")
+    assert page.run("document.title").startswith("EmberMQ on ")
+    pipelines = {row[0].split("\n")[0]: row[1:] for row in table(page, "pipelines")}
+    assert list(pipelines) == ["broken", "paid", "archive", "done"], "those that need somebody come first"
+    state, ends, lag, speed, rows, heard = pipelines["archive"]
+    assert (state, lag, speed, rows) == ("running", "1,234,567", "2.5", "88,000,000")
+    assert ends == "from stream 'events'\nto parquet /data/archive" and heard.endswith(" ago")
+    assert pipelines["broken"][0] == "failed" and pipelines["broken"][2] == "\N{EN DASH}"
+    queues = table(page, "queues")
+    assert queues[0][0].startswith(NASTY_NAME) and len(queues) == 100
+    assert len(page.names("table")) == 2 and {"Pipelines 4", "Queues 123"} <= set(page.names("region"))
+    heads = page.names("columnheader")
+    assert heads[:3] == ["Name", "State", "From, to"] and any(head.startswith("Ready") for head in heads)
+    assert "stream" in next(row[0] for row in queues if row[0].startswith("events"))
+
+
+def test_with_the_keyboard_alone(page: Chromium, broker: EmbeddedBroker) -> None:
+    page.look(width=400)
+    page.go(broker.http_url + "/")
+    met = []
+    while (met[-1:] or [""])[0] != "Ready":
+        page.press("Tab")
+        assert page.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
+        assert page.run("document.activeElement.getBoundingClientRect().height") > 1, "one sees where one is"
+        met.append(str(page.run(FOCUSED)))
+        assert len(met) < 20, met
+    assert met[:3] == ["2 s", "10 s", "1 min"] and "Filter" in met
+    page.events.clear()
+    page.press("Enter", "\r")
+    page.until_loaded()
+    assert page.run("location.search") == "?sort=ready"
+    assert table(page, "queues")[0][:2] == ["orders.007\nclassic, durable", "7"]
+    assert page.run("document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "descending"
+
+
+def test_a_filter_and_its_pages(page: Chromium, broker: EmbeddedBroker) -> None:
+    page.look()
+    page.go(broker.http_url + "/?sort=ready&every=60")
+    page.run("document.querySelector('input[type=search]').focus()")
+    page.call("Input.insertText", text="ORDERS.")
+    page.events.clear()
+    page.press("Enter", "\r")
+    page.until_loaded()
+    assert page.complaints() == []
+    assert page.run("location.search") == "?name=ORDERS.&sort=ready&every=60"
+    assert page.run("document.getElementById('queues').innerText") == "Queues 120 of 123"
+    page.go(page.run("document.querySelector('a[rel=next]').href"))
+    assert page.run("location.search") == "?name=ORDERS.&sort=ready&page=2&every=60"
+    assert len(table(page, "queues")) == 20
+    page.go(broker.http_url + "/?name=%3Cb%3E")
+    assert "No name has “<b>” in it." in page.run("document.body.innerText")
+
+
+def test_it_comes_again_by_itself_if_one_likes(page: Chromium, broker: EmbeddedBroker) -> None:
+    page.go(broker.http_url + "/?every=2")
+    page.events.clear()
+    page.until_loaded()
+    assert page.run("location.search") == "?every=2"
+    page.go(broker.http_url + "/")
+    assert page.run("document.querySelector('meta[http-equiv=refresh]')") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "dark", "status", "told"),
+    [
+        ("guest", "wrong", True, 401, "This page needs the name and the password"),
+        ("plain", "plain", False, 401, "You are plain, who may not see this page: Not management user."),
+        ("looker", "looker", True, 200, "looker has permissions in no virtual host"),
+    ],
+)
+def test_those_who_may_not_see_it_are_told(
+    browser: Chromium, broker: EmbeddedBroker, name: str, password: str, dark: bool, status: int, told: str
+) -> None:
+    browser.login(name, password)
+    browser.look(width=400, dark=dark)
+    browser.go(broker.http_url + "/")
+    assert browser.status() == status
+    assert told in browser.run("document.body.innerText")
+    assert browser.run(STICKS_OUT) is False and browser.run(FAINT) == []
+    assert "orders." not in browser.run("document.body.innerText")
+    browser.go(broker.http_url + "/nothing")
+    assert browser.status() == 404 and "There is nothing here." in browser.run("document.body.innerText")
+    browser.go(broker.http_url + "/api/queues")
+    assert browser.run("JSON.parse(document.body.innerText)") is not None, "programs read JSON"
