@@ -25,16 +25,17 @@ class RefusedError(Exception):
 class Session:
     """One connection with one channel open."""
 
-    def __init__(self, host: str, port: int, *, timeout_seconds: float = 60.0) -> None:
+    def __init__(self, host: str, port: int, *, user: str = "guest", timeout_seconds: float = 60.0) -> None:
         self.socket = socket.create_connection((host, port), timeout=timeout_seconds)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._input = b""
-        self._shake_hands()
+        self._shake_hands(user.encode())
 
-    def _shake_hands(self) -> None:
+    def _shake_hands(self, user: bytes) -> None:
+        """Whose password is the name once more."""
         self.socket.sendall(PROTOCOL_HEADER)
         self.expect((10, 10))
-        start_ok = long(b"") + short("PLAIN") + long(b"\x00guest\x00guest") + short("en_US")
+        start_ok = long(b"") + short("PLAIN") + long(b"\x00" + user + b"\x00" + user) + short("en_US")
         self.socket.sendall(method(10, 11, start_ok, channel=0))
         self.expect((10, 30))
         tune_ok = struct.pack(">HIH", 2047, FRAME_BYTES_MAX, 0)

@@ -54,7 +54,7 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     else:
         check_consumer_arguments(queue, method.arguments)
     single_active = queue.rules is not None and queue.rules.single_active
-    taken = any(consumer.exclusive for consumer in queue.consumers)
+    taken = queue.consumers and queue.consumers[0].exclusive  # who is here alone
     if taken or (method.exclusive and (queue.consumers or single_active)):
         raise AccessRefused(f"{describe(queue)} in exclusive use")
     consumer = ChannelConsumer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embermq.amqp.channel import Channel
 from embermq.amqp.publish_rules import require_topic
+from embermq.amqp.settling import await_unbinding
 from embermq.broker.exchange import Exchange
 from embermq.broker.vhost import DEFAULT_EXCHANGE, check_exchange_type
 from embermq.errors import AccessRefused, FrameError
@@ -54,9 +55,11 @@ def on_exchange_delete(channel: Channel, method: methods.ExchangeDelete) -> None
     name = clean(method.exchange)
     refuse_default(name)
     channel.user.require("configure", channel.vhost.name, "exchange", name)
-    channel.vhost.delete_exchange_named(name, method.if_unused)
+    exchange = channel.vhost.delete_exchange_named(name, method.if_unused)
     if not method.no_wait:
         channel.send(methods.ExchangeDeleteOk())
+    if exchange is not None:
+        await_unbinding(channel, exchange)
 
 
 def on_exchange_bind(channel: Channel, method: methods.ExchangeBind) -> None:

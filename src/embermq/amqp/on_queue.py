@@ -5,6 +5,7 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.amqp.on_exchange import clean, refuse_default
 from embermq.amqp.publish_rules import REPLY_TO, require_topic
+from embermq.amqp.settling import await_unbinding
 from embermq.amqp.special import REPLY_TO_PREFIX
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import GENERATED_PREFIX, generated_name, require_access
@@ -155,3 +156,4 @@ def on_queue_delete(channel: Channel, method: methods.QueueDelete) -> None:
     else:
         channel.vhost.delete_queue(queue)
         channel.connection.exclusive_queues.discard(queue)
+        await_unbinding(channel, queue)

@@ -81,6 +81,14 @@ class Sessions:
                 if entries:
                     yield self.channel_info(channel), entries
 
+    def close_all(self, reason: str, *, user: str = "", vhost: str = "") -> Iterator[None]:
+        """All of a user, or all in a virtual host, one after the other."""
+        for connection in list(self.opened()):
+            assert connection.user is not None and connection.vhost is not None
+            if connection.state == OPEN and (connection.user.name == user or connection.vhost.name == vhost):
+                connection.close(ConnectionForced(reason))
+                yield
+
     def close(self, info: ConnectionInfo, reason: str) -> None:
         for connection in self.opened():
             if connection.number == info.number:

@@ -16,6 +16,8 @@ from embermq.broker.piecework import Pieces
 if TYPE_CHECKING:
     from embermq.amqp.channel import Channel
     from embermq.amqp.deliveries import Blocks
+    from embermq.broker.exchange import Exchange
+    from embermq.broker.queue import Queue
 
 SETTLED_AT_ONCE_MAX = 8192
 GIVEN_BACK_AT_ONCE_MAX = 1024
@@ -34,6 +36,15 @@ def in_pieces(channel: Channel, pieces: Pieces, done: Callable[[], None] | None 
     link.hold_output()
     link.stalled = True
     link.turn.piecework.begin(pieces, end, about=channel)
+
+
+def await_unbinding(channel: Channel, thing: Queue | Exchange) -> None:
+    """The answer leaves when the last binding of what was deleted has left the disk."""
+    link, catalog = channel.link, channel.vhost.catalog
+    if channel.vhost.unbinding.is_under_way(thing):
+        link.hold_output()
+        link.stalled = True
+        link.turn.piecework.when_done(thing, lambda: catalog.when_safe(link.release_output))
 
 
 def count_of(blocks: Blocks) -> int:

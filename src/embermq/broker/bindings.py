@@ -51,7 +51,8 @@ class Bindings:
         self.delete_if_unused(source)
 
     def remove_binding(self, binding: Binding) -> None:
-        binding.source.remove_binding(binding)
+        if not binding.source.remove_binding(binding):
+            return  # it went with its other end
         if isinstance(binding.destination, Queue):
             self.queue_bindings.get(binding.destination, {}).pop(binding, None)
         if binding.durable:

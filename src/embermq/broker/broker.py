@@ -27,6 +27,7 @@ from embermq.broker.tasks import Tasks
 from embermq.broker.timetable import CallLater, Timetable
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
+from embermq.store.definitions import Definition
 
 log = logging.getLogger("embermq.broker")
 
@@ -106,6 +107,7 @@ class Broker(Accounts):
             vhost.delete_queue(queue)
         for exchange in list(vhost.exchanges.values()):
             vhost.delete_exchange(exchange)
+        vhost.unbinding.finish_all()
         for user in self.users.values():
             self.revoke(user, vhost.name)
             self.revoke_topics(user, vhost.name)
@@ -155,7 +157,7 @@ class Broker(Accounts):
             self.restore_queue(definition.vhost, definition.name, definition.body)
         self.restore_offsets(catalog)
         for definition in stored.all("binding"):
-            self.restore_binding(definition.vhost, definition.body)
+            self.restore_binding(definition)
         self.restore_messages(catalog)
         return True
 
@@ -195,13 +197,15 @@ class Broker(Accounts):
             else:
                 stream.group(definition.name).left_at = definition.body["offset"]
 
-    def restore_binding(self, vhost_name: str, body: definitions.Body) -> None:
-        vhost = self.vhosts[vhost_name]
+    def restore_binding(self, definition: Definition) -> None:
+        vhost, body = self.vhosts[definition.vhost], definition.body
         things = vhost.queues if body["kind"] == "queue" else vhost.exchanges
         source = vhost.exchanges.get(body["source"])
         destination = things.get(body["destination"])
         if source is None or destination is None:
-            log.error("a binding without its ends is passed over: %s", body)
+            # The broker stopped in the middle of a deletion. Others of that name must not inherit it.
+            log.warning("a binding without its ends is removed: %s", body)
+            self.catalog.note("binding", definition.vhost, definition.name, None)
             return
         vhost.add_binding(Binding(source, destination, body["routing_key"], definitions.unpacked(body)))
 

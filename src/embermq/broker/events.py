@@ -57,6 +57,15 @@ class Events:
         finally:
             self.actor = before
 
+    def acting_in_pieces(self, pieces: Iterator[None]) -> Iterator[None]:
+        """Each of the pieces is the doing of whoever acts now."""
+        actor = self.actor
+        while True:
+            with self.acting(actor):
+                if next(pieces, self) is self:
+                    return
+            yield
+
     @types.coroutine
     def acting_throughout(self, user: str, work: Coroutine[Any, Any, Result]) -> Generator[Any, None, Result]:
         """The same for what waits in between, while others act."""

@@ -5,6 +5,7 @@ cdef class Exchange:
     cdef public bint durable
     cdef public bint auto_delete
     cdef public bint internal
+    cdef public bint deleted
     cdef public dict arguments
     cdef public dict effective
     cdef public long version

@@ -169,6 +169,7 @@ class Exchange:
         "auto_delete",
         "bindings",
         "deduplication",
+        "deleted",
         "durable",
         "effective",
         "internal",
@@ -210,6 +211,7 @@ class Exchange:
         self.routes: dict[str, Route] = {}
         self.sources: dict[Exchange, int] = {}  # exchanges bound to lead here, with the number of bindings
         self.version = 0
+        self.deleted = False
         # Beside those that the kept routes have counted: see `counts`.
         self.received_count = 0
         self.routed_count = 0
@@ -339,6 +341,8 @@ class Exchange:
         found = list(self.matcher.match(keys[0], properties))
         for key in keys[1:]:
             found += self.matcher.match(key, properties)
+        if self.vhost.unbinding.things:
+            found = [destination for destination in found if not destination.deleted]
         if not found and self.alternate is not None:
             alternate = self.vhost.exchanges.get(self.alternate)
             return [] if alternate is None else [alternate]

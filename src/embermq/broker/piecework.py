@@ -7,6 +7,7 @@ millisecond. Every turn gives one of the works a few milliseconds; several take 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -57,10 +58,27 @@ class Piecework:
 
     def begin(self, pieces: Pieces, done: Callable[[], None] | None = None, about: object = None) -> None:
         """Work through it from the next turn on, then call `done`."""
-        self.works.append(Work(pieces, [] if done is None else [done], about))
+        self.go_on_with(Work(pieces, [] if done is None else [done], about))
+
+    def start(self, pieces: Pieces, done: Callable[[], None], about: object) -> bool:
+        """The same with the first piece at once, which may be all; True when there is more."""
+        work = Work(pieces, [done], about)
+        if not self.advance(work, 0.0):
+            return False
+        self.go_on_with(work)
+        return True
+
+    def go_on_with(self, work: Work) -> None:
+        self.works.append(work)
         if not self.dirty:
             self.dirty = True
             self.turn.add_queue(self)
+
+    def finish_about(self, about: object) -> None:
+        """Somebody cannot wait for what is done to it: all of that now."""
+        for work in [work for work in self.works if work.about is about]:
+            self.works.remove(work)
+            self.advance(work, math.inf)
 
     def when_done(self, about: object, action: Callable[[], None]) -> None:
         """Once all that is under way and done to it is over: now, as a rule."""

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from embermq.broker.consumer import NOBODY, Consumer
@@ -25,12 +26,19 @@ PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not h
 
 def is_selective(queue: Queue) -> bool:
     """Does it matter who gets which message?"""
+    return selects(queue) or any(is_choosy(consumer) for consumer in queue.consumers)
+
+
+def selects(queue: Queue) -> bool:
+    """Whoever its consumers are?"""
     rules = queue.rules
     if queue.vhost.trace is not None:  # no, but that is where deliveries are told of
         return True
-    if rules is not None and (rules.single_active or rules.priorities is not None):
-        return True
-    return any(consumer.no_local_of != NOBODY or consumer.priority for consumer in queue.consumers)
+    return rules is not None and (rules.single_active or rules.priorities is not None)
+
+
+def is_choosy(consumer: Consumer) -> bool:
+    return consumer.no_local_of != NOBODY or consumer.priority != 0
 
 
 def candidates(queue: Queue) -> list[Consumer]:
@@ -54,20 +62,23 @@ def has_ready_consumer(queue: Queue, message: Message) -> bool:
 
 
 def consumer_added(queue: Queue, consumer: Consumer) -> None:
+    """There may be thousands: only where it matters, all of them are looked at."""
     queue.consumers.append(consumer)
-    queue.consumers.sort(key=lambda c: -c.priority)
     if queue.rules is not None and queue.rules.active is None:
         queue.rules.active = consumer
-    queue.selective = is_selective(queue)
+    queue.selective = queue.selective or selects(queue) or is_choosy(consumer)
+    if queue.selective:
+        queue.consumers.sort(key=lambda c: -c.priority)
 
 
 def consumer_removed(queue: Queue, consumer: Consumer) -> None:
-    if consumer in queue.consumers:
+    with suppress(ValueError):
         queue.consumers.remove(consumer)
     if queue.rules is not None and queue.rules.active is consumer:
         queue.rules.active = queue.consumers[0] if queue.consumers else None
         queue.mark()
-    queue.selective = is_selective(queue)
+    if is_choosy(consumer):
+        queue.selective = is_selective(queue)
 
 
 def give_turn_away(queue: Queue, consumer: Consumer) -> None:

@@ -14,11 +14,10 @@ from embermq.broker import arguments as args
 from embermq.broker.bindings import Bindings
 from embermq.broker.catalog import Catalog, exchange_body, queue_body, vhost_body
 from embermq.broker.dead_letters import DeadLetters
-from embermq.broker.deduplication import stop_serving
 from embermq.broker.defaults import Defaults
 from embermq.broker.delays import Delays
 from embermq.broker.departing import Departing
-from embermq.broker.event_properties import exchange_created, limits_set, named, queue_created
+from embermq.broker.event_properties import exchange_created, limits_set, queue_created
 from embermq.broker.events import Events
 from embermq.broker.exchange import DELAYED_TYPE, MATCHERS, Binding, Exchange
 from embermq.broker.leases import Leases
@@ -33,6 +32,7 @@ from embermq.broker.stream_arguments import STREAM, check_declaration, require_e
 from embermq.broker.tally import Tally
 from embermq.broker.trace import Trace, add_trace_exchange
 from embermq.broker.turn import Turn
+from embermq.broker.unbinding import Unbinding
 from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
 from embermq.store.layout import new_queue_id
 
@@ -90,6 +90,7 @@ class VirtualHost(Bindings):
         self.dead_letters = DeadLetters(self)
         self.leases = Leases(self)
         self.departing = Departing(self)
+        self.unbinding = Unbinding(self)
         self.closing = False  # it goes with everything in it
         self.delays = Delays(self)
         self.alternates: dict[str, dict[Exchange, None]] = {}  # by the name they name, existing or not
@@ -140,6 +141,7 @@ class VirtualHost(Bindings):
         args.check_exchange_arguments(what, arguments)
         if "x-consistent-hash" in (type, arguments.get("x-delayed-type")):
             check_hash_arguments(what, arguments)
+        self.unbinding.finish(Exchange, name)
         exchange = Exchange(
             self, name, type, durable=durable, auto_delete=auto_delete, internal=internal, arguments=arguments
         )
@@ -151,46 +153,40 @@ class VirtualHost(Bindings):
         self.events.emit("exchange.created", exchange_created, exchange)
         return exchange
 
-    def delete_exchange_named(self, name: str, if_unused: bool) -> None:
+    def delete_exchange_named(self, name: str, if_unused: bool) -> Exchange | None:
         """What exchange.delete asks for; a missing exchange is no error (RabbitMQ since 3.2)."""
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{self.name}' not allowed")
         exchange = self.exchanges.get(name)
         if exchange is None:
             self.catalog.rely()
-            return
+            return None
         if if_unused and exchange.bindings:
             raise PreconditionFailed(f"{describe_exchange(exchange)} in use")
         self.delete_exchange(exchange)
+        return exchange
 
     def delete_exchange(self, exchange: Exchange) -> None:
-        doomed = [exchange]
-        for going in doomed:  # grows while we walk: auto-delete exchanges may hang on each other in a chain
-            self.exchanges.pop(going.name, None)
-            self.past.add_exchange(going)
-            if going.durable:
-                self.catalog.delete("exchange", self.name, going.name)
-            self.delays.take_back_from_exchange(going.name)
-            if going.alternate is not None:
-                self.alternates[going.alternate].pop(going, None)
-            for binding in list(going.bindings.values()):
-                self.remove_binding(binding)
-            for source in list(going.sources):
-                for binding in [b for b in source.bindings.values() if b.destination is going]:
-                    self.remove_binding(binding)
-                if self.is_unused(source):
-                    self.exchanges.pop(source.name)
-                    doomed.append(source)
-            going.changed()
-            if going.deduplication is not None:
-                going.deduplication = None
-                stop_serving(going)
-            self.events.emit("exchange.deleted", named, going)
-            self.policies.forget(going)
+        if not exchange.deleted:
+            self.take_out(exchange)
+            self.unbinding.note(exchange)
+            self.unbinding.begin(exchange, self.unbinding.of_exchange(exchange))
+
+    def take_out(self, exchange: Exchange) -> None:
+        """It is no longer here; its bindings are left."""
+        exchange.deleted = True
+        del self.exchanges[exchange.name]
+        exchange.changed()
+        self.past.add_exchange(exchange)
+        if exchange.durable:
+            self.catalog.delete("exchange", self.name, exchange.name)
+        self.delays.take_back_from_exchange(exchange.name)
+        if exchange.alternate is not None:
+            self.alternates[exchange.alternate].pop(exchange, None)
 
     def is_unused(self, exchange: Exchange) -> bool:
         """An auto-delete exchange goes with its last binding."""
-        return bool(exchange.auto_delete and not exchange.bindings and exchange.name in self.exchanges)
+        return bool(exchange.auto_delete and not exchange.bindings and not exchange.deleted)
 
     def delete_if_unused(self, exchange: Exchange) -> None:
         if self.is_unused(exchange):
@@ -256,6 +252,7 @@ class VirtualHost(Bindings):
         self.require_room(name)
         what = f"queue '{name}' in vhost '{self.name}'"
         check_declaration(what, template | arguments, durable, exclusive, auto_delete)
+        self.unbinding.finish(Queue, name)
         queue = self.add_queue(
             name,
             id=new_queue_id(),
@@ -348,11 +345,10 @@ class VirtualHost(Bindings):
         self.departing.note(queue)
         if queue.durable:
             self.catalog.delete("queue", self.name, queue.name)
+        self.unbinding.note(queue)
+        for source in {binding.source for binding in self.queue_bindings.get(queue, ())}:
+            source.changed()
         self.exchanges[DEFAULT_EXCHANGE].changed()
-        for binding in list(self.queue_bindings.get(queue, ())):
-            self.remove_binding(binding)
-            self.delete_if_unused(binding.source)
-        self.queue_bindings.pop(queue, None)
         self.leases.queue_deleted(queue)
         consumers, queue.consumers = queue.consumers, []
         for consumer in consumers:
@@ -363,8 +359,8 @@ class VirtualHost(Bindings):
         self.past.add_queue(queue)
         self.delays.take_back_from_queue(queue.name)
         count = queue.ready_count
+        self.unbinding.begin(queue, self.unbinding.of_queue(queue))
         self.departing.add(queue)
-        self.events.emit("queue.deleted", named, queue)
         return count
 
     def purge_queue(self, queue: Queue) -> int:

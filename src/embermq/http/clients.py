@@ -13,6 +13,7 @@ from embermq.http.exchanges import vhost_of
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.login import ADMINISTRATOR, sees_everything
 from embermq.http.overview import visible_vhosts
+from embermq.http.pace import Pace
 from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, not_authorised, not_found
 from embermq.http.views import channel_view, connection_view, consumer_view
@@ -75,11 +76,11 @@ def close_connection(request: Request) -> Response:
 
 
 @describes("Close all connections of a user.", status=204)
-def close_connections_of_user(request: Request) -> Response:
-    for info in list(request.context.sessions.connections()):
-        if info.user == request.names["user"]:
-            reason = request.headers.get("x-reason", "") or "Closed via management plugin"
-            request.context.sessions.close(info, reason[:REASON_BYTES_MAX])
+async def close_connections_of_user(request: Request) -> Response:
+    pace = Pace(request.context.gate)
+    reason = request.headers.get("x-reason", "") or "Closed via management plugin"
+    for _ in request.context.sessions.close_all(reason[:REASON_BYTES_MAX], user=request.names["user"]):
+        await pace.breathe()
     return Response(204)
 
 

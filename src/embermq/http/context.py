@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -55,6 +55,8 @@ class Sessions(Protocol):
         ...
 
     def connection_counts(self) -> Iterable[ConnectionCounts]: ...
+
+    def close_all(self, reason: str, *, user: str = "", vhost: str = "") -> Iterator[None]: ...
 
     def close(self, connection: ConnectionInfo, reason: str) -> None:
         """Say goodbye with CONNECTION_FORCED; the reason is in the text."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.queue import Queue
 from embermq.broker.vhost import DEFAULT_EXCHANGE, VirtualHost
 from embermq.errors import AccessRefused
 from embermq.http import schemas
@@ -13,6 +14,7 @@ from embermq.http.describing import describes, flag
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.login import require_vhost
 from embermq.http.overview import visible_vhosts
+from embermq.http.pace import Pace
 from embermq.http.rates import RANGES, ranges_asked
 from embermq.http.request import Request, Response, boolean, not_found, table, text
 from embermq.http.thing_name import clean
@@ -89,14 +91,22 @@ def put_exchange(request: Request) -> Response:
 
 
 @describes("Delete an exchange.", query=(IF_UNUSED,), status=204)
-def delete_exchange(request: Request) -> Response:
+async def delete_exchange(request: Request) -> Response:
     vhost = vhost_of(request)
     exchange = exchange_named(vhost, request.names["name"])
     request.user.require("configure", vhost.name, "exchange", exchange.name)
     if exchange.name == DEFAULT_EXCHANGE:
         raise AccessRefused("operation not permitted on the default exchange")
     vhost.delete_exchange_named(exchange.name, request.flag("if-unused"))
+    await unbound(request, vhost, exchange)
     return Response(204)
+
+
+async def unbound(request: Request, vhost: VirtualHost, thing: Exchange | Queue) -> None:
+    """When the last binding of what was deleted is gone, too."""
+    pace = Pace(request.context.gate)
+    while vhost.unbinding.is_under_way(thing):
+        await pace.step()
 
 
 def bindings_to(vhost: VirtualHost, exchange: Exchange) -> Iterator[Binding]:

@@ -11,7 +11,7 @@ from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import PreconditionFailed
 from embermq.http import schemas
 from embermq.http.describing import describes, flag
-from embermq.http.exchanges import IF_UNUSED, vhost_of
+from embermq.http.exchanges import IF_UNUSED, unbound, vhost_of
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.overview import visible_vhosts
 from embermq.http.rates import RANGES, ranges_asked
@@ -110,7 +110,7 @@ def put_queue(request: Request) -> Response:
 
 
 @describes("Delete a queue with its messages.", query=(IF_UNUSED, IF_EMPTY), status=204)
-def delete_queue(request: Request) -> Response:
+async def delete_queue(request: Request) -> Response:
     vhost = vhost_of(request)
     queue = queue_named(vhost, request.names["name"])
     request.user.require("configure", vhost.name, "queue", queue.name)
@@ -120,6 +120,7 @@ def delete_queue(request: Request) -> Response:
     if request.flag("if-empty") and queue.ready_count:
         raise PreconditionFailed(f"{describe(queue)} not empty")
     vhost.delete_queue(queue)
+    await unbound(request, vhost, queue)
     return Response(204)
 
 

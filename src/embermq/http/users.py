@@ -16,6 +16,7 @@ from embermq.http.exchanges import in_order
 from embermq.http.limits import USER_LIMITS, limits_from
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.login import aside
+from embermq.http.pace import Pace
 from embermq.http.request import Request, Response, bad_request, echoed, not_found, require_keys, text
 from embermq.http.thing_name import clean
 from embermq.http.views import View, permission_view, user_view
@@ -111,21 +112,21 @@ def tags_of(value: object) -> frozenset[str]:
 
 
 @describes("Delete a user.", status=204)
-def delete_user(request: Request) -> Response:
-    remove_user(request, user_named(request))
+async def delete_user(request: Request) -> Response:
+    await remove_user(request, user_named(request))
     return Response(204)
 
 
-def remove_user(request: Request, user: User) -> None:
-    sessions = request.context.sessions
-    for info in list(sessions.connections()):
-        if info.user == user.name:
-            sessions.close(info, GONE.format(user.name))
+async def remove_user(request: Request, user: User) -> None:
+    """First the user, who cannot come again then, and then all who are here in that name."""
+    pace = Pace(request.context.gate)
     request.context.broker.delete_user(user)
+    for _ in request.context.sessions.close_all(GONE.format(user.name), user=user.name):
+        await pace.breathe()
 
 
 @describes("Delete several users.", body=schemas.USERS_BODY, status=204)
-def bulk_delete_users(request: Request) -> Response:
+async def bulk_delete_users(request: Request) -> Response:
     names = request.json().get("users", [])
     if not isinstance(names, list):
         raise bad_request("users must be a list")
@@ -134,7 +135,8 @@ def bulk_delete_users(request: Request) -> Response:
         if not isinstance(name, str) or name not in users:
             raise bad_request(["no_such_user", echoed(name)])
     for name in dict.fromkeys(names):
-        remove_user(request, users[name])
+        if name in users:  # nobody else has asked for the same meanwhile
+            await remove_user(request, users[name])
     return Response(204)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from embermq.broker.access import Permission
 from embermq.broker.broker import Broker
 from embermq.broker.trace import set_tracing
-from embermq.broker.vhost import VirtualHost
+from embermq.broker.vhost import RESERVED_PREFIX, VirtualHost
 from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.listing import COLUMNS, LIST, listing, single
@@ -87,13 +88,21 @@ async def delete_vhost(request: Request) -> Response:
     if vhost.protected:
         reason = f"Refusing to delete virtual host '{vhost.name}' because it is protected from deletion"
         raise Refusal(412, "precondition_failed", reason)
-    close_connections(request, vhost)
     pace = Pace(request.context.gate)
+    for _ in close_connections(request, vhost):
+        await pace.breathe()
     for queue in list(vhost.queues.values()):
         vhost.delete_queue(queue)
         await pace.breathe()
+    for exchange in list(vhost.exchanges.values()):
+        if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
+            vhost.delete_exchange(exchange)
+            await pace.breathe()
+    while vhost.unbinding.things:
+        await pace.step()
     if broker.vhosts.get(vhost.name) is vhost:  # nobody else has asked for the same meanwhile
-        close_connections(request, vhost)
+        for _ in close_connections(request, vhost):  # who came in the middle of it
+            pass
         broker.delete_vhost(vhost)
     return Response(204)
 
@@ -110,11 +119,8 @@ def unprotect_vhost(request: Request) -> Response:
     return Response(204)
 
 
-def close_connections(request: Request, vhost: VirtualHost) -> None:
-    sessions = request.context.sessions
-    for info in list(sessions.connections()):
-        if info.vhost == vhost.name:
-            sessions.close(info, f"vhost '{vhost.name}' is deleted")
+def close_connections(request: Request, vhost: VirtualHost) -> Iterator[None]:
+    return request.context.sessions.close_all(f"vhost '{vhost.name}' is deleted", vhost=vhost.name)
 
 
 @describes("Start a virtual host; they always run.", status=204)
