@@ -273,6 +273,8 @@ class Broker(Accounts):
         """A clean stop: remember how far each log was delivered, so that the next start need not guess."""
         for vhost in self.vhosts.values():
             vhost.departing.finish()
+        if self.turn.timetable is not None:
+            self.turn.timetable.stop()
         delivered: dict[str, int] = {}
         for queue in self.queues():
             if queue.durable:

@@ -219,6 +219,8 @@ class QueueRules:
             self.deduplication.recover()
         self.weigh()
         self.look()
+        if self.limits is not None:
+            self.look_at(self.turn.now_ms)  # the last run may have stopped before all was dropped
 
     def weigh(self) -> None:
         """Where bytes count, those of messages that nobody has read since the start count as well."""

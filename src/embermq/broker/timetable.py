@@ -35,6 +35,7 @@ class Timetable:
         self.numbers = count()
         self.timer: Timer | None = None
         self.timer_due_ms = 0
+        self.stopped = False
 
     def ask(self, due_ms: int, waiting: Waiting) -> None:
         """Call `waiting.on_due` at that time."""
@@ -46,10 +47,15 @@ class Timetable:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        if self.waiting:
+        if self.waiting and not self.stopped:
             self.timer_due_ms = self.waiting[0][0]
             wait_ms = max(self.timer_due_ms - self.turn.now_ms, 0)
             self.timer = self.call_later(wait_ms / 1000, self.on_timer)
+
+    def stop(self) -> None:
+        """Nothing is due any more: a broker that stops begins nothing that it could not end."""
+        self.stopped = True
+        self.set_timer()
 
     def on_timer(self) -> None:
         self.timer = None
