@@ -100,8 +100,8 @@ cdef class BlockRows:
             end = record + size
             offset = little(record + 8, 8)
             exchange = record + NAMES_AT + 1
-            key = exchange + exchange[-1] + 1 if exchange < end else end + 1
-            header = key + key[-1] if key < end else end
+            key = exchange + (exchange - 1)[0] + 1 if exchange < end else end + 1
+            header = key + (key - 1)[0] if key < end else end
             header_size = <Py_ssize_t>little(record + HEAD_BYTES, 4) if header < end else 0
             if (header_size < CONTENT_HEADER_BYTES_MIN or header_size > end - header
                     or big(header + 4) != <unsigned long long>(end - header - header_size)
