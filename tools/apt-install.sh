@@ -26,23 +26,30 @@ if [ ! -e "$policy" ]; then
         made_policy=yes
     fi
 fi
+said=$(mktemp)
 finish() {
+    rm -f "$said"
     [ "$made_policy" = yes ] && "${as_root[@]}" rm -f "$policy"
     return 0
 }
 trap finish EXIT
 
-echo "EmberMQ: apt-get install $*" >&2
+echo "EmberMQ: apt-get install $* (this can take a minute)" >&2
+# apt's hundreds of lines are shown only when it fails. What is installed here can be installed again, so dpkg
+# need not wait for the disk after every file.
+quietly() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@" </dev/null >"$said" 2>&1
+}
 install() {
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -q --no-install-recommends "$@" </dev/null >&2
+    quietly apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-unsafe-io "$@"
 }
 # The package lists may be missing (containers) or old, so a failure is tried once more with fresh ones.
-if [ -n "$(ls /var/lib/apt/lists/*Packages* 2>/dev/null)" ] && install "$@" 2>/dev/null; then
+if [ -n "$(ls /var/lib/apt/lists/*Packages* 2>/dev/null)" ] && install "$@"; then
     exit 0
 fi
-if "${as_root[@]}" apt-get update -q </dev/null >&2 && install "$@"; then
+if quietly apt-get update -q && install "$@"; then
     exit 0
 fi
+cat "$said" >&2
 echo "EmberMQ: could not install: $*" >&2
 exit 1
