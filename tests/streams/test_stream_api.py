@@ -97,10 +97,17 @@ def test_a_super_stream_by_hash(reader: Client, stored: EmberBroker) -> None:
     assert not reader.exists(f"{name}-0")
 
 
-def test_a_super_stream_by_key(reader: Client, stored: EmberBroker) -> None:
+@pytest.mark.parametrize(
+    ("place", "keys"),
+    [
+        ("super-streams", {"routing_keys": ["europe", "asia"]}),
+        ("stream/super-streams", {"binding-keys": "europe,asia"}),  # as RabbitMQ has it
+    ],
+)
+def test_a_super_stream_by_key(reader: Client, stored: EmberBroker, place: str, keys: Any) -> None:
     name = unique("super")
     path = f"/super-streams/%2F/{name}"
-    ask(stored, "PUT", path, {"routing_keys": ["europe", "asia"]})
+    ask(stored, "PUT", f"/{place}/%2F/{name}", keys)
     channel = reader.connection.channel()
     channel.confirm_delivery()
     channel.basic_publish(name, "asia", b"a", mandatory=True)
@@ -113,7 +120,15 @@ def test_a_super_stream_by_key(reader: Client, stored: EmberBroker) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"partitions": 0}, {"partitions": "x"}, {"routing_keys": []}, {"routing_keys": [1]}]
+    "body",
+    [
+        {},
+        {"partitions": 0},
+        {"partitions": "x"},
+        {"routing_keys": []},
+        {"routing_keys": [1]},
+        {"binding-keys": 1},
+    ],
 )
 def test_super_streams_that_cannot_be(stored: EmberBroker, body: Any) -> None:
     name = unique("super")

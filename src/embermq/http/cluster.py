@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 
 from embermq.broker.parameter import GLOBAL
 from embermq.http import schemas
@@ -54,6 +55,9 @@ MEMORY_OF_NOTHING = (
     "allocated_unused",
     "reserved_unallocated",
 )
+
+
+COUNTED = (*MEMORY_OF_NOTHING, "queue_procs", "other_proc")
 
 
 def cluster_name_of(context: Context) -> str:
@@ -132,6 +136,18 @@ def node_memory(request: Request) -> Response:
     if request.names["node"] != request.context.node:
         raise not_found()
     return Response.of({"memory": memory_view(request.context)})
+
+
+@describes("The same in percent.", answer=schemas.OBJECT)
+def node_memory_relative(request: Request) -> Response:
+    if request.names["node"] != request.context.node:
+        raise not_found()
+    view = memory_view(request.context)
+    total = max(view["total"]["rss"], 1)
+    percent = {
+        name: math.ceil(view[name] * 100 / total) for name in COUNTED
+    }  # however little it is, it shows
+    return Response.of({"memory": {"total": 100, **percent}})
 
 
 def memory_view(context: Context) -> View:

@@ -7,7 +7,9 @@ silently believed: it is logged.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
+from email.message import Message
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -111,6 +113,9 @@ async def export_vhost(request: Request) -> Response:
         "policies": [without_vhost(view) for view in policy_views(vhost)],
     }
     return await finished(request, document, [vhost], with_vhost=False)
+
+
+FILE_FIELD = re.compile(rb"content-disposition:[^\r\n]*[; ]name=\"?file\"?(?![^;\r\n])", re.IGNORECASE)
 
 
 def user_for_rabbitmq(user: User) -> View:
@@ -226,11 +231,26 @@ async def import_vhost(request: Request) -> Response:
 
 
 def document_of(request: Request) -> dict[str, Any]:
+    """The body, or the file in it where a form of a browser (or `curl -F file=@...`) sent it."""
+    kind = request.headers.get("content-type", "")
+    if kind.lower().startswith("multipart/form-data"):
+        request.body = file_in_form(kind, request.body)
     try:
         document = request.json()
     except Refusal:
         raise bad_request("failed_to_parse_json") from None
     return document
+
+
+def file_in_form(kind: str, body: bytes) -> bytes:
+    head = Message()
+    head["content-type"] = kind
+    boundary = head.get_boundary()
+    for part in body.split(b"--" + boundary.encode("latin-1", "replace")) if boundary else ():
+        described, _, content = part.partition(b"\r\n\r\n")
+        if FILE_FIELD.search(described):
+            return content.removesuffix(b"\r\n")
+    raise bad_request("the form has no field named file with the definitions")
 
 
 def things(document: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -1,11 +1,16 @@
-"""Logins, counted: RabbitMQ's `/api/auth/attempts`."""
+"""Logins, tried and counted: RabbitMQ's `/api/login` and `/api/auth/attempts`."""
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
+from urllib.parse import parse_qsl
+
 from embermq.http import schemas
 from embermq.http.describing import describes
+from embermq.http.login import MANAGEMENT, Doorkeeper, require_tag
 from embermq.http.login_counts import LoginCounts
-from embermq.http.request import Request, Response, not_found
+from embermq.http.request import QUERY_FIELDS_MAX, Request, Response, bad_request, not_found
 
 
 def counts_of(request: Request) -> LoginCounts:
@@ -35,3 +40,20 @@ def reset(request: Request) -> Response:
     counts.protocols.clear()
     counts.sources.clear()
     return Response(204)
+
+
+@describes(
+    "Is this a name and its password? As a form of a page sends them.",
+    body=schemas.every(username=schemas.TEXT, password=schemas.TEXT),
+    answer=schemas.TEXT,
+)
+async def log_in(request: Request) -> Response:
+    """Nobody is logged in by it: every request says who asks."""
+    try:
+        form = dict(parse_qsl(request.body.decode("latin-1"), max_num_fields=QUERY_FIELDS_MAX))
+    except ValueError:
+        raise bad_request("too many fields") from None
+    pair = f"{form.get('username', '')}:{form.get('password', '')}".encode("utf-8", "surrogateescape")
+    asking = replace(request, headers={"authorization": f"Basic {base64.b64encode(pair).decode()}"})
+    require_tag(await Doorkeeper(request.context.broker).admit(asking), MANAGEMENT)
+    return Response.of("ok")

@@ -9,9 +9,9 @@ from collections.abc import Hashable
 
 from embermq.broker.vhost import VirtualHost
 from embermq.http import schemas
-from embermq.http.cluster import cluster_name_of
+from embermq.http.cluster import cluster_name_of, memory_view
 from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
-from embermq.http.describing import describes
+from embermq.http.describing import describes, flag
 from embermq.http.history import BASIC, DETAILED, GLOBAL
 from embermq.http.listing import COLUMNS, LIST, listing, single
 from embermq.http.login import may_enter, sees_everything
@@ -37,6 +37,7 @@ EXCHANGE_TYPES += [
 
 
 # Fields of a node, and what other rooms measure of it.
+MEMORY = flag("memory", "with what its memory is used for")
 NODE_LIMITS = {
     "mem_limit": "resident_memory_limit_bytes",
     "disk_free_limit": "disk_space_available_limit_bytes",
@@ -167,11 +168,14 @@ async def nodes(request: Request) -> Response:
     return await listing(request, [request.context], node_view)
 
 
-@describes("The node: memory, disk, files, time.", query=COLUMNS, answer=schemas.NODE)
+@describes("The node: memory, disk, files, time.", query=(*COLUMNS, MEMORY), answer=schemas.NODE)
 def node(request: Request) -> Response:
     if request.names["node"] != request.context.node:
         raise not_found()
-    return single(request, node_view(request.context))
+    view = node_view(request.context)
+    if request.flag("memory"):
+        view["memory"] = memory_view(request.context)
+    return single(request, view)
 
 
 @describes("Who is logged in.", answer=schemas.every(name=schemas.TEXT, tags=schemas.list_of(schemas.TEXT)))

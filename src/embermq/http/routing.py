@@ -49,15 +49,20 @@ class Routes:
         self.all.append(node.methods[method])
 
     def find(self, segments: list[str]) -> tuple[Node, dict[str, str]]:
-        node, names = self.root, {}
-        for segment in segments:
-            step = node.steps.get(segment)
-            if step is None:
-                step = node.any
-                if step is None:
-                    raise not_found()
-                names[step.name] = segment
-            node = step
-        if not node.methods:
+        found = walk(self.root, segments)
+        if found is None:
             raise not_found()
-        return node, names
+        return found
+
+
+def walk(node: Node, segments: list[str]) -> tuple[Node, dict[str, str]] | None:
+    """Words of ours first; where they lead nowhere, somebody has given such a name to a thing."""
+    if not segments:
+        return (node, {}) if node.methods else None
+    step = node.steps.get(segments[0])
+    found = walk(step, segments[1:]) if step is not None else None
+    if found is None and node.any is not None:
+        found = walk(node.any, segments[1:])
+        if found is not None:
+            found[1][node.any.name] = segments[0]
+    return found

@@ -21,6 +21,7 @@ from embermq.http.request import (
     not_found,
     require_keys,
     table,
+    text,
 )
 from embermq.http.thing_name import clean
 from embermq.http.views import View
@@ -186,6 +187,8 @@ def put_super_stream(request: Request) -> Response:
     if not name:
         raise bad_request("a super stream needs a name")
     keys: list[str] | None = None
+    if "binding-keys" in body:  # RabbitMQ's word for it
+        body["routing_keys"] = text(body, "binding-keys").split(",")
     if "routing_keys" in body:
         keys = body["routing_keys"]
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):

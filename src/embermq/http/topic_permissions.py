@@ -52,6 +52,26 @@ async def between(request: Request) -> Response:
     return await shown(request, views_of([user], vhost))
 
 
+def at_exchange(request: Request) -> tuple[User, View]:
+    user, vhost = user_named(request, "user"), request.names["vhost"]
+    for view in views_of([user], vhost):
+        if view["exchange"] == request.names["exchange"]:
+            return user, view
+    raise not_found()
+
+
+@describes("That of a user at an exchange.", answer=schemas.list_of(schemas.TOPIC_PERMISSION))
+def one_topic_permission(request: Request) -> Response:
+    return Response.of([at_exchange(request)[1]])
+
+
+@describes("Take it away.", status=204)
+def delete_topic_permission(request: Request) -> Response:
+    user, view = at_exchange(request)
+    request.context.broker.revoke_topics(user, view["vhost"], view["exchange"])
+    return Response(204)
+
+
 @describes("Give topic permissions at an exchange.", body=schemas.TOPIC_PERMISSION_BODY, status=(201, 204))
 def put_topic_permission(request: Request) -> Response:
     body = request.json()

@@ -222,5 +222,17 @@ def delete_permission(request: Request) -> Response:
 def hash_a_password(request: Request) -> Response:
     body = request.json()
     require_keys(body, "password")
-    salt, password = os.urandom(SALT_BYTES), text(body, "password").encode("utf-8", "surrogateescape")
-    return Response.of({"ok": base64.b64encode(salt + hash_password(password, salt, SHA256)).decode()})
+    return hashed(text(body, "password"))
+
+
+@describes(
+    "The same, as RabbitMQ 4 has it: a password in an address may end up in somebody's log.",
+    answer=schemas.every(ok=schemas.TEXT),
+)
+def hash_password_in_path(request: Request) -> Response:
+    return hashed(request.names["password"])
+
+
+def hashed(password: str) -> Response:
+    salt, data = os.urandom(SALT_BYTES), password.encode("utf-8", "surrogateescape")
+    return Response.of({"ok": base64.b64encode(salt + hash_password(data, salt, SHA256)).decode()})
