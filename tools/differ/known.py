@@ -22,6 +22,7 @@ MORE_HERE = {
 INTERNAL_ERROR = 541
 INNER_WORDS = ("function_clause", "badarg", "badmatch", "case_clause", "badmap")
 OK, NOT_FOUND = 200, 404
+RESOURCE_LOCKED = 405
 SERVER_ERROR = 500
 
 
@@ -29,6 +30,10 @@ def known(step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
     """The name of the deliberate difference, if it is one."""
     if "http" in ours and "http" in theirs:
         return known_of_http(ours["http"], theirs["http"])
+    if "quiet_ms" in step and was_looked_at(ours.get("queues"), theirs.get("queues")):
+        return "looks that are refused keep an exclusive queue"
+    if step["do"] == "queue.unbind" and closes_with(ours, RESOURCE_LOCKED):
+        return "unbinding another connection's exclusive queue"
     for told in theirs.values():
         if isinstance(told, list):
             if any(map(is_crash, told)):
@@ -51,9 +56,29 @@ def known_of_http(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
         return "bindings of a thing that is not there"
     if reasons[0] == "vhost_not_found":
         return "a virtual host that is not there"
+    if all("should be regular expression but is invalid" in reason for reason in reasons):
+        return "what is wrong with a regular expression"
+    if reasons[0] == "Pagination parameters are invalid" and theirs["status"] == OK:
+        return "a filter that is no regular expression"
     if all("apply-to '" in reason for reason in reasons):
         return "apply-to has more values in RabbitMQ 4"
     return None
+
+
+def was_looked_at(ours: Any, theirs: Any) -> bool:
+    """A queue of another connection has expired here; there, this tool kept it alive by asking for it."""
+    if not isinstance(ours, dict) or not isinstance(theirs, dict):
+        return False
+    return bool(ours) and all((ours[name], theirs.get(name)) == (NOT_FOUND, RESOURCE_LOCKED) for name in ours)
+
+
+def closes_with(told: dict[str, Any], code: int) -> bool:
+    return any(
+        answer[0] == "channel.close" and answer[1]["reply-code"] == code
+        for answers in told.values()
+        if isinstance(answers, list)
+        for answer in answers
+    )
 
 
 def is_crash(answer: list[Any]) -> bool:

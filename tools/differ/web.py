@@ -106,5 +106,9 @@ def stable(value: Any, deep: bool = False) -> Any:
 
 
 def is_of_one_side(value: Any) -> bool:
-    """A global parameter of RabbitMQ's own, or an exchange that it has with a plugin only."""
-    return isinstance(value, dict) and value.get("name") in ("internal_cluster_id", "amq.rabbitmq.event")
+    """A global parameter, a queue or (with a plugin) an exchange that only RabbitMQ makes for itself."""
+    return isinstance(value, dict) and value.get("name") in (
+        "internal_cluster_id",
+        "amq.rabbitmq.event",
+        "aliveness-test",
+    )

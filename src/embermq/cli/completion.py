@@ -7,11 +7,30 @@ It is written from the parser itself, so it knows every command that there is. N
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from embermq.cli.commands import Commands
 
 SHELLS = ("bash", "zsh", "fish")
+FILES = ("F", "FILE", "DIR")  # what options say their value is, where it is a file
+
+
+class Offer(NamedTuple):
+    """A word that may follow; none, where a file may."""
+
+    word: str
+    about: str
+    is_file: bool = False  # what comes after it is one
+
+    @property
+    def is_option(self) -> bool:
+        return self.word.startswith("--")
+
+
+Path = tuple[str, ...]  # the words of a command: ("queue", "list")
+Table = dict[Path, list[Offer]]
 
 
 def add_completion(commands: Commands) -> None:
@@ -19,7 +38,7 @@ def add_completion(commands: Commands) -> None:
         "completion",
         help="print a completion script for your shell",
         description="Print a script that completes commands, options and the names of queues and the like.",
-        epilog='bash: eval "$(embermq completion bash)"   zsh: the same with zsh   '
+        epilog='bash: eval "$(embermq completion bash)"   zsh: eval "$(embermq completion zsh)"   '
         "fish: embermq completion fish | source",
     )
     parser.add_argument("shell", choices=SHELLS)
@@ -27,42 +46,47 @@ def add_completion(commands: Commands) -> None:
     def run(options: argparse.Namespace) -> int:
         from embermq.cli.main import parser as top
 
-        print(script(options.shell, dict(words(top(), ()))), end="")
+        print(script(options.shell, dict(offers(top(), ()))), end="")
         return 0
 
     parser.set_defaults(run=run)
 
 
-def words(
-    parser: argparse.ArgumentParser, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+def offers(parser: argparse.ArgumentParser, path: Path) -> Iterator[tuple[Path, list[Offer]]]:
     """For each command what may follow it."""
-    found: list[str] = []
+    found: list[Offer] = []
     deeper: list[tuple[str, argparse.ArgumentParser]] = []
     for action in parser._actions:
+        about = (action.help or "").replace("%%", "%")
         if isinstance(action, argparse._SubParsersAction):
+            told = {choice.dest: choice.help or "" for choice in action._choices_actions}
             shown = {name: below for name, below in action.choices.items() if not name.startswith("_")}
-            found += list(shown)
+            found += [Offer(name, told.get(name, "")) for name in shown]
             deeper += list(shown.items())
         elif action.option_strings:
-            found += [name for name in action.option_strings if name.startswith("--")]
+            long = [name for name in action.option_strings if name.startswith("--")]
+            found += [Offer(name, about, action.metavar in FILES) for name in long]
         elif action.choices:
-            found += [str(choice) for choice in action.choices]
+            found += [Offer(str(choice), "") for choice in action.choices]
+        elif action.metavar in FILES:
+            found.append(Offer("", "", is_file=True))
     yield path, sorted(found)
     for name, below in deeper:
-        yield from words(below, (*path, name))
+        yield from offers(below, (*path, name))
 
 
-def script(shell: str, table: dict[tuple[str, ...], list[str]]) -> str:
-    if shell == "fish":
-        return fish(table)
+def script(shell: str, table: Table) -> str:
+    return {"bash": bash, "zsh": zsh, "fish": fish}[shell](table)
+
+
+def bash(table: Table) -> str:
     cases = "\n".join(
-        f'    "{" ".join(path)}") words="{" ".join(found)}" ;;' for path, found in sorted(table.items())
+        f'    "{" ".join(path)}") words="{" ".join(offer.word for offer in found)}" ;;'
+        for path, found in sorted(table.items())
     )
-    depth = max(len(path) for path in table)
-    bash = f"""_embermq() {{
+    return f"""_embermq() {{
   local path="" words="" index word
-  for ((index = 1; index < COMP_CWORD && index <= {depth}; index++)); do
+  for ((index = 1; index < COMP_CWORD && index <= {depth(table)}; index++)); do
     word="${{COMP_WORDS[index]}}"
     [[ "$word" == -* ]] && break
     path="${{path:+$path }}$word"
@@ -83,20 +107,100 @@ def script(shell: str, table: dict[tuple[str, ...], list[str]]) -> str:
 }}
 complete -o default -F _embermq embermq
 """
-    return f"autoload -U +X bashcompinit && bashcompinit\n{bash}" if shell == "zsh" else bash
 
 
-def fish(table: dict[tuple[str, ...], list[str]]) -> str:
-    lines = ["complete -c embermq -f"]
+def zsh(table: Table) -> str:
+    """To be evaluated, or kept as `_embermq` in $fpath. A variable `path` would be that of all commands."""
+    offered = {path: [described(offer) for offer in found if offer.word] for path, found in table.items()}
+    cases = "\n".join(
+        f"      {shlex.quote(' '.join(path))}) offered=({' '.join(offered[path])}) ;;"
+        for path in sorted(table)
+    )
+    return f"""#compdef embermq
+_embermq() {{
+  local command="" word index
+  local -a offered options names
+  for ((index = 2; index < CURRENT && index <= {depth(table) + 1}; index++)); do
+    word="${{words[index]}}"
+    [[ "$word" == -* ]] && break
+    command="${{command:+$command }}$word"
+  done
+  while :; do
+    case "$command" in
+{cases}
+    esac
+    [[ $#offered -gt 0 || -z "$command" ]] && break
+    [[ "$command" == *" "* ]] && command="${{command% *}}" || command=""
+  done
+  options=("${{(@M)offered:#--*}}")
+  offered=("${{(@)offered:#--*}}")
+  if [[ "$PREFIX" == -* ]]; then
+    _describe embermq options
+    return
+  fi
+  if [[ $#offered -eq 0 ]]; then
+    names=("${{(@f)$(embermq __names "${{(@Q)words[2,CURRENT-1]}}" "${{(Q)PREFIX}}" 2>/dev/null)}}")
+    names=("${{(@)names:#}}")
+  fi
+  if (( $#offered )); then
+    _describe embermq offered
+  elif (( $#names )); then
+    compadd -a names || _files
+  elif [[ -n "$PREFIX" || "${{words[CURRENT-1]}}" == -* ]]; then
+    _files
+  else
+    _describe embermq options
+  fi
+}}
+if [[ "${{funcstack[1]}}" == _embermq ]]; then
+  _embermq "$@"
+else
+  (( $+functions[compdef] )) || {{ autoload -U compinit && compinit }}
+  compdef _embermq embermq
+fi
+"""
+
+
+def described(offer: Offer) -> str:
+    about = offer.about.replace(":", "\\:")
+    return shlex.quote(f"{offer.word}:{about}" if about else offer.word)
+
+
+def fish(table: Table) -> str:
+    known = " ".join(quoted(" ".join(path)) for path in sorted(table))
     typed = "(commandline -opc)[2..] (commandline -ct)"
-    lines.append(f"complete -c embermq -a '(embermq __names {typed} 2>/dev/null)'")
+    lines = [
+        f"""function __embermq_command
+    set -l command
+    for word in (commandline -opc)[2..]
+        string match -q -- '-*' $word; and break
+        set -a command $word
+    end
+    while not contains -- "$command" {known}
+        set -e command[-1]
+    end
+    echo "$command"
+end
+function __embermq_at
+    test (__embermq_command) = "$argv"
+end
+complete -c embermq -f
+complete -c embermq -a '(embermq __names {typed} 2>/dev/null)'"""
+    ]
     for path, found in sorted(table.items()):
-        seen = (
-            "; and ".join(f"__fish_seen_subcommand_from {name}" for name in path) or "__fish_use_subcommand"
-        )
-        options = [word.removeprefix("--") for word in found if word.startswith("--")]
-        names = " ".join(word for word in found if not word.startswith("--"))
-        if names:
-            lines.append(f"complete -c embermq -n '{seen}' -a '{names}'")
-        lines += [f"complete -c embermq -n '{seen}' -l {option}" for option in options]
+        here = quoted(f"__embermq_at {' '.join(path)}".rstrip())
+        for offer in found:
+            what = f" -l {offer.word.removeprefix('--')}" if offer.is_option else f" -a '{offer.word}'"
+            file = (" -r -F" if offer.word else " -F") if offer.is_file else ""
+            about = f" -d {quoted(offer.about)}" if offer.about else ""
+            lines.append(f"complete -c embermq -n {here}{what if offer.word else ''}{file}{about}")
     return "\n".join(lines) + "\n"
+
+
+def quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def depth(table: Table) -> int:
+    return max(len(path) for path in table)

@@ -71,6 +71,8 @@ def put_exchange(request: Request) -> Response:
     vhost, name, body = vhost_of(request), clean(request.names["name"]), request.json()
     if name in DEFAULT_NAMES:
         raise AccessRefused("operation not permitted on the default exchange")
+    # Of several mistakes RabbitMQ tells that of the first of these.
+    auto_delete, durable, internal = (boolean(body, flag) for flag in ("auto_delete", "durable", "internal"))
     arguments = table(body, "arguments")
     require = request.user.require
     require("configure", vhost.name, "exchange", name)
@@ -82,9 +84,9 @@ def put_exchange(request: Request) -> Response:
     vhost.declare_exchange(
         name,
         text(body, "type", "direct"),
-        durable=boolean(body, "durable"),
-        auto_delete=boolean(body, "auto_delete"),
-        internal=boolean(body, "internal"),
+        durable=durable,
+        auto_delete=auto_delete,
+        internal=internal,
         arguments=arguments,
     )
     return Response(204 if existed else 201)

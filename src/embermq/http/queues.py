@@ -87,6 +87,8 @@ def one_queue(request: Request) -> Response:
 @describes("Declare a queue.", body=schemas.QUEUE_BODY, status=(201, 204))
 def put_queue(request: Request) -> Response:
     vhost, body = vhost_of(request), request.json()
+    # Of several mistakes RabbitMQ tells that of the first of these.
+    auto_delete, durable = (boolean(body, flag) for flag in ("auto_delete", "durable"))
     arguments, templates = table(body, "arguments"), vhost.defaults.templates
     name = templates.full_name(clean(request.names["name"]), arguments)
     require = request.user.require
@@ -101,9 +103,9 @@ def put_queue(request: Request) -> Response:
     vhost.declare_queue(
         name,
         owner=NOBODY,
-        durable=boolean(body, "durable"),
+        durable=durable,
         exclusive=False,
-        auto_delete=boolean(body, "auto_delete"),
+        auto_delete=auto_delete,
         arguments=arguments,
     )
     return Response(204 if existed else 201)

@@ -70,14 +70,16 @@ def store_vhost(broker: Broker, name: str, body: dict[str, Any]) -> VirtualHost:
     if kind not in ("", "undefined", *QUEUE_TYPES):
         raise bad_request(f"unsupported default queue type '{echoed(kind)}'")
     kind = "" if kind == "undefined" else kind
+    tracing, protected = (boolean(told, flag) for flag in ("tracing", "protected_from_deletion"))
+    # All is well with what was told: nothing half done is left behind.
     vhost = broker.add_vhost(name)
     if "tracing" in told:
-        set_tracing(vhost, boolean(told, "tracing"))
+        set_tracing(vhost, tracing)
     new = (description, tags, kind)
     if new != (vhost.description, vhost.tags, vhost.default_queue_type) and DESCRIBED & told.keys():
         broker.describe_vhost(vhost, *new)
-    if "protected_from_deletion" in told and boolean(told, "protected_from_deletion") != vhost.protected:
-        broker.protect_vhost(vhost, not vhost.protected)
+    if "protected_from_deletion" in told and protected != vhost.protected:
+        broker.protect_vhost(vhost, protected)
     return vhost
 
 

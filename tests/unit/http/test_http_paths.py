@@ -124,3 +124,19 @@ def test_names_may_be_words_of_paths(desk: Desk) -> None:
         assert desk.names(f"/api/exchanges/{vhost}?name=amq.topic") == ["amq.topic"]
     assert desk.ask("GET", "/api/queues/detailed/nobody").status == 404
     assert desk.ask("GET", "/api/nothing").status == 404
+
+
+@pytest.mark.parametrize(
+    "body", [{"tracing": "x"}, {"protected_from_deletion": 1}, {"tags": 1}, {"default_queue_type": "x"}]
+)
+def test_a_virtual_host_that_is_refused_is_not_there(desk: Desk, body: dict[str, object]) -> None:
+    assert desk.ask("PUT", "/api/vhosts/side", body).status == 400
+    assert desk.names("/api/vhosts") == ["/"]
+
+
+@pytest.mark.parametrize("kind", ["queues", "exchanges"])
+def test_of_several_mistakes_the_first_is_told(desk: Desk, kind: str) -> None:
+    path, body = f"/api/{kind}/%2F/x", {"arguments": 1, "durable": "d", "auto_delete": "a"}
+    assert desk.ask("PUT", path, body).reason == ["not_boolean", "a"]
+    assert desk.ask("PUT", path, body | {"auto_delete": True}).reason == ["not_boolean", "d"]
+    assert desk.ask("PUT", path, {"arguments": 1}).reason == "arguments must be an object"
