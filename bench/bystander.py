@@ -27,6 +27,7 @@ QUIET_S = 0.3  # before and after
 BINDINGS = 25_000
 CHANNELS = 2047
 BATCH = 500
+WEIGHING_S = 2.0  # goes on after the answer
 
 Act = Callable[[], None]
 
@@ -169,7 +170,12 @@ def weighed(broker: Broker, count: int = 1_000_000) -> Act:
         fill(session, "heavy", count, persistent=True, body_bytes=100)
     broker.restart()
     body = {"pattern": "^heavy$", "definition": {"max-length-bytes": 10**12}, "apply-to": "queues"}
-    return lambda: api(broker, "PUT", "/policies/%2F/weigh", body)
+
+    def act() -> None:
+        api(broker, "PUT", "/policies/%2F/weigh", body)
+        time.sleep(WEIGHING_S)
+
+    return act
 
 
 def recovered(broker: Broker, count: int = 1_000_000, requeue: bool = False) -> Act:
@@ -188,16 +194,13 @@ def recovered(broker: Broker, count: int = 1_000_000, requeue: bool = False) -> 
 
 def receive(session: Session, count: int) -> None:
     """So many deliveries, of which only the number of bytes is looked at."""
-    one = b"\x00"
-    session.read_frame()
-    while one[:4] != struct.pack(">HH", 60, 60):
-        _, one = session.read_frame()
-    deliver = method(60, 60, short("000000") + bytes(9) + short("") + short("taken"))
+    kind, payload = session.read_frame()
+    while kind != 1 or payload[:4] != struct.pack(">HH", 60, 60):
+        kind, payload = session.read_frame()
     message, _ = publication("", "taken", 16, persistent=False)
     publish = method(60, 40, b"\x00\x00" + short("") + short("taken") + b"\x00")
-    each = len(deliver) + len(message) - len(publish)
-    left = count * each - len(deliver) - len(session._input)
-    session._input = b""
+    delivery = len(payload) + 8
+    left = count * (delivery + len(message) - len(publish)) - delivery - session.forget_input()
     while left > 0:
         left -= len(session.socket.recv(1 << 20))
 
@@ -223,7 +226,6 @@ def many_channels(broker: Broker, per_channel: int = 20) -> Session:
     while seen < CHANNELS:
         kind, payload = session.read_frame()
         seen += kind == 1 and payload[:4] == struct.pack(">HH", 60, 21)
-    session._input = b""
     return session
 
 

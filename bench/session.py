@@ -60,6 +60,11 @@ class Session:
                 raise RefusedError("the broker closed the socket")
             self._input += piece
 
+    def forget_input(self) -> int:
+        """What has been received and not looked at: how many bytes."""
+        size, self._input = len(self._input), b""
+        return size
+
     def expect(self, wanted: tuple[int, int]) -> bytes:
         """The arguments of the next method, which must be this one."""
         while True:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from embermq.amqp.closing import octets, unexpected
 from embermq.amqp.confirming import Confirming
+from embermq.amqp.ending import end_channel
 from embermq.amqp.later import publish_later
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties, exchange_to_write, require_topic
-from embermq.amqp.session_events import channel_closed, emit_consumer_deleted
-from embermq.amqp.settling import give_back, settle
+from embermq.amqp.settling import settle
 from embermq.amqp.special import Wishes, granted, wishes_in
 from embermq.amqp.straight import Straight
 from embermq.broker.access import User
@@ -41,6 +41,8 @@ from embermq.wire.kernel import cut, join, load_u16, load_u32, load_u64, same
 
 if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
+    from embermq.amqp.consumer import ChannelConsumer
+    from embermq.amqp.deliveries import Blocks
     from embermq.amqp.transaction import Transaction
 
 METHOD, HEADER, BODY = 0, 1, 2
@@ -331,7 +333,11 @@ class Channel(Confirming):
 
     def shut(self) -> None:
         """The channel ends: consumers leave, what they had goes back, open transactions roll back."""
-        shut_before, self.closing = self.closing, True
+        end_channel(self)
+
+    def part(self) -> tuple[Blocks, list[ChannelConsumer]]:
+        """Take part in nothing any more; what was out and who consumed here, for others to look after."""
+        self.closing = True
         self.flow_active = False  # what goes back must not come here again when a queue drains at once
         blocks = self.take_all()
         if self.transaction is not None:
@@ -339,12 +345,5 @@ class Channel(Confirming):
             self.transaction = None
         consumers = list(self.consumers.values())
         self.consumers.clear()
-        # First the messages, then the consumers: an auto-delete queue goes with its last consumer.
-        give_back(self, blocks)
-        for consumer in consumers:
-            consumer.queue.remove_consumer(consumer)
-            emit_consumer_deleted(consumer)
         self.gathered = bytearray()
-        if not shut_before:
-            self.vhost.past.channel_closed(self.published, self.confirmed, self.returned_count)
-            self.connection.broker.events.emit("channel.closed", channel_closed, self)
+        return blocks, consumers

@@ -18,15 +18,15 @@ from embermq.amqp.channel import Channel
 from embermq.amqp.closing import channel_close_method, close_method, octets, unexpected
 from embermq.amqp.confirming import Confirming
 from embermq.amqp.control import on_control_frame
+from embermq.amqp.ending import end_connection
 from embermq.amqp.handlers import CHANNEL_HANDLERS
 from embermq.amqp.link import Link
 from embermq.amqp.on_connection import start_method
 from embermq.amqp.refusal import refuse_handshake
-from embermq.amqp.session_events import connection_closed, emit_access_refused
+from embermq.amqp.session_events import emit_access_refused
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START
 from embermq.amqp.telling import about
-from embermq.amqp.tenancy import leave
 from embermq.broker.access import User
 from embermq.broker.broker import Broker
 from embermq.broker.events import INTERNAL_USER
@@ -351,25 +351,8 @@ class Connection(Link):
 
     def shut(self) -> None:
         """Everything that lived by this connection ends: channels, consumers, exclusive queues."""
-        if self.user is not None:
-            self.broker.events.actor = self.user.name
-            self.user.channel_count -= len(self.channels)
-        channels = list(self.channels.values())
-        self.channels.clear()
-        self.confirming_channels.clear()
         self.last_channel = None
-        for channel in channels:
-            channel.flow_active = False
-        for channel in channels:
-            channel.shut()
-        queues, self.exclusive_queues = self.exclusive_queues, set()
-        for queue in queues:
-            queue.vhost.delete_queue(queue)
-        if self.announced:
-            self.announced = False
-            leave(self.user, self.vhost)
-            self.broker.events.emit("connection.closed", connection_closed, self)
-        self.broker.events.actor = INTERNAL_USER
+        end_connection(self)
 
     def end(self, after_s: float = 0.0) -> None:
         """Nothing more will be said: send what is left and shut the socket."""

@@ -174,4 +174,5 @@ class ChannelConsumer(Consumer):
     def cut_short(self, reason: str) -> None:
         # For one who reads a range, basic.cancel means that this is whole; here it is not.
         self.leave_channel()
-        self.channel.connection.close_channel(self.channel, NotFound(reason))
+        if not self.channel.closing:
+            self.channel.connection.close_channel(self.channel, NotFound(reason))

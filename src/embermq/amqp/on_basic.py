@@ -9,11 +9,11 @@ from embermq.amqp.on_lease import LEASE, lease_consumer
 from embermq.amqp.on_look import consume_look, is_look
 from embermq.amqp.on_queue import queue_name, serve_consumers
 from embermq.amqp.publish_rules import REPLY_TO
+from embermq.amqp.redelivery import deliver_again
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.settling import discard, give_back, in_pieces
 from embermq.amqp.special import REPLY_TO_PREFIX
 from embermq.broker.arguments import refuse_arguments, type_name
-from embermq.broker.level import Entry
 from embermq.broker.queue import Queue, describe
 from embermq.broker.stream import Stream
 from embermq.broker.vhost import generated_name
@@ -212,22 +212,5 @@ def recover(channel: Channel, requeue: bool) -> None:
     blocks = channel.take_all()
     if requeue:
         give_back(channel, blocks)
-        return
-    others: Blocks = []
-    for block in blocks:
-        others.append([entry for entry in block if not can_come_again(channel, entry)])
-        for entry in block:
-            consumer = entry.consumer
-            if can_come_again(channel, entry):
-                assert consumer is not None
-                channel.release(entry)
-                entry.redelivered = True
-                consumer.deliver(entry)
-    give_back(channel, others)
-
-
-def can_come_again(channel: Channel, entry: Entry) -> bool:
-    """Is the consumer that got this message still there, and the message still with us?"""
-    if isinstance(entry.queue, Stream):
-        return False
-    return entry.consumer is not None and channel.consumers.get(entry.consumer.tag) is entry.consumer
+    else:
+        deliver_again(channel, blocks)

@@ -16,6 +16,7 @@ from embermq.broker.piecework import Pieces
 if TYPE_CHECKING:
     from embermq.amqp.channel import Channel
     from embermq.amqp.deliveries import Blocks
+    from embermq.amqp.link import Link
     from embermq.broker.exchange import Exchange
     from embermq.broker.queue import Queue
 
@@ -86,12 +87,16 @@ def discard_pieces(channel: Channel, blocks: Blocks) -> Pieces:
             yield
 
 
+def are_too_many(blocks: Blocks, link: Link) -> bool:
+    """To be given back at once, or with what this turn has done already?"""
+    count = count_of(blocks)
+    link.count_copies(count)
+    return count > GIVEN_BACK_AT_ONCE_MAX or (count > 0 and link.turn.copies > GIVEN_BACK_PER_TURN_MAX)
+
+
 def give_back(channel: Channel, blocks: Blocks) -> None:
     """To their queues, each to its place."""
-    count = count_of(blocks)
-    channel.link.count_copies(count)
-    busy = channel.link.turn.copies > GIVEN_BACK_PER_TURN_MAX
-    if count > GIVEN_BACK_AT_ONCE_MAX or (count and busy):
+    if are_too_many(blocks, channel.link):
         # What goes back comes before what waits: this channel gets nothing until it is there.
         active, channel.flow_active = channel.flow_active, False
 

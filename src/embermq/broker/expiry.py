@@ -80,6 +80,7 @@ class Expiry:
             return
         self.expire_heads(now_ms)
         if queue.rules is not None and queue.rules.limits is not None:
+            queue.rules.weigh()
             queue.rules.limits.make_room(queue.rules)
         self.look()
 

@@ -14,9 +14,11 @@ from embermq.broker.expiry import Expiry
 from embermq.broker.held_letters import holds_letters
 from embermq.broker.limits import ACCEPTED, REFUSED, limits_from
 from embermq.broker.message import expiry_of
+from embermq.broker.piecework import Share
 from embermq.broker.priorities import HIGH_PRIORITY, Priorities
 from embermq.broker.retry import Retry, retry_from
 from embermq.broker.rule_arguments import has_rules
+from embermq.broker.weighing import is_unweighed, weigh_pieces
 
 if TYPE_CHECKING:
     from embermq.broker.consumer import Consumer
@@ -223,14 +225,17 @@ class QueueRules:
             self.look_at(self.turn.now_ms)  # the last run may have stopped before all was dropped
 
     def weigh(self) -> None:
-        """Where bytes count, those of messages that nobody has read since the start count as well."""
-        queue = self.queue
-        if self.limits is None or not self.limits.counts_bytes:
+        """Where bytes count, those of messages that nobody has read since the start count as well.
+
+        As many as a turn has time for. Until all are weighed, the limit holds for what is known.
+        """
+        if self.limits is None or not self.limits.counts_bytes or not is_unweighed(self.queue):
             return
-        if any(level.unweighed_below for level in queue.levels):
-            queue.ready_bytes = sum(message.size - message.header_size for message in queue.messages())
-            for level in queue.levels:
-                level.unweighed_below = 0
+        share = Share()
+        for _ in weigh_pieces(self.queue):
+            if self.turn.timetable is not None and share.is_over():
+                self.look_at(self.turn.now_ms + 1)
+                return
 
     # -- messages out
 

@@ -97,6 +97,7 @@ class VirtualHost(Bindings):
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_bindings: dict[Queue, dict[Binding, None]] = {}
+        self.ending: set[Queue] = set()  # exclusive ones that go with their connections, one after the other
         self.exchanges[DEFAULT_EXCHANGE] = Exchange(self, DEFAULT_EXCHANGE, "direct", durable=True)
         for exchange_name, exchange_type in PREDECLARED.items():
             self.exchanges[exchange_name] = Exchange(self, exchange_name, exchange_type, durable=True)
@@ -201,9 +202,17 @@ class VirtualHost(Bindings):
     # -- queues
 
     def queue(self, name: str) -> Queue:
-        queue = self.queues.get(name)
+        queue = self.find_queue(name)
         if queue is None:
             raise NotFound(f"no queue '{name}' in vhost '{self.name}'")
+        return queue
+
+    def find_queue(self, name: str) -> Queue | None:
+        """One that is about to go with its connection goes now that somebody asks for it."""
+        queue = self.queues.get(name)
+        if queue is not None and queue in self.ending:
+            self.delete_queue(queue)
+            return None
         return queue
 
     def queue_for(self, name: str, owner: object) -> Queue:
@@ -225,7 +234,7 @@ class VirtualHost(Bindings):
     ) -> Queue:
         """`generated` says that the name is not the client's choice; an empty one is generated here."""
         self.past.queues_declared += 1
-        existing = self.queues.get(name)
+        existing = self.find_queue(name)
         what = f"queue '{name}' in vhost '{self.name}'"
         template = self.defaults.templates.required(arguments, what) if existing is None else {}
         if self.default_queue_type and "x-queue-type" not in arguments | template:
@@ -341,6 +350,7 @@ class VirtualHost(Bindings):
         if queue.deleted:
             return 0
         queue.deleted = True
+        self.ending.discard(queue)
         del self.queues[queue.name]
         self.departing.note(queue)
         if queue.durable:

@@ -173,8 +173,8 @@ def test_many_channels_that_end_together_give_back_in_pieces_what_is_little_for_
     queue = greedy.broker.vhosts["/"].queues["q"]
     assert queue.unacked_count == 400
     greedy.connection.lost()
-    assert len(greedy.loop.turn.piecework.works) == 8
-    assert (queue.ready_count, queue.unacked_count) == (80, 320)
+    assert len(greedy.loop.turn.piecework.works) == 1
+    assert (queue.ready_count, queue.unacked_count) == (0, 400)
     greedy.loop.run()
     assert (queue.ready_count, queue.unacked_count) == (400, 0)
     assert [int(found.body) for found in queue.messages()] == list(range(400))

@@ -1,0 +1,177 @@
+"""Channels and connections with very much end in pieces; who asked for it is answered when all is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from embermq.broker.queue import Queue
+from embermq.broker.vhost import VirtualHost
+from embermq.wire import methods
+from tests.unit.amqp.conversation import Wire, frames_of, publish
+
+CONSUMERS = 200  # more than leave at once
+QUEUES = 50
+BINDINGS = 200
+CLOSE = methods.ConnectionClose(200, "bye", 0, 0)
+
+
+class Scene:
+    """Two clients; a turn has time for one piece."""
+
+    def __init__(self) -> None:
+        self.leaving = Wire().open()
+        self.other = Wire(beside=self.leaving).open()
+        self.leaving.loop.turn.piecework.share_s = 0.0
+
+    @property
+    def vhost(self) -> VirtualHost:
+        return self.leaving.broker.vhosts["/"]
+
+    @property
+    def is_under_way(self) -> bool:
+        return bool(self.leaving.loop.turn.piecework.works)
+
+    def declare(self, name: str, **more: bool) -> Queue:
+        self.leaving.say(methods.QueueDeclare(queue=name, **more), channel=1)  # type: ignore[arg-type]
+        return self.vhost.queues[name]
+
+    def consume(self, queue: str) -> None:
+        for number in range(CONSUMERS):
+            self.leaving.say(methods.BasicConsume(queue=queue, consumer_tag=str(number)), channel=1)
+
+    def begin(self, method: methods.Method, channel: int) -> None:
+        """Say it, and see that it is not done at once."""
+        self.leaving.sent.clear()
+        self.leaving.feed(frames_of([method], channel), run=False)
+        assert self.is_under_way
+        assert self.leaving.take() == []
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_channel_with_many_consumers(scene: Scene) -> None:
+    queue = scene.declare("q", auto_delete=True)
+    scene.consume("q")
+    scene.begin(methods.ChannelClose(200, "", 0, 0), channel=1)
+    assert 0 < len(queue.consumers) < CONSUMERS
+    scene.other.say(methods.BasicConsume(queue="q", consumer_tag="other"), channel=1)
+    scene.leaving.loop.run()
+    assert scene.leaving.take_methods() == [methods.ChannelCloseOk()]
+    assert [consumer.tag for consumer in queue.consumers] == ["other"] and not queue.deleted
+
+
+def test_the_last_of_many_consumers_takes_an_auto_delete_queue_with_it(scene: Scene) -> None:
+    queue = scene.declare("q", auto_delete=True)
+    scene.consume("q")
+    scene.begin(CLOSE, channel=0)
+    assert not queue.deleted
+    scene.leaving.loop.run()
+    assert scene.leaving.take_methods() == [methods.ConnectionCloseOk()] and queue.deleted
+
+
+def test_messages_go_to_others_and_not_to_consumers_that_are_about_to_leave(scene: Scene) -> None:
+    scene.declare("q")
+    scene.consume("q")
+    scene.other.say(methods.BasicConsume(queue="q", consumer_tag="other", no_ack=True), channel=1)
+    scene.leaving.connection.lost()
+    assert scene.is_under_way
+    scene.other.feed(publish("q", b"now"), run=False)
+    scene.leaving.loop.run()
+    assert [payload for kind, _, payload in scene.other.take() if kind == 3] == [b"now"]
+
+
+def test_exclusive_queues_are_gone_when_the_client_is_told_so(scene: Scene) -> None:
+    for number in range(QUEUES):
+        scene.declare(f"mine-{number}", exclusive=True)
+    scene.begin(CLOSE, channel=0)
+    assert 0 < len(scene.vhost.queues) < QUEUES
+    scene.leaving.loop.run()
+    assert scene.leaving.take_methods() == [methods.ConnectionCloseOk()]
+    assert not scene.vhost.queues and not scene.vhost.ending
+
+
+@pytest.mark.parametrize("passive", [False, True])
+def test_who_asks_for_an_exclusive_queue_that_is_about_to_go_does_not_find_it(
+    scene: Scene, passive: bool
+) -> None:
+    names = [f"mine-{number}" for number in range(QUEUES)]
+    for name in names:
+        scene.declare(name, exclusive=True)
+    scene.leaving.connection.lost()
+    left = next(name for name in names if name in scene.vhost.queues)
+    scene.other.feed(
+        frames_of([methods.QueueDeclare(queue=left, exclusive=not passive, passive=passive)], 1), run=False
+    )
+    assert scene.is_under_way
+    scene.leaving.loop.run()
+    (answer,) = scene.other.take_methods()
+    if passive:
+        assert isinstance(answer, methods.ChannelClose) and answer.reply_code == 404
+        assert not scene.vhost.queues
+    else:
+        assert answer == methods.QueueDeclareOk(left, 0, 0)
+        assert scene.vhost.queues[left].owner is scene.other.connection
+
+
+def test_a_connection_counts_until_it_has_left(scene: Scene) -> None:
+    for number in range(QUEUES):
+        scene.declare(f"mine-{number}", exclusive=True)
+    told: list[str] = []
+    scene.leaving.broker.events.listen(lambda event: told.append(f"{event.actor} {event.key}"))
+    scene.begin(CLOSE, channel=0)
+    assert scene.vhost.connection_count == 2
+    scene.leaving.loop.run()
+    assert scene.vhost.connection_count == 1
+    assert told == ["guest channel.closed", *["guest queue.deleted"] * QUEUES, "guest connection.closed"]
+
+
+@pytest.mark.parametrize("what", ["queue", "exchange"])
+def test_a_deletion_is_answered_when_the_last_binding_is_gone(scene: Scene, what: str) -> None:
+    scene.declare("q")
+    scene.leaving.say(methods.ExchangeDeclare(exchange="x", type="direct"), channel=1)
+    for number in range(BINDINGS):
+        scene.leaving.say(methods.QueueBind(queue="q", exchange="x", routing_key=str(number)), channel=1)
+    deletion = methods.QueueDelete(queue="q") if what == "queue" else methods.ExchangeDelete(exchange="x")
+    scene.begin(deletion, channel=1)
+    assert any(scene.vhost.queue_bindings.values())
+    scene.leaving.loop.run()
+    answer = methods.QueueDeleteOk(0) if what == "queue" else methods.ExchangeDeleteOk()
+    assert scene.leaving.take_methods() == [answer]
+    assert not any(scene.vhost.queue_bindings.values())
+
+
+class TestRecover:
+    COUNT = 3000
+
+    def deliver(self, scene: Scene) -> None:
+        scene.declare("q")
+        for number in range(self.COUNT):
+            scene.other.feed(publish("q", b"%d" % number), run=number % 500 == 0)
+        scene.leaving.say(methods.BasicConsume(queue="q", consumer_tag="c"), channel=1)
+        scene.leaving.sent.clear()
+
+    def test_many_come_again_before_what_is_new(self, scene: Scene) -> None:
+        self.deliver(scene)
+        scene.begin(methods.BasicRecover(requeue=False), channel=1)
+        scene.other.feed(publish("q", b"%d" % self.COUNT), run=False)
+        scene.leaving.loop.run()
+        frames = scene.leaving.take()
+        assert [int(payload) for kind, _, payload in frames if kind == 3] == list(range(self.COUNT + 1))
+        said = [methods.decode_method(payload, 0, len(payload)) for kind, _, payload in frames if kind == 1]
+        assert said[0] == methods.BasicRecoverOk()
+        tags = [method.delivery_tag for method in said if isinstance(method, methods.BasicDeliver)]
+        assert tags == list(range(self.COUNT + 1, 2 * self.COUNT + 2))
+        marks = [method.redelivered for method in said if isinstance(method, methods.BasicDeliver)]
+        assert marks == [True] * self.COUNT + [False]
+
+    def test_all_go_back_when_the_connection_is_lost_in_the_middle(self, scene: Scene) -> None:
+        self.deliver(scene)
+        scene.begin(methods.BasicRecover(requeue=False), channel=1)
+        scene.leaving.connection.lost()
+        scene.leaving.loop.run()
+        queue = scene.vhost.queues["q"]
+        assert (queue.ready_count, queue.unacked_count) == (self.COUNT, 0)
+        assert [int(found.body) for found in queue.messages()] == list(range(self.COUNT))

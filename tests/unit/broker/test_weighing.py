@@ -1,0 +1,77 @@
+"""What waits on disk is weighed for a limit in bytes, piece by piece, whatever happens in between."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from embermq.broker import weighing
+from embermq.broker.rules import effective_changed
+from embermq.broker.weighing import is_unweighed, weigh_pieces
+from tests.unit.broker.stored import StoredBroker
+from tests.unit.broker.world import message, new_queue
+
+COUNT = 500
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredBroker:
+    """A queue with 500 messages of which nobody has read one since the start: 0 to 499 bytes long."""
+    monkeypatch.setattr(weighing, "PIECE_BYTES", 4096)
+    stored = StoredBroker(tmp_path)
+    queue = new_queue(stored.vhost, durable=True)
+    for number in range(COUNT):
+        queue.append(message(b"x" * number, persistent=True, priority=9 * (number % 2)))
+    stored = stored.restarted()
+    assert stored.vhost.queue("q").ready_bytes == 0 and is_unweighed(stored.vhost.queue("q"))
+    return stored
+
+
+def test_all_are_weighed(stored: StoredBroker) -> None:
+    with stored:
+        queue = stored.vhost.queue("q")
+        assert sum(1 for _ in weigh_pieces(queue)) > 10
+        assert queue.ready_bytes == sum(range(COUNT)) and not is_unweighed(queue)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_comes_and_goes_between_two_pieces(stored: StoredBroker, seed: int) -> None:
+    chance = random.Random(seed)
+    with stored:
+        queue = stored.vhost.queue("q")
+        for _ in weigh_pieces(queue):
+            for _ in range(chance.randrange(8)):
+                if chance.random() < 0.3:
+                    queue.append(message(b"y" * chance.randrange(200), persistent=True))
+                elif (entry := queue.get()) is not None and chance.random() < 0.5:
+                    queue.requeue([entry])
+        assert queue.ready_bytes == sum(len(found.body) for found in queue.messages())
+
+
+def test_a_purge_in_the_middle(stored: StoredBroker) -> None:
+    with stored:
+        queue = stored.vhost.queue("q")
+        pieces = weigh_pieces(queue)
+        next(pieces)
+        queue.purge()
+        queue.append(message(b"new", persistent=True))
+        assert list(pieces) == [] and queue.ready_bytes == 3
+
+
+def test_a_deletion_in_the_middle(stored: StoredBroker) -> None:
+    with stored:
+        queue = stored.vhost.queue("q")
+        pieces = weigh_pieces(queue)
+        next(pieces)
+        stored.vhost.delete_queue(queue)
+        assert list(pieces) == [] and queue.ready_bytes == 0
+
+
+def test_a_limit_drops_what_is_too_much_once_that_is_known(stored: StoredBroker) -> None:
+    with stored:
+        queue = stored.vhost.queue("q")
+        effective_changed(queue, {"x-max-length-bytes": 10_000})
+        assert 9_000 < queue.ready_bytes <= 10_000
+        assert queue.ready_bytes == sum(len(found.body) for found in queue.messages())
