@@ -22,7 +22,7 @@ MORE_HERE = {
 INTERNAL_ERROR = 541
 INNER_WORDS = ("function_clause", "badarg", "badmatch", "case_clause", "badmap")
 OK, NOT_FOUND = 200, 404
-RESOURCE_LOCKED = 405
+RESOURCE_LOCKED, PRECONDITION_FAILED = 405, 406
 SERVER_ERROR = 500
 
 
@@ -34,6 +34,8 @@ def known(step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
         return "looks that are refused keep an exclusive queue"
     if step["do"] == "queue.unbind" and closes_with(ours, RESOURCE_LOCKED):
         return "unbinding another connection's exclusive queue"
+    if step["do"] == "queue.delete" and closes_with(ours, PRECONDITION_FAILED):
+        return "conditions of queue.delete"
     for told in theirs.values():
         if isinstance(told, list):
             if any(map(is_crash, told)):
