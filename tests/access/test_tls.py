@@ -18,6 +18,8 @@ import amqp
 import pika
 import pytest
 
+from embermq.cli.main import main
+from embermq.net.tls import TLSError, server_context
 from tests.access.certificates import Authority
 from tests.access.secured import Secured
 from tests.access.tenant import ask, make_user
@@ -60,6 +62,23 @@ def test_management_over_tls(secured: Secured) -> None:
     with urllib.request.urlopen(request, context=secured.context(), timeout=60) as response:
         listeners = json.loads(response.read())["listeners"]
     assert {"amqp", "amqp/ssl", "http", "https"} == {listener["protocol"] for listener in listeners}
+
+
+def test_the_command_line_says_whom_it_does_not_trust(
+    secured: Secured, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["status", "--url", f"https://localhost:{secured.https}"]
+    assert main(words) == 3
+    assert f"the certificate of localhost:{secured.https} is not trusted: " in capsys.readouterr().err
+    monkeypatch.setenv("SSL_CERT_FILE", str(secured.authority.file))
+    assert main(words) == 0
+
+
+def test_a_certificate_without_its_key_is_told_as_such(secured: Secured) -> None:
+    lonely = secured.authority.directory / "lonely.pem"
+    lonely.write_text(secured.authority.file.read_text())
+    with pytest.raises(TLSError, match=r"lonely.pem: it has no private key; tls.key names"):
+        server_context(str(lonely))
 
 
 def test_a_certificate_is_a_login(secured: Secured) -> None:

@@ -61,6 +61,12 @@ class Api:
         data = None if body is None else json.dumps(body).encode()
         try:
             status, answer = self.exchange(method, path, data)
+        except ssl.SSLCertVerificationError as error:
+            raise CommandFailed(
+                f"the certificate of {self.place} is not trusted: {error.verify_message}. SSL_CERT_FILE "
+                "names a file with the authorities (or the certificate itself) to trust",
+                UNREACHABLE,
+            ) from None
         except (OSError, http.client.HTTPException) as error:
             raise CommandFailed(
                 f"no broker answers at {self.place}: {why(error)}. Is it running? --url says where it is",

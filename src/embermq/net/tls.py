@@ -53,8 +53,22 @@ def server_context(
             context.load_verify_locations(authorities)
     except (OSError, ssl.SSLError) as error:
         files = ", ".join(file for file in (certificate, key, authorities) if file)
-        raise TLSError(f"TLS cannot be set up with {files}: {error}") from None
+        why = (
+            str(error)
+            if key or has_key(certificate)
+            else "it has no private key; tls.key names the file of that"
+        )
+        raise TLSError(f"TLS cannot be set up with {files}: {why}") from None
     return context
+
+
+def has_key(certificate: str) -> bool:
+    """Or cannot be read, which is told otherwise."""
+    try:
+        with open(certificate, "rb") as file:
+            return b"PRIVATE KEY-----" in file.read()
+    except OSError:
+        return True
 
 
 def certificate_name(certificate: dict[str, Any] | None, kind: str) -> str:
