@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.amqp.closing import octets, unexpected
+from embermq.amqp.closing import unexpected, unknown_frame
 from embermq.amqp.confirming import Confirming
 from embermq.amqp.ending import end_channel
 from embermq.amqp.later import publish_later
@@ -146,7 +146,7 @@ class Channel(Confirming):
         if self.expects != HEADER:
             raise unexpected(self.expects)
         if stop - pos < CONTENT_HEADER_BYTES_MIN:
-            raise FrameError(f"type 2, all octets = {octets(buf, pos, stop)}: unknown_frame", blame=0)
+            raise unknown_frame(2, buf, pos, stop, blame=0)
         class_id = load_u16(buf, pos)
         if class_id != CLASS_BASIC:
             raise UnexpectedFrame(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embermq.errors import AMQPError, UnexpectedFrame
+from embermq.errors import AMQPError, FrameError, UnexpectedFrame
 from embermq.wire import methods
 
 OCTETS_SHOWN_MAX = 32
@@ -28,6 +28,23 @@ def cropped(text: str) -> str:
     """A reply text is a short string; what does not fit is cut."""
     data = text.encode("utf-8", "surrogateescape")
     return data[:REPLY_TEXT_BYTES_MAX].decode("utf-8", "ignore") if len(data) > REPLY_TEXT_BYTES_MAX else text
+
+
+def frame_too_large(frame_type: int, size: int, size_max: int) -> FrameError:
+    return FrameError(f"type {frame_type}, all octets = <<>>: {{frame_too_large,{size},{size_max - 8}}}")
+
+
+def bad_frame_end(frame_type: int, buf: bytearray, pos: int, stop: int) -> FrameError:
+    """The byte behind the payload is another than it must be."""
+    shown = octets(buf, pos, stop)
+    return FrameError(f"type {frame_type}, all octets = {shown}: {{invalid_frame_end_marker,{buf[stop]}}}")
+
+
+def unknown_frame(
+    frame_type: int, buf: bytearray, pos: int, stop: int, blame: int | None = None
+) -> FrameError:
+    shown = octets(buf, pos, stop)
+    return FrameError(f"type {frame_type}, all octets = {shown}: unknown_frame", blame=blame)
 
 
 def unexpected(expects: int) -> UnexpectedFrame:

@@ -1,7 +1,7 @@
 cimport cython
 
 from embermq.amqp.channel cimport Channel
-from embermq.amqp.link cimport Link
+from embermq.amqp.sending cimport Sending
 from embermq.wire.kernel cimport load_u16, load_u32, load_u64
 
 cdef long long BASIC_PUBLISH
@@ -10,18 +10,15 @@ cdef int BASIC_ACK_BYTES
 cdef int STATE_OPEN
 cdef int STATE_CHECKING
 
-cdef class Connection(Link):
+cdef class Connection(Sending):
     cdef public object broker
-    cdef public object shell
     cdef public object limits
     cdef public object peer_address
     cdef public str name
-    cdef public int state
     cdef public object user
     cdef public object vhost
     cdef public bint announced
     cdef public dict client_properties
-    cdef public dict capabilities
     cdef public object mechanism
     cdef public object sasl
     cdef public str certificate_name
@@ -30,17 +27,13 @@ cdef class Connection(Link):
     cdef public int channel_max
     cdef public int heartbeat_s
     cdef public Py_ssize_t frame_size_max
-    cdef public dict channels
-    cdef public list confirming_channels
     cdef public set exclusive_queues
     cdef public bint spec_qos
-    cdef object parting_s
     cdef Channel last_channel
     cdef Py_ssize_t next_frame
     cdef public long long current_method
     cdef public int current_channel
     cdef readonly unsigned long long received_bytes
-    cdef readonly unsigned long long sent_bytes
     cdef public double connected_at
 
     cpdef Py_ssize_t feed(self, bytearray buf, Py_ssize_t end) except -1

@@ -15,14 +15,20 @@ from time import perf_counter
 from typing import Any
 
 from embermq.amqp.channel import Channel
-from embermq.amqp.closing import channel_close_method, close_method, octets, unexpected
-from embermq.amqp.confirming import Confirming
+from embermq.amqp.closing import (
+    bad_frame_end,
+    channel_close_method,
+    close_method,
+    frame_too_large,
+    unexpected,
+    unknown_frame,
+)
 from embermq.amqp.control import on_control_frame
 from embermq.amqp.ending import end_connection
 from embermq.amqp.handlers import CHANNEL_HANDLERS
-from embermq.amqp.link import Link
 from embermq.amqp.on_connection import start_method
 from embermq.amqp.refusal import refuse_handshake
+from embermq.amqp.sending import Sending
 from embermq.amqp.session_events import emit_access_refused
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START
@@ -35,7 +41,7 @@ from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import AccessRefused, AMQPError, CommandInvalid, FrameError, InternalFault
 from embermq.wire import methods
-from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
+from embermq.wire.frame import PROTOCOL_HEADER
 from embermq.wire.kernel import load_u16, load_u32, load_u64
 
 log = logging.getLogger("embermq.connection")
@@ -58,16 +64,13 @@ REPLIES_BYTES_MAX = 4 * 1024 * 1024  # a few bytes of basic.get or basic.recover
 LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the socket is shut
 
 
-class Connection(Link):
+class Connection(Sending):
     __slots__ = (
         "announced",
         "broker",
-        "capabilities",
         "certificate_name",
         "channel_max",
-        "channels",
         "client_properties",
-        "confirming_channels",
         "connected_at",
         "current_channel",
         "current_method",
@@ -80,14 +83,10 @@ class Connection(Link):
         "mechanism",
         "name",
         "next_frame",
-        "parting_s",
         "peer_address",
         "received_bytes",
         "sasl",
-        "sent_bytes",
-        "shell",
         "spec_qos",
-        "state",
         "tls",
         "user",
         "vhost",
@@ -104,31 +103,30 @@ class Connection(Link):
         name: str,
         certificate_name: str = "",
     ) -> None:
-        super().__init__(turn, number, limits.frame_max)
+        super().__init__(turn, shell, number, limits.frame_max)
         self.broker = broker
-        self.shell = shell
         self.limits = limits
         self.peer_address = peer_address
         self.name = name
-        self.state = HEADER
         self.user: User | None = None
         self.vhost: VirtualHost | None = None
         self.client_properties: dict[str, object] = {}
-        self.capabilities: dict[str, object] = {}
         self.certificate_name = certificate_name  # of the client, where TLS has checked one
-        self.tls = self.spec_qos = False
+        self.tls = False
         self.mechanism: object = None
         self.sasl: Any = None  # the login under way
         self.expires_at = math.inf  # seconds since 1970
         self.channel_max = limits.channel_max
         self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE
-        self.channels: dict[int, Channel] = {}
-        self.confirming_channels: list[Confirming] = []
+        self.heartbeat_s = 0
+        self.spec_qos = False  # qos means what the specification says
         self.exclusive_queues: set[Queue] = set()
-        self.parting_s: float | None = None  # the socket is to be shut once held output has left
         self.last_channel: Channel | None = None
-        self.next_frame = self.current_method = self.current_channel = 0
-        self.received_bytes = self.sent_bytes = self.heartbeat_s = 0
+        # Of the frame at hand, for those who refuse it.
+        self.next_frame = 0
+        self.current_method = 0
+        self.current_channel = 0
+        self.received_bytes = 0
         self.connected_at = 0.0
         self.announced = False  # as an event; its end will be one, too
 
@@ -169,17 +167,13 @@ class Connection(Link):
             self.current_channel = number
             if size > self.frame_size_max:
                 self.next_frame = end
-                sizes = f"{size},{self.frame_size_max - 8}"
-                raise FrameError(f"type {frame_type}, all octets = <<>>: {{frame_too_large,{sizes}}}")
+                raise frame_too_large(frame_type, size, self.frame_size_max)
             stop = pos + 7 + size
             if stop >= end:
                 break
             if buf[stop] != 0xCE:
                 self.next_frame = end
-                raise FrameError(
-                    f"type {frame_type}, all octets = {octets(buf, pos + 7, stop)}: "
-                    f"{{invalid_frame_end_marker,{buf[stop]}}}"
-                )
+                raise bad_frame_end(frame_type, buf, pos + 7, stop)
             self.next_frame = stop + 1
             channel = self.last_channel
             if channel is None or channel.number != number:
@@ -195,7 +189,7 @@ class Connection(Link):
                     return pos
             elif frame_type == 1:
                 if size < 4:
-                    raise FrameError(f"type 1, all octets = {octets(buf, pos + 7, stop)}: unknown_frame")
+                    raise unknown_frame(frame_type, buf, pos + 7, stop)
                 method_id = load_u32(buf, pos + 7)
                 self.current_method = method_id
                 if method_id == BASIC_PUBLISH:
@@ -255,65 +249,6 @@ class Connection(Link):
         if self.out.size > REPLIES_BYTES_MAX:
             self.stalled = True
 
-    # -- bytes out
-
-    def send(self, number: int, method: methods.Method) -> None:
-        self.out.write(method_frame(number, method))
-        self.touch()
-
-    def end_turn(self) -> None:
-        """Confirm what was published, then hand over all output in one piece."""
-        if self.confirming_channels:
-            channels, self.confirming_channels = self.confirming_channels, []
-            for channel in channels:
-                channel.put_confirms()
-        if self.holds:
-            return  # released, it comes here again
-        if self.out.size:
-            self.sent_bytes += self.out.size + self.out.pieces_size
-            if self.out.pieces is None:
-                self.shell.send(self.out.take())
-            else:
-                self.shell.send_pieces(self.out.take_pieces())
-        if self.starved:
-            self.starved = False
-            self.wake_consumers()
-
-    @property
-    def has_consumers(self) -> bool:
-        return any(channel.consumers for channel in self.channels.values())
-
-    def wake_consumers(self) -> None:
-        for channel in self.channels.values():
-            channel.credit_returned()
-
-    def pause(self) -> None:
-        """The peer does not read what we send; deliver no more for now."""
-        self.writable = False
-
-    def resume(self) -> None:
-        self.writable = True
-        self.wake_consumers()
-
-    def put_blocked(self, reason: str) -> None:
-        """Publishers are held; tell a client that understands it."""
-        if self.capabilities.get("connection.blocked") and self.state == OPEN:
-            self.send(0, methods.ConnectionBlocked(reason))
-
-    def put_unblocked(self) -> None:
-        if self.capabilities.get("connection.blocked") and self.state == OPEN:
-            self.send(0, methods.ConnectionUnblocked())
-
-    def put_heartbeat(self) -> None:
-        """Past everything that waits: held output must not make us look dead."""
-        self.sent_bytes += len(HEARTBEAT_FRAME)
-        self.shell.send(HEARTBEAT_FRAME)
-
-    def notify_cancel(self, channel: Channel, tag: str) -> None:
-        """Tell a client that understands it that its consumer is no more."""
-        if self.capabilities.get("consumer_cancel_notify") and not channel.closing:
-            channel.send(methods.BasicCancel(tag, no_wait=True))
-
     # -- errors and ends
 
     def refuse(self, error: AMQPError) -> None:
@@ -356,20 +291,10 @@ class Connection(Link):
 
     def end(self, after_s: float = 0.0) -> None:
         """Nothing more will be said: send what is left and shut the socket."""
-        if self.state == CLOSED:
-            return
-        self.shut()
-        self.state = CLOSED
-        if self.holds:
-            self.parting_s = after_s
-        else:
-            self.shell.close(after_s)
-
-    def release_output(self) -> None:
-        super().release_output()
-        if self.parting_s is not None and not self.holds:
-            self.shell.close(self.parting_s)
-            self.parting_s = None
+        if self.state != CLOSED:
+            self.shut()
+            self.state = CLOSED
+            self.part(after_s)
 
     def lost(self) -> None:
         """The socket is gone."""

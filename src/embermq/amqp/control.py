@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.amqp.channel import Channel
-from embermq.amqp.closing import METHOD_EXPECTED, octets, unexpected
+from embermq.amqp.closing import METHOD_EXPECTED, octets, unexpected, unknown_frame
 from embermq.amqp.handlers import CONNECTION_HANDLERS
 from embermq.amqp.session_events import channel_created
 from embermq.amqp.state import CLOSING, OPEN
@@ -28,13 +28,13 @@ def on_control_frame(
         if number != 0 or stop != pos:
             raise FrameError("a heartbeat is an empty frame on channel 0")
     elif frame_type not in (FRAME_METHOD, FRAME_HEADER, FRAME_BODY):
-        raise FrameError(f"type {frame_type}, all octets = {octets(buf, pos, stop)}: unknown_frame")
+        raise unknown_frame(frame_type, buf, pos, stop)
     elif connection.state == CLOSING:
         on_frame_while_closing(connection, frame_type, number, buf, pos, stop)
     elif frame_type != FRAME_METHOD:
         on_stray_content(connection, frame_type, number, buf, pos, stop)
     elif stop - pos < METHOD_ID_BYTES:
-        raise FrameError(f"type 1, all octets = {octets(buf, pos, stop)}: unknown_frame")
+        raise unknown_frame(frame_type, buf, pos, stop)
     else:
         on_control_method(connection, number, buf, pos, stop)
 

@@ -1,0 +1,10 @@
+from embermq.amqp.link cimport Link
+
+cdef class Sending(Link):
+    cdef public object shell
+    cdef public int state
+    cdef public dict capabilities
+    cdef public dict channels
+    cdef public list confirming_channels
+    cdef object parting_s
+    cdef readonly unsigned long long sent_bytes
