@@ -27,7 +27,7 @@ from tests.extensions.management import Management
 from tools.brokers import EmberBroker
 
 QUEUE, LETTERS = "giving-back", "giving-back.letters"
-LIVES = 3
+LIVES = 2
 STEPS = 14
 DEEP_COUNT = 40_000  # messages at most: more than a queue keeps in memory
 DEEP_EVERY = 4  # one history in so many is deep; the others have
