@@ -24,6 +24,7 @@ from tests.access.certificates import Authority
 from tests.access.secured import Secured
 from tests.access.tenant import ask, make_user
 from tests.extensions.client import eventually
+from tests.streams.reading import unpacked
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,25 @@ def test_messages_pass_over_tls(secured: Secured) -> None:
         body = b"x" * 300_000
         channel.basic_publish("", "tls", body)
         assert eventually(lambda: channel.basic_get("tls", auto_ack=True)[2]) == body
+
+
+def test_blocks_of_a_stream_pass_over_tls(secured: Secured) -> None:
+    """They stand beside the other output, and are sent as pieces."""
+    with secured.connect(secured.context()) as connection:
+        channel = connection.channel()
+        channel.queue_declare("tls.stream", durable=True, arguments={"x-queue-type": "stream"})
+        channel.tx_select()
+        bodies = [b"%d " % number * 150 for number in range(4000)]
+        bodies[1234] = b"large" * 60_000  # several frames
+        for body in bodies:
+            channel.basic_publish("", "tls.stream", body)
+        channel.tx_commit()
+        arguments = {"x-stream-offset": 3, "x-stream-end-offset": 3990, "x-stream-blocks": True}
+        found: list[tuple[int, bytes]] = []
+        for _, _, block in channel.consume("tls.stream", auto_ack=True, arguments=arguments):
+            found += unpacked(block)
+        assert found == list(enumerate(bodies))[3:3990]
+        channel.queue_delete("tls.stream")
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,14 @@ class Client:
     """One connection with one channel."""
 
     def __init__(self, port: int, capabilities: dict[str, bool] | None = None) -> None:
+        raw: RawClient | None = None
         try:
             raw = RawClient(port)
             raw.handshake(properties={"capabilities": capabilities or {}})
             raw.channel(CHANNEL)
         except (OSError, Closed, Silence, Unexpected) as error:
+            if raw is not None:
+                raw.socket.close()
             raise Lost(str(error)) from None
         self.socket = raw.socket
         self.socket.settimeout(REPLY_SECONDS_MAX)

@@ -11,7 +11,6 @@ nothing is there that nobody sent. Readers want the same at any time, whatever r
 from __future__ import annotations
 
 import random
-import struct
 import threading
 import time
 import traceback
@@ -26,6 +25,7 @@ from pamqp.body import ContentBody
 from pamqp.header import ContentHeader
 
 from tests.crash.client import CHANNEL, Client, Lost, publish_frames
+from tests.streams.reading import unpacked
 from tools.brokers import EmberBroker
 
 KEPT, SHORT = "flooded", "flooded.short"
@@ -39,8 +39,6 @@ LARGE_BYTES = 70_000  # more than the rest of a segment
 LIVES_MAX = 3
 LIFE_S_MAX = 0.4
 JOIN_S_MAX = 60.0
-RECORD = struct.Struct("<4xIQ9xI")
-RECORD_BYTES = 25
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -69,20 +67,6 @@ def frames_of(stream: str, publisher: int, number: int) -> bytes:
         ContentBody(body),
     )
     return b"".join(codec.marshal(each, CHANNEL) for each in frames)
-
-
-def unpacked(block: bytes) -> list[tuple[int, bytes]]:
-    """Offsets and bodies (docs/streams.md)."""
-    found: list[tuple[int, bytes]] = []
-    at = 0
-    while at < len(block):
-        size, offset, header_size = RECORD.unpack_from(block, at)
-        key_at = at + 31 + block[at + 30]
-        body_at = key_at + 1 + block[key_at] + header_size
-        at += RECORD_BYTES + size
-        found.append((offset, block[body_at:at]))
-    assert at == len(block)
-    return found
 
 
 class Flood:
@@ -251,6 +235,7 @@ class History:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.once("without compiled code there are no floods")
 def test_floods_that_are_killed(tmp_path: Path, seed: int, pytestconfig: pytest.Config) -> None:
     history = History(tmp_path, seed)
     try:

@@ -27,8 +27,9 @@ from tests.extensions.management import Management
 from tools.brokers import EmberBroker
 
 QUEUE, LETTERS = "giving-back", "giving-back.letters"
+CYCLES = 24  # as many as there are unless somebody asks for more
 LIVES = 2
-STEPS = 14
+STEPS = 10
 DEEP_COUNT = 40_000  # messages at most: more than a queue keeps in memory
 DEEP_EVERY = 4  # one history in so many is deep; the others have
 SHALLOW_COUNT = 9_000  # more than blocks of deliveries, and than what is done at once
@@ -43,8 +44,11 @@ ARGUMENTS: tuple[dict[str, object], ...] = (
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         only = metafunc.config.getoption("--crash-seed")
-        histories = max(1, metafunc.config.getoption("--cycles") // 24)
+        histories = max(1, metafunc.config.getoption("--cycles") // CYCLES)
         metafunc.parametrize("seed", range(1, histories + 1) if only is None else [only])
+    if "kind" in metafunc.fixturenames:
+        more = metafunc.config.getoption("--cycles") > CYCLES
+        metafunc.parametrize("kind", ["classic", "quorum"] if more else ["quorum"])
 
 
 class Greedy:
@@ -324,6 +328,7 @@ class History:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.once("it is about great numbers")
 def test_every_message_is_somewhere_once(tmp_path: Path, seed: int) -> None:
     history = History(tmp_path, seed)
     try:
@@ -341,5 +346,35 @@ def test_a_stop_in_the_middle_of_many_letters_leaves_none_of_them_twice(tmp_path
         assert history.broker.stop() == 0
         history.broker.start()
         history.compare(killed=False)
+    finally:
+        history.broker.close()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.once("it is about great numbers")
+def test_a_kill_while_all_that_was_out_comes_back(
+    tmp_path: Path, kind: str, pytestconfig: pytest.Config
+) -> None:
+    """Two consumers without a limit have everything, by turns, and go; the broker dies meanwhile."""
+    cycles = pytestconfig.getoption("--cycles")
+    count, kills = (SHALLOW_COUNT, 1) if cycles <= CYCLES else (300_000, cycles // 40 + 1)
+    history = History(tmp_path, 0)
+    history.arguments = {"x-queue-type": kind, "x-delivery-limit": -1}
+    try:
+        history.begin()
+        history.publish(count)
+        for _ in range(kills):
+            takers = [Client(history.broker.port) for _ in range(2)]
+            for taker in takers:
+                taker.call(spec.Basic.Consume(queue=QUEUE))
+            while takers[0].call(spec.Queue.Declare(queue=QUEUE, passive=True)).message_count:
+                takers[1].call(spec.Basic.Qos(prefetch_count=0))
+            for taker in takers:
+                taker.close()
+            time.sleep(history.chance.uniform(0, 0.15 * count / 300_000))
+            history.broker.kill()
+            history.broker.start()
+            history.compare(killed=True)
+            assert len(history.alive) + len(history.letters) == count  # some had a short time to live
     finally:
         history.broker.close()

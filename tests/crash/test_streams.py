@@ -17,7 +17,7 @@ from embermq.store.data_directory import DataDirectory
 from embermq.store.record import Record
 from tests.crash.client import HEADER, publish_frames
 from tests.crash.machine import Machine, MachineClient
-from tests.crash.test_flooded_streams import unpacked
+from tests.streams.reading import unpacked
 
 STREAM, QUEUE = "crash.stream", "crash.leased"
 LIVES = 4

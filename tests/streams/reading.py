@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ import pika
 from tests.extensions.client import PATIENCE_S, Client, unique
 
 Channel = Any
+_RECORD = struct.Struct("<4xIQ9xI")
+_RECORD_HEADER_BYTES = 25
 
 
 class Seen(NamedTuple):
@@ -83,3 +86,17 @@ def read_range(client: Client, stream: str, begin: Any, end: int, **arguments: A
 
 def offsets(seen: list[Seen]) -> list[int]:
     return [one.offset for one in seen]
+
+
+def unpacked(block: bytes) -> list[tuple[int, bytes]]:
+    """The offsets and bodies of a block (docs/streams.md)."""
+    found: list[tuple[int, bytes]] = []
+    at = 0
+    while at < len(block):
+        size, offset, header_size = _RECORD.unpack_from(block, at)
+        key_at = at + 31 + block[at + 30]
+        body_at = key_at + 1 + block[key_at] + header_size
+        at += _RECORD_HEADER_BYTES + size
+        found.append((offset, block[body_at:at]))
+    assert at == len(block)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,6 +118,36 @@ def test_damage_costs_what_is_damaged_and_nothing_else(tmp_path: Path) -> None:
                 file.write(b"M")
             left = rows(channel, stream, 0, 1000, x_stream_blocks=True)
             assert left == before[:500] + before[501:]
+
+
+def test_damage_all_over_the_segments(tmp_path: Path) -> None:
+    """Who reads blocks meets it first, others after it: both get what is sound, in order, up to the end."""
+    count = 2000
+    with EmberBroker(data_dir=tmp_path) as broker, connect(broker.url, reconnect=False) as connection:
+        with connection.channel() as channel:
+            stream = new_stream(channel, **{"x-stream-max-segment-size-bytes": 65536})
+            channel.publish_batch([b"message %4d " % number * 15 for number in range(count)], stream)
+            before = rows(channel, stream, 0, count)
+            chance = random.Random(4)
+            hit = sorted(chance.sample(range(count), 12))
+            hit += [hit[0] + 1, 0, count - 1]  # neighbours, the first, the last
+            for segment in tmp_path.rglob("*.segment"):
+                content = segment.read_bytes()
+                with segment.open("r+b") as file:  # under the broker's hands
+                    for number in hit:
+                        at = content.find(b"message %4d " % number)
+                        if at >= 0:
+                            # In the body, or in the size of the record: nothing tells where the next one is.
+                            place = chance.choice([at + 50, content.rfind(stream.encode(), 0, at) - 28])
+                            file.seek(place)
+                            file.write(b"\xff")
+            for in_blocks in (True, False):
+                found = rows(channel, stream, 0, count, x_stream_blocks=in_blocks)
+                assert found == [row for row in before if row[4] not in hit]
+            begin = hit[5]  # in the middle of it
+            assert rows(channel, stream, begin, count, x_stream_blocks=True) == [
+                row for row in before if row[4] not in hit and row[4] >= begin
+            ]
 
 
 def test_what_it_does_not_go_with(reader: Client) -> None:

@@ -65,7 +65,8 @@ class BlockReader(Reader):
         """The record at that position does not check out: go on behind it."""
         assert self.segment is not None
         self.position = position
-        self._skip_damage(self.segment)
+        if not self.segment.removed:  # else nothing more of it is wanted, and its file may be gone
+            self._skip_damage(self.segment)
 
 
 def is_alive(log: Log, sequence: int) -> bool:

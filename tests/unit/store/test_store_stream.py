@@ -11,7 +11,7 @@ from embermq.store.disk import Disk
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
 from embermq.store.record import PERSISTENT
-from embermq.store.stream import retain, sequence_at_time
+from embermq.store.stream import BlockReader, retain, sequence_at_time
 
 
 class CountingFileSystem(FileSystem):
@@ -135,3 +135,21 @@ def test_the_last_segment_always_stays(tmp_path: Path) -> None:
     assert len(log.segments) == 1
     log.disk.wait_deleted()
     assert Log.open(log.directory, log.disk).next_sequence == 3000
+
+
+def test_damage_in_a_segment_that_retention_has_taken_is_nobodys(tmp_path: Path) -> None:
+    """A reader has a block in memory, meets damage in it, and its file is gone meanwhile."""
+    log = stream(tmp_path, 5000, segment_bytes=100_000)
+    reader = BlockReader(log)
+    found = reader.block(10, 4096, None)
+    assert found is not None
+    block = found[0]
+    retain(log, 0, bytes_max=log.bytes_on_disk - 1)
+    log.disk.wait_deleted()
+    assert block.segment.removed and not (tmp_path / "log" / block.segment.name).exists()
+    count = log.count
+    reader.went_on(block.position, 11)
+    reader.damaged(block.position)
+    assert log.count == count and not log.recovery.damages
+    following = reader.block(11, 4096, None)
+    assert following is not None and following[0].segment is log.segments[0]
