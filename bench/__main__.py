@@ -6,6 +6,7 @@ python -m bench raw SCENARIO --port N [--pid PID]   one scenario against a broke
 python -m bench ceiling             how fast the load generator itself is
 python -m bench clients             Python clients against one broker: ours, pika, aio-pika
 python -m bench spark               the Spark data source against one that makes its rows in memory
+python -m bench bystander           how long others wait while one client asks for something huge
 python -m bench report              write the measured part of docs/performance.md from the newest results
 """
 
@@ -16,7 +17,7 @@ import os
 import sys
 from pathlib import Path
 
-from bench import ceiling, clients
+from bench import bystander, ceiling, clients
 from bench.runner import BROKERS, SCENARIOS, run_all, summary_line
 from bench.scenario import Options
 
@@ -149,6 +150,7 @@ COMMANDS = {
     "ceiling": show_ceiling,
     "report": report,
     "clients": clients.main,
+    "bystander": bystander.main,
     "spark": spark,
 }
 

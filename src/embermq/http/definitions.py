@@ -18,10 +18,11 @@ from embermq.broker.access import Permission, User
 from embermq.broker.broker import Broker
 from embermq.broker.event_exchange import EVENT_EXCHANGE
 from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.exchanges import PREDECLARED
 from embermq.broker.parameter import GLOBAL
 from embermq.broker.policy import POLICY
 from embermq.broker.queue import Queue
-from embermq.broker.vhost import PREDECLARED, VirtualHost
+from embermq.broker.vhost import VirtualHost
 from embermq.errors import AMQPError
 from embermq.http import schemas, topic_permissions
 from embermq.http.context import RABBITMQ_VERSION

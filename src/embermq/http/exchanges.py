@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.exchanges import DEFAULT_EXCHANGE
 from embermq.broker.queue import Queue
-from embermq.broker.vhost import DEFAULT_EXCHANGE, VirtualHost
+from embermq.broker.vhost import VirtualHost
 from embermq.errors import AccessRefused
 from embermq.http import schemas
 from embermq.http.describing import describes, flag
