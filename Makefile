@@ -58,16 +58,15 @@ $(VENV)/.dev: $(VENV)/.linked
 	@touch $@
 
 .PHONY: test-needs
-test-needs: $(VENV)/.dev
-	@tools/system-packages.sh amqp-publish=amqp-tools node=nodejs npm=npm java=openjdk-17-jre-headless promtool=prometheus \
+test-needs: $(VENV)/.dev $(NODE_DIR)/node_modules/.stamp
+	@tools/system-packages.sh amqp-publish=amqp-tools java=openjdk-17-jre-headless \
+		promtool=prometheus rabbitmq-server=rabbitmq-server \
 		|| echo 'EmberMQ: tests that need the packages above will be skipped' >&2
-	@if [ -e $(NODE_DIR)/package.json ]; then $(MAKE) $(NODE_DIR)/node_modules/.stamp; fi
 
-$(NODE_DIR)/node_modules/.stamp: $(wildcard $(NODE_DIR)/package*.json)
-	@if command -v npm >/dev/null; then \
-		cd $(NODE_DIR) && npm $$([ -e package-lock.json ] && echo ci || echo install --no-package-lock) --no-audit --no-fund --silent </dev/null; \
-	fi
-	@mkdir -p $(@D) && touch $@
+# Node and npm come from PyPI where the system has none: Debian's npm is 366 packages.
+$(NODE_DIR)/node_modules/.stamp: $(wildcard $(NODE_DIR)/package*.json) | $(VENV)/.dev
+	@cd $(NODE_DIR) && PATH="$$PATH:$(abspath $(VENV))/bin" npm ci --no-audit --no-fund --loglevel=error </dev/null >&2
+	@touch $@
 
 # ---------------------------------------------------------------- checking
 

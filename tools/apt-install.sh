@@ -35,13 +35,12 @@ finish() {
 trap finish EXIT
 
 echo "EmberMQ: apt-get install $* (this can take a minute)" >&2
-# apt's hundreds of lines are shown only when it fails. What is installed here can be installed again, so dpkg
-# need not wait for the disk after every file.
+# apt's hundreds of lines are shown only when it fails.
 quietly() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@" </dev/null >"$said" 2>&1
 }
 install() {
-    quietly apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-unsafe-io "$@"
+    quietly apt-get install -y -q --no-install-recommends "$@"
 }
 # The package lists may be missing (containers) or old, so a failure is tried once more with fresh ones.
 if [ -n "$(ls /var/lib/apt/lists/*Packages* 2>/dev/null)" ] && install "$@"; then

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from embermq.client import Channel, connect
 from embermq.testing import EmbeddedBroker
-from pyspark_embermq.launching import worker_python
+from pyspark_embermq.launching import find_java, worker_python
 from pyspark_embermq.source import AMQPDataSource
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
@@ -49,6 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def session(master: str, directory: Path, **more: str) -> SparkSession:
+    find_java()
     os.environ["PYSPARK_PYTHON"] = os.environ.get("SPARK_PYTHON") or worker_python()  # of the workers
     builder = SparkSession.builder.master(master).appName("embermq tests")
     settings = {

@@ -122,8 +122,10 @@ def test_tasks_are_seen_and_cancelled(stocked: Desk) -> None:
 
 
 def test_a_deleted_queue_ends_the_task(stocked: Desk) -> None:
+    stocked.broker.alarms.set("memory", True)  # it waits, so that the queue goes first
     task = begin(stocked, "move", destination="target")
     stocked.ask("DELETE", "/api/queues/%2F/target")
+    stocked.broker.alarms.set("memory", False)
     assert finished(stocked, task)["state"] == "failed"
     assert len(payloads(stocked, "source")) == 10
 
