@@ -58,8 +58,8 @@ class FailingFileSystem(FileSystem):
             data = memoryview(data)[:SHORT_BYTES]
         return super().write_at(file, data, position)
 
-    def write_synced(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
-        done = self.write_at(file, data, position)
+    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
+        done = self.write_at(file, memoryview(data)[:size], position)
         self.sync(file)
         return done
 

@@ -37,9 +37,11 @@ class Counted:
         self.count = 0
         write_synced = FaultyFileSystem.write_synced
 
-        def counting(filesystem: FaultyFileSystem, file: File, data: memoryview, position: int) -> int:
+        def counting(
+            filesystem: FaultyFileSystem, file: File, data: bytearray, size: int, position: int
+        ) -> int:
             self.count += 1
-            return write_synced(filesystem, file, data, position)
+            return write_synced(filesystem, file, data, size, position)
 
         monkeypatch.setattr(FaultyFileSystem, "write_synced", counting)
 

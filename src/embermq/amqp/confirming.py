@@ -67,8 +67,7 @@ class Confirming(Deliveries):
         queue that it reached; what comes behind one that is not waits with it.
         """
         self.confirm_pending = False
-        unsafe = self.unsafe and not self.link.turn.synced
-        self.unsafe = False
+        unsafe, self.unsafe = self.unsafe, False
         if unsafe:
             self.syncs_under_way += 1
             storage = self.connection.broker.storage
@@ -77,6 +76,19 @@ class Confirming(Deliveries):
         elif self.syncs_under_way == 0:
             self.safe = self.published
         self.put_ack()
+        return 0
+
+    def ack_ahead(self) -> bytes:
+        """The ack of all that was published, for when it is safe; empty if there is more to be said."""
+        if self.nacks or self.syncs_under_way or self.closing or not self.unsafe:
+            return b""
+        self.link.out.put_ack(self.number, self.published, self.published - self.confirmed > 1)
+        return self.link.out.take()
+
+    def acked_ahead(self) -> int:
+        """That ack was sent."""
+        self.confirm_pending = self.unsafe = False
+        self.safe = self.confirmed = self.published
         return 0
 
     def on_safe(self, published: int) -> None:

@@ -1,3 +1,6 @@
+import cython
+
+from embermq.amqp.confirming cimport Confirming
 from embermq.amqp.link cimport Link
 
 cdef class Sending(Link):
@@ -8,3 +11,8 @@ cdef class Sending(Link):
     cdef public list confirming_channels
     cdef object parting_s
     cdef readonly unsigned long long sent_bytes
+
+    @cython.locals(channel=Confirming)
+    cpdef bytes answer_ahead(self)
+    @cython.locals(channel=Confirming)
+    cpdef object answered(self, bytes answer)

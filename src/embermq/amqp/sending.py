@@ -6,6 +6,7 @@ yet; then all of it waits. The transport says when the peer does not keep up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from embermq.amqp.link import Link
@@ -62,6 +63,26 @@ class Sending(Link):
         if self.starved:
             self.starved = False
             self.wake_consumers()
+
+    # -- for one publisher that waits alone (see broker.turn)
+
+    @property
+    def tell(self) -> Callable[[bytes], None]:
+        return self.shell.send
+
+    def answer_ahead(self) -> bytes:
+        channels = self.confirming_channels
+        if len(channels) != 1 or self.holds or self.out.size or self.starved:
+            return b""
+        channel = channels[0]
+        return channel.ack_ahead()
+
+    def answered(self, answer: bytes) -> None:
+        self.sent_bytes += len(answer)
+        channel = self.confirming_channels.pop()
+        channel.acked_ahead()
+
+    # -- promises that are not true yet
 
     def release_output(self) -> None:
         super().release_output()

@@ -22,6 +22,6 @@ cdef class Storage:
     @cython.locals(written=Log)
     cdef void write_log(self, object level) except *
     @cython.locals(written=Log, began_s=double)
-    cpdef bint write_synced(self, object level, unsigned long long turn) except -1
+    cpdef bint write_synced(self, object level, unsigned long long turn, object waiting) except -1
     cpdef void when_safe(self, object callback, bint with_acks=*) except *
     cdef void sync(self, object callback, bint with_acks) except *

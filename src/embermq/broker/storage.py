@@ -16,11 +16,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
 from embermq.store.room import give_up_room
+
+if TYPE_CHECKING:
+    from embermq.broker.turn import Waiting
 
 log = logging.getLogger("embermq.storage")
 
@@ -121,21 +124,32 @@ class Storage:
         self.committer.mark_dirty(written)
         self.written.add(level)
 
-    def write_synced(self, level: Logged, turn: int) -> bool:
-        """Write the only log that has something new so that it is safe at once, for the only one who waits.
-        False, and nothing is done, if that is not as quick and as simple as it should be."""
+    def write_synced(self, level: Logged, turn: int, waiting: Waiting) -> bool:
+        """Write the only log that has something new so that it is safe at once, and answer the only one who
+        waits. False, and nothing is done, if that is not as quick and as simple as it should be.
+
+        The answer is made before the write and leaves right behind it: what we need for our own books can
+        wait until the other side is at work again.
+        """
         written = level.log
         if written is None or self.unwritten or self.postponed_count:
             return False
         if not (self.data.definitions.idle and self.committer.may_write_synced(turn)):
             return False
+        answer = waiting.answer_ahead()
+        if not answer:
+            return False
+        tell = waiting.tell
         began_s = time.perf_counter()
         try:
             if not written.write_synced():
                 return False
         except OSError:
             return False  # `write` meets the same error, and knows what to do
+        tell(answer)
         self.committer.wrote_synced(turn, time.perf_counter() - began_s)
+        waiting.answered(answer)
+        written.wrote_synced()
         level.dirty = False
         self.written.add(level)
         return True

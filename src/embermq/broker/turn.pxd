@@ -12,7 +12,8 @@ cdef class Turn:
     cdef bint working
     cdef public object storage
     cdef public long confirms
-    cdef readonly bint synced
+    cdef object lone
+    cdef public object attend
     cdef public object timetable
     cdef readonly object piecework
     cdef object clock
@@ -24,6 +25,9 @@ cdef class Turn:
     cpdef int add_log(self, object level) except -1
     cpdef int add_queue(self, object queue) except -1
     cpdef int add_sink(self, object sink) except -1
+    cpdef int begin_at_once(self) except -1
+    cpdef bint run_at_once(self) except -1
+    cdef int work_timed(self) except -1
     cdef int wake(self) except -1
     cdef int work(self) except -1
     cdef int write(self, bint nothing_drained) except -1

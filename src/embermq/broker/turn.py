@@ -3,6 +3,10 @@
 Publishing, acknowledging and consuming only mark: a queue that may have something to deliver, a connection
 that has something to send. `run` is scheduled at the first mark of a turn; it drains the queues, writes the
 logs that have something new, then lets every marked sink send all it has in one write.
+
+One publisher that waits for every confirm, with nobody else there, is a case of its own: what it sent is
+written and synced in one call, its confirm is ready before that and leaves right behind it, and whoever owns
+the sockets may stay with it (`attend`) instead of going round the loop for its next message.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from embermq.broker.piecework import Piecework
 from embermq.store.histogram import Histogram
@@ -41,16 +45,35 @@ class Sink(Protocol):
         ...
 
 
+class Waiting(Sink, Protocol):
+    """A sink with a publisher that waits for its confirm."""
+
+    @property
+    def tell(self) -> Callable[[bytes], None]:
+        """What sends bytes now, past all that the turn has put together."""
+        ...
+
+    def answer_ahead(self) -> bytes:
+        """All there is to tell once what was published is safe; empty if that cannot be said beforehand."""
+        ...
+
+    def answered(self, answer: bytes) -> None:
+        """It was safe, and told."""
+        ...
+
+
 class Turn:
     __slots__ = (
         "actions",
         "alarmed",
+        "attend",
         "clock",
         "confirms",
         "copies",
         "count",
         "last",
         "logs",
+        "lone",
         "now_ms",
         "piecework",
         "queues",
@@ -58,7 +81,6 @@ class Turn:
         "scheduled",
         "sinks",
         "storage",
-        "synced",
         "times",
         "timetable",
         "working",
@@ -83,7 +105,8 @@ class Turn:
         self.alarmed = False  # memory or disk are short: publishers wait
         self.copies = 0  # of messages for several queues, in this turn
         self.confirms = 0  # channels that wait to confirm what was published in this turn
-        self.synced = False  # all that this turn had to write is safe already
+        self.lone: Waiting | None = None  # who alone waited for this turn, and has its answer
+        self.attend: Callable[[Any], None] | None = None  # stays with such a one
         self.count = 0  # turns so far
         self.times = Histogram()  # how long some of them took
 
@@ -134,13 +157,36 @@ class Turn:
             self.run()
 
     def run(self) -> None:
+        self.work_timed()
+        if self.lone is not None:
+            lone, self.lone = self.lone, None
+            if self.attend is not None and not self.scheduled:
+                self.attend(lone)
+
+    def begin_at_once(self) -> int:
+        """What is marked from now on needs no turn of the loop: `run_at_once` follows."""
+        self.scheduled = True
+        return 0
+
+    def run_at_once(self) -> bool:
+        """The turn for what was marked; was it again for one who waits alone, and has its answer?"""
+        if not (self.queues or self.sinks or self.logs or self.actions or self.last):
+            self.scheduled = False
+            return False
+        self.work_timed()
+        if self.lone is None:
+            return False
+        self.lone = None
+        return not self.scheduled
+
+    def work_timed(self) -> int:
         self.count += 1
         if self.count & TIMED_MASK:
-            self.work()
-            return
+            return self.work()
         began = time.perf_counter()
         self.work()
         self.times.observe(time.perf_counter() - began)
+        return 0
 
     def work(self) -> int:
         self.scheduled = False
@@ -167,7 +213,6 @@ class Turn:
         self.send()
         if self.last:
             self.end()
-        self.synced = False
         self.working = False
         return 0
 
@@ -179,8 +224,11 @@ class Turn:
         assert storage is not None
         if nothing_drained and self.confirms == 1 and len(logs) == 1 and len(self.sinks) == 1:
             if not (self.scheduled or self.actions or self.last):
-                self.synced = storage.write_synced(logs[0], self.count)
-                if self.synced:
+                waiting: Any = self.sinks[0]  # a `Waiting`: it owes the one confirm
+                if storage.write_synced(logs[0], self.count, waiting):
+                    waiting.dirty = False
+                    self.sinks = []
+                    self.lone = waiting
                     return 0
         left = storage.write(logs)
         if left:

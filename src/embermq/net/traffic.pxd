@@ -1,6 +1,7 @@
 import cython
 
 from embermq.amqp.connection cimport Connection
+from embermq.net.calls cimport send_now
 
 cdef Py_ssize_t READ_BYTES_PER_TURN_MAX
 
@@ -15,9 +16,13 @@ cdef class Traffic:
     cdef public bint heard
     cdef public bint spoke
     cdef public bint closing
+    cdef public int descriptor
+    cdef public bint direct
 
     @cython.locals(used=Py_ssize_t)
     cpdef object get_buffer(self, Py_ssize_t sizehint)
     @cython.locals(connection=Connection, buffer=bytearray, used=Py_ssize_t, end=Py_ssize_t)
     cpdef object buffer_updated(self, Py_ssize_t nbytes)
+    cpdef bint go_direct(self) except -1
+    @cython.locals(sent=Py_ssize_t)
     cpdef object send(self, bytes data)

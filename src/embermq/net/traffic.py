@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from embermq.amqp.connection import Connection
+from embermq.net.calls import send_now
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -21,6 +22,8 @@ class Traffic:
     __slots__ = (
         "closing",
         "connection",
+        "descriptor",
+        "direct",
         "heard",
         "held",
         "read_buffer",
@@ -42,6 +45,8 @@ class Traffic:
         self.heard = True  # since the last tick of the heartbeat clock
         self.spoke = True
         self.closing = False
+        self.descriptor = -1  # of the socket, once somebody has asked for it
+        self.direct = False  # the socket is ours for a moment: the transport has nothing to send
 
     def get_buffer(self, sizehint: int) -> memoryview:
         used = len(self.unfinished)
@@ -70,16 +75,42 @@ class Traffic:
             self.rest()
 
     def send(self, data: bytes) -> None:
+        if self.direct:
+            sent = send_now(self.descriptor, data)
+            self.spoke = True
+            if sent == len(data):
+                return
+            self.direct = False
+            data = data[sent:]
         if self.closing or self.transport.is_closing():
             return
         self.spoke = True
         self.transport.write(data)
 
     def send_pieces(self, pieces: list[memoryview]) -> None:
+        self.direct = False
         if self.closing or self.transport.is_closing():
             return
         self.spoke = True
         self.transport.writelines(pieces)
+
+    def go_direct(self) -> bool:
+        """May the socket be read and written without the transport for a moment?"""
+        if self.descriptor < 0:
+            self.descriptor = self.find_descriptor()
+            if self.descriptor < 0:
+                return False
+        transport = self.transport
+        self.direct = not (self.unfinished or self.held or self.closing or transport.is_closing())
+        self.direct = self.direct and not transport.get_write_buffer_size()
+        return self.direct
+
+    def find_descriptor(self) -> int:
+        """Of the socket, if what goes over it is what we read and write; else -1."""
+        if self.transport.get_extra_info("sslcontext") is not None:
+            return -1
+        sock = self.transport.get_extra_info("socket")
+        return -1 if sock is None else int(sock.fileno())
 
     def must_wait(self) -> bool:
         """Is there a reason to read no more for now? Whoever knows it lets us go on."""

@@ -175,17 +175,12 @@ class Committer:
             return False
         if turn > self._next_turn or not self._is_quick():
             return False
-        with self._lock:
-            batch = self._batch
-            return not (
-                self._busy
-                or self._handed_back
-                or self._closing
-                or batch.callbacks
-                or batch.files
-                or batch.directories
-                or batch.everything
-            )
+        # Without the lock, but in this order: the thread is busy before it takes a batch, and has handed back
+        # what it did before it is not busy any more.
+        batch = self._batch
+        if batch.callbacks or batch.files or batch.directories or batch.everything or self._closing:
+            return False
+        return not (self._busy or self._handed_back)
 
     def wrote_synced(self, turn: int, seconds: float) -> None:
         self.sync_times.observe(seconds)
@@ -240,8 +235,8 @@ class Committer:
                 return
             failure = self._synced(batch)
             with self._lock:
-                self._busy = False
                 self._handed_back += bool(batch.callbacks)
+                self._busy = False
             if batch.callbacks:
                 self._call_back(batch.callbacks, failure)
 

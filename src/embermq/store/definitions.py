@@ -52,6 +52,7 @@ class Definitions:
         self.path = path
         self.failure: CommitFailed | None = None
         self.commits = 0
+        self.idle = True  # everything asked for so far is safe
         self._call_soon_threadsafe = call_soon_threadsafe
         self._waiting: list[_Change] = []
         self._busy = False
@@ -73,12 +74,6 @@ class Definitions:
     def flush(self, callback: Callback) -> None:
         """Call back when everything asked for so far is safe."""
         self._add(_Change(("", "", ""), None, callback))
-
-    @property
-    def idle(self) -> bool:
-        """Is everything asked for so far safe?"""
-        # In this order: the thread sets the one before it empties the other.
-        return not self._waiting and not self._busy
 
     def all(self, kind: str) -> list[Definition]:
         """All definitions of a kind, in order of vhost and name; waits for changes under way."""
@@ -102,6 +97,7 @@ class Definitions:
         "".join(change.key).encode()  # a key that is no Unicode must fail the caller, not the transaction
         with self._wake:
             if self.failure is None and not self._closing:
+                self.idle = False
                 self._waiting.append(change)
                 self._wake.notify_all()
                 return
@@ -115,6 +111,7 @@ class Definitions:
         while True:
             with self._wake:
                 self._busy = False
+                self.idle = not self._waiting
                 self._wake.notify_all()
                 while not self._waiting and not self._closing:
                     self._wake.wait()
@@ -135,6 +132,7 @@ class Definitions:
                     changes += self._waiting
                     self._waiting = []
                     self._busy = False
+                    self.idle = True
                     self._wake.notify_all()
             callbacks = [change.callback for change in changes if change.callback is not None]
             if callbacks:

@@ -10,8 +10,9 @@ import ctypes
 import errno
 import os
 
+from embermq.store.kernel import write_through
+
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
-_SYNCED = getattr(os, "RWF_DSYNC", 0)
 
 
 class File:
@@ -47,13 +48,10 @@ class FileSystem:
         """Write some of `data`, answer how much: the caller writes the rest, as with pwrite."""
         return os.pwrite(file.descriptor, data, position)
 
-    def write_synced(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
-        """`write_at`, and what was written is safe (it alone: what else the file holds need not be)."""
-        if _SYNCED:
-            return os.pwritev(file.descriptor, (data,), position, _SYNCED)
-        done = self.write_at(file, data, position)
-        self.sync(file)
-        return done
+    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
+        """`write_at` of the first `size` bytes, and what was written is safe (it alone: what else the file
+        holds need not be)."""
+        return write_through(file.descriptor, data, size, position)
 
     def read_at(self, file: File, size: int, position: int) -> bytes:
         return os.pread(file.descriptor, size, position)
@@ -114,15 +112,10 @@ class FileSystem:
         return found.f_bavail * found.f_frsize
 
 
-def write_part(
-    filesystem: FileSystem, file: File, data: bytearray, size: int, position: int, synced: bool
-) -> int:
-    """Write some of the first `size` bytes; how many, at least one. Safe at once, if that is wanted."""
+def write_part(filesystem: FileSystem, file: File, data: bytearray, size: int, position: int) -> int:
+    """Write some of the first `size` bytes; how many, at least one."""
     with memoryview(data) as view, view[: min(size, WRITE_BYTES_MAX)] as part:
-        if synced:
-            done = filesystem.write_synced(file, part, position)
-        else:
-            done = filesystem.write_at(file, part, position)
+        done = filesystem.write_at(file, part, position)
     if done <= 0:
         raise OSError(errno.EIO, "nothing was written", file.path)
     return done

@@ -9,6 +9,8 @@ cpdef Py_ssize_t put_spans(
     Py_ssize_t start_1, Py_ssize_t stop_1, Py_ssize_t start_2, Py_ssize_t stop_2
 ) except -1
 
+cpdef Py_ssize_t write_through(int descriptor, bytearray data, Py_ssize_t size, long long position) except -1
+
 cdef class Header:
     cdef public Py_ssize_t length
     cdef public unsigned long long sequence

@@ -1,16 +1,18 @@
-"""What happens to bytes per message: put a record into a buffer, take one out of a block.
+"""What happens to bytes per message: put a record into a buffer, write it out, take one out of a block.
 
 `kernel.pyx` beside this file is the compiled twin; tests run over both. The layout is in `record`.
 """
 
 from __future__ import annotations
 
+import os
 from struct import Struct
 from zlib import crc32
 
 HEADER_SIZE = 25
 JOIN_BYTES_MAX = 2048  # below this, joining a record is cheaper than a checksum call per part
 
+_SYNCED = getattr(os, "RWF_DSYNC", 0)
 _header = Struct("<IIQQB")
 _unpack_header = _header.unpack_from
 _pack_rest = Struct("<IQQB").pack
@@ -63,6 +65,18 @@ def put_spans(
         raise IndexError(f"bytes {start_1}..{stop_1} and {start_2}..{stop_2} of {len(source)}")
     parts = (prefix, bytes(source[start_1:stop_1]), bytes(source[start_2:stop_2]))
     return put_record(buffer, fill, seed, sequence, timestamp_ms, flags, parts)
+
+
+def write_through(descriptor: int, data: bytearray, size: int, position: int) -> int:
+    """pwrite of the first `size` bytes, of which as many as it answers are safe when it returns."""
+    if size > len(data):
+        raise IndexError("more than the buffer holds")
+    with memoryview(data) as view, view[:size] as part:
+        if _SYNCED:
+            return os.pwritev(descriptor, (part,), position, _SYNCED)
+        done = os.pwrite(descriptor, part, position)
+    os.fdatasync(descriptor)
+    return done
 
 
 class Header:

@@ -3,9 +3,28 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_SetFromErrno
 from libc.string cimport memcpy
 
 from embermq.store.checksum cimport crc32_of
+
+cdef extern from *:
+    """
+    #include <sys/types.h>
+    #include <sys/uio.h>
+    #include <unistd.h>
+
+    static ssize_t embermq_write_through(int descriptor, const char *data, size_t size, off_t position) {
+    #ifdef RWF_DSYNC
+        struct iovec part = {(void *)data, size};
+        return pwritev2(descriptor, &part, 1, position, RWF_DSYNC);
+    #else
+        ssize_t done = pwrite(descriptor, data, size, position);
+        return done >= 0 && fsync(descriptor) != 0 ? -1 : done;
+    #endif
+    }
+    """
+    Py_ssize_t embermq_write_through(int descriptor, const char* data, size_t size, long long position) nogil
 
 HEADER_SIZE = 25
 
@@ -97,6 +116,20 @@ cpdef Py_ssize_t put_spans(
     memcpy(target, spans + start_2, stop_2 - start_2)
     put_header(record, length, seed, sequence, timestamp_ms, flags)
     return fill + SIZE + length
+
+
+cpdef Py_ssize_t write_through(
+    int descriptor, bytearray data, Py_ssize_t size, long long position
+) except -1:
+    cdef const char* start = PyByteArray_AS_STRING(data)
+    cdef Py_ssize_t done
+    if size < 0 or size > PyByteArray_GET_SIZE(data):
+        raise IndexError("more than the buffer holds")
+    with nogil:
+        done = embermq_write_through(descriptor, start, size, position)
+    if done < 0:
+        PyErr_SetFromErrno(OSError)
+    return done
 
 
 cdef class Header:

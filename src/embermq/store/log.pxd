@@ -39,8 +39,10 @@ cdef class Log:
     cpdef bint ack(self, unsigned long long sequence) except -1
     @cython.locals(active=Segment, segment=Segment)
     cpdef void write(self) except *
-    @cython.locals(segment=Segment)
+    @cython.locals(segment=Segment, done=Py_ssize_t)
     cpdef bint write_synced(self) except -1
+    @cython.locals(segment=Segment)
+    cpdef void wrote_synced(self) except *
     cpdef Dirty take_dirty(self)
     cdef void _write_segment(self, Segment segment) except *
     cdef File _file(self, str name, bint exists)

@@ -242,22 +242,24 @@ class Log:
             raise failure
 
     def write_synced(self) -> bool:
-        """Write what was appended and have it safe, in one system call. False if this is not so simple that
-        one call could do it, and nothing was done. After an OSError go on with `write`."""
+        """Write what was appended so that it is safe, in one system call, after which `wrote_synced` is due.
+        False if one call could not do all of it; then, and after an OSError, go on with `write`."""
         if len(self.unwritten) != 1 or self.ack_dirty or self.finished or self.dirty_files:
             return False
         segment = self.unwritten[0]
         if segment is not self.active or segment.live.count == 0 or segment.must_grow():
             return False
         file = self._file(segment.name, True)
-        filesystem = self.disk.filesystem
-        while segment.fill:
-            segment.forget_written(
-                write_part(filesystem, file, segment.buffer, segment.fill, segment.written, True)
-            )
-        self.unwritten = []
+        done = self.disk.filesystem.write_synced(file, segment.buffer, segment.fill, segment.written)
+        if done == segment.fill:
+            return True
+        segment.forget_written(done)
+        return False
+
+    def wrote_synced(self) -> None:
+        segment = self.unwritten.pop()
+        segment.forget_written(segment.fill)
         self.disk.give_back(segment.return_buffer())
-        return True
 
     def take_dirty(self) -> Dirty:
         """What was written since the last call and is not known to be safe."""
@@ -278,7 +280,7 @@ class Log:
         filesystem = self.disk.filesystem
         while segment.fill:
             segment.forget_written(
-                write_part(filesystem, file, segment.buffer, segment.fill, segment.written, False)
+                write_part(filesystem, file, segment.buffer, segment.fill, segment.written)
             )
 
     def _write_acks(self) -> OSError | None:
@@ -297,7 +299,7 @@ class Log:
                 file = self._file(segment.ack_name, segment.ack_written > 0)
                 acks = segment.ack_buffer
                 while acks:
-                    done = write_part(self.disk.filesystem, file, acks, len(acks), segment.ack_written, False)
+                    done = write_part(self.disk.filesystem, file, acks, len(acks), segment.ack_written)
                     segment.ack_written += done
                     del acks[:done]
                 self.dirty_acks = self.dirty_acks | {file}

@@ -73,9 +73,9 @@ class FaultyFileSystem(FileSystem):
             self.space_left -= size
         return super().write_at(file, memoryview(data)[:size], position)
 
-    def write_synced(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
+    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
         """What it wrote is safe, and how long the file is; whatever else was written to it is not."""
-        done = self.write_at(file, data, position)
+        done = self.write_at(file, memoryview(data)[:size], position)
         self._count_sync()
         super().sync(file)
         with self._lock:

@@ -22,6 +22,6 @@ def test_a_file_that_outlives_everything_goes_in_silence(tmp_path: Path) -> None
 def test_a_synced_write_stands_where_it_should(tmp_path: Path) -> None:
     filesystem = FileSystem()
     file = filesystem.open(str(tmp_path / "file"), create=True)
-    assert filesystem.write_synced(file, b"second", 6) == 6
-    assert filesystem.write_synced(file, memoryview(b"first "), 0) == 6
+    assert filesystem.write_synced(file, bytearray(b"second"), 6, 6) == 6
+    assert filesystem.write_synced(file, bytearray(b"first and more"), 6, 0) == 6
     assert (tmp_path / "file").read_bytes() == b"first second"

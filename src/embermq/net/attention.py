@@ -1,0 +1,72 @@
+"""Staying with a publisher that waits for every confirm, while nobody else is there.
+
+Its messages come one by one, each as soon as it has the confirm of the one before. Going round the loop for
+each takes more different code than all the rest, code that is cold after every sync. So the one who has just
+been answered is waited for here, together with everything that would wake the loop: its next message is read
+and gets its turn at once. Whatever else comes ends that, and for a while nobody is stayed with.
+"""
+
+from __future__ import annotations
+
+import time
+from asyncio import AbstractEventLoop
+
+from embermq.amqp.connection import Connection
+from embermq.net.calls import receive, wait_for
+from embermq.net.traffic import Traffic
+
+STAY_S_MAX = 0.002  # then timers and what was put off for the next pass of the loop have theirs
+WAIT_MS_MAX = 1  # for its next message
+ROUNDS_AFTER_OTHERS = 16  # somebody else was there: so many answers go round the loop
+READ_BYTES_MAX = 64 * 1024
+MINE, OTHERS = 1, 2  # as `calls` has them
+
+
+def loop_descriptor(loop: AbstractEventLoop) -> int:
+    """What the loop waits on, which can be waited on in turn; -1 if this loop does not tell."""
+    tell = getattr(loop, "_get_backend_id", None)  # uvloop
+    if tell is None:
+        tell = getattr(getattr(loop, "_selector", None), "fileno", None)  # asyncio
+    return -1 if tell is None else int(tell())
+
+
+class Attention:
+    __slots__ = ("descriptor", "rounds_left", "stay_s_max", "wait_ms_max")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.descriptor = loop_descriptor(loop)
+        self.rounds_left = 0  # until somebody may be stayed with again
+        self.stay_s_max = STAY_S_MAX
+        self.wait_ms_max = WAIT_MS_MAX
+
+    def attend(self, connection: Connection) -> None:
+        """The connection waited alone, and has just been answered."""
+        if self.rounds_left:
+            self.rounds_left -= 1
+            return
+        traffic = connection.shell
+        if self.descriptor >= 0 and isinstance(traffic, Traffic) and traffic.go_direct():
+            self.stay(traffic)
+            traffic.direct = False
+
+    def stay(self, traffic: Traffic) -> int:
+        connection = traffic.connection
+        until_s = time.perf_counter() + self.stay_s_max
+        while time.perf_counter() < until_s:
+            found = wait_for(traffic.descriptor, self.descriptor, self.wait_ms_max)
+            if found != MINE:
+                if found == OTHERS:
+                    self.rounds_left = ROUNDS_AFTER_OTHERS
+                return 0
+            size = receive(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX)
+            if size <= 0:
+                return 0
+            connection.turn.begin_at_once()
+            traffic.buffer_updated(size)
+            # The loop waits on this socket, too: others can be told from it while nothing of it is unread.
+            if wait_for(-1, self.descriptor, 0):
+                self.rounds_left = ROUNDS_AFTER_OTHERS
+            alone = connection.turn.run_at_once() and not self.rounds_left
+            if not alone or not traffic.direct or traffic.held or traffic.unfinished:
+                return 0
+        return 0

@@ -1,0 +1,3 @@
+cpdef int wait_for(int descriptor, int loop_descriptor, int milliseconds) except -1
+cpdef Py_ssize_t receive(int descriptor, bytearray buffer, Py_ssize_t size_max) except? -2
+cpdef Py_ssize_t send_now(int descriptor, bytes data) except -1
