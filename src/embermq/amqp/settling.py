@@ -30,9 +30,11 @@ def in_pieces(channel: Channel, pieces: Pieces, done: Callable[[], None] | None 
     link = channel.link
 
     def end() -> None:
-        if done is not None:
-            done()
-        link.release_output()
+        try:
+            if done is not None:
+                done()
+        finally:
+            link.release_output()
 
     link.hold_output()
     link.stalled = True
