@@ -17,10 +17,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from embermq.client.address import Settings
-from embermq.client.blocking.channel import Channel, Confirmation
+from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.connection import Connection, connect
 from embermq.client.blocking.consumer import Consumer
+from embermq.client.blocking.publishing import Confirmation
 from embermq.client.blocking.rpc import RpcClient, serve_rpc
 from embermq.client.blocking.stream import Stream, StreamConsumer
 from embermq.client.blocking.super_stream import SuperStream, SuperStreamConsumer
