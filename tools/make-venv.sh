@@ -4,7 +4,8 @@
 #   tools/make-venv.sh VENV
 #
 # Works on a fresh Debian that has Python 3.11+ and nothing else. What is missing (venv's pip, a C compiler,
-# Python's headers) is installed through apt where that is possible; where it is not, EmberMQ runs interpreted.
+# Python's headers) is installed through apt where that is possible; where it is not, pip comes from PyPI and
+# EmberMQ runs interpreted.
 set -euo pipefail
 venv="$1"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -60,31 +61,12 @@ if [ ! -x "$venv/bin/python" ]; then
     fi
 fi
 
+"$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" tools/fetch_pip.py
+
 # The package is linked, not copied: src/ is what runs. Compiling is a separate step (setup.py build_ext).
-install_with_pip() {
-    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || return 1
-    local pip=("$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-input)
-    "${pip[@]}" -r <(tools/build-requirements.sh) </dev/null || return 1
-    EMBERMQ_COMPILE=off "${pip[@]}" --no-build-isolation --editable . </dev/null
-}
-
-# Without pip, or without a network: no uvloop and no compiler, but a broker.
-link_by_hand() {
-    "$venv/bin/python" - <<'PYTHON'
-import pathlib
-import sys
-import sysconfig
-
-source = pathlib.Path("src").resolve()
-pathlib.Path(sysconfig.get_path("purelib"), "embermq-checkout.pth").write_text(f"{source}\n")
-command = pathlib.Path(sysconfig.get_path("scripts"), "embermq")
-command.write_text(f"#!{sys.executable}\nfrom embermq.cli.main import main\nraise SystemExit(main())\n")
-command.chmod(0o755)
-PYTHON
-}
-
-if ! install_with_pip; then
-    say "pip is missing or could not install; running from the checkout, interpreted,"
-    say "on asyncio's own loop (remove $venv and run make again to retry)"
-    link_by_hand
+pip=("$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-input)
+if ! "${pip[@]}" -r <(tools/build-requirements.sh) </dev/null ||
+    ! EMBERMQ_COMPILE=off "${pip[@]}" --no-build-isolation --editable . </dev/null; then
+    say "pip could not install what EmberMQ needs, see above; run make again when it can"
+    exit 1
 fi
