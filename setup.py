@@ -84,6 +84,10 @@ def warn(reason: str) -> None:
     )
 
 
+class NoCompiler(Exception):
+    """There is none, or it cannot compile for this Python."""
+
+
 class CompileHotModules(build_ext):
     """Translate with Cython, compile with what the platform offers, fall back as EMBERMQ_COMPILE says."""
 
@@ -105,7 +109,7 @@ class CompileHotModules(build_ext):
                     raise
                 self.remove_built()
                 self.extensions = []
-                warn(f"{type(error).__name__}: {error}")
+                warn(str(error) if isinstance(error, NoCompiler) else f"{type(error).__name__}: {error}")
         if inplace:
             self.sweep_source_tree()
 
@@ -125,7 +129,7 @@ class CompileHotModules(build_ext):
                     [str(probe)], output_dir=directory, include_dirs=[sysconfig.get_path("include")]
                 )
             except Exception as error:
-                raise RuntimeError("no working C compiler with Python's header files was found") from error
+                raise NoCompiler("no working C compiler with Python's header files was found") from error
 
     def build_extensions(self) -> None:
         from Cython.Build import cythonize

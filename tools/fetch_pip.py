@@ -34,7 +34,7 @@ def main() -> int:
         path = Path(directory, FILE)
         path.write_bytes(wheel)
         pip = [sys.executable, str(path / "pip"), "install", "--quiet", "--no-index", str(path)]
-        return subprocess.run(pip).returncode
+        return subprocess.run(pip, check=False).returncode
 
 
 if __name__ == "__main__":
