@@ -70,6 +70,10 @@ class StreamHistory:
         reader.call(spec.Basic.Consume(queue=STREAM, arguments={"x-stream-offset": "first"}))
         tag = 0
         for _ in range(chance.randint(1, 80)):
+            if chance.random() < 0.03:
+                machine.filesystem.space_left = chance.randint(0, 3000)
+            elif chance.random() < 0.1:
+                self.make_space()
             persistent = chance.random() < 0.5
             burst = b""
             for _ in range(chance.choice([1, 1, 2, 9])):  # what is alike goes into the log straight
@@ -84,6 +88,7 @@ class StreamHistory:
             while writer.has_answer():
                 writer.next()
         if chance.random() < 0.5 or not self.seen:
+            self.make_space()
             while waiting:
                 writer.next()
             machine.steps(3)
@@ -91,6 +96,12 @@ class StreamHistory:
             while not self.seen:
                 machine.step()
                 self.look(reader)
+
+    def make_space(self) -> None:
+        """The disk was full, perhaps; what it refused is tried again, as after a second."""
+        self.machine.filesystem.space_left = None
+        if self.machine.storage.unwritten:
+            self.machine.storage.retry()
 
     def look(self, reader: StreamClient) -> None:
         while reader.has_answer():
