@@ -46,8 +46,10 @@ class Attention:
             return
         traffic = connection.shell
         if self.descriptor >= 0 and isinstance(traffic, Traffic) and traffic.go_direct():
-            self.stay(traffic)
-            traffic.direct = False
+            try:
+                self.stay(traffic)
+            finally:
+                traffic.direct = False
 
     def stay(self, traffic: Traffic) -> int:
         connection = traffic.connection
@@ -62,11 +64,13 @@ class Attention:
             if size <= 0:
                 return 0
             connection.turn.begin_at_once()
-            traffic.buffer_updated(size)
             # The loop waits on this socket, too: others can be told from it while nothing of it is unread.
             if wait_for(-1, self.descriptor, 0):
                 self.rounds_left = ROUNDS_AFTER_OTHERS
-            alone = connection.turn.run_at_once() and not self.rounds_left
+            try:
+                traffic.buffer_updated(size)
+            finally:
+                alone = connection.turn.run_at_once() and not self.rounds_left
             if not alone or not traffic.direct or traffic.held or traffic.unfinished:
                 return 0
         return 0
