@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from itertools import pairwise
 
 from embermq.http.history import History
+from embermq.http.pages.words import many
 from embermq.http.rates import Numbers, Range, Ranges
 from embermq.http.totals import COLUMNS
 
@@ -54,12 +55,12 @@ def chart(rates: dict[str, list[float]]) -> str:
         return ""
     coming, going = rates["publish"], rates["deliver_get"]
     told = (
-        f"Messages per second in the last ten minutes. Published: now {coming[-1]:,.0f}, at most "
-        f"{max(coming):,.0f}. Delivered: now {going[-1]:,.0f}, at most {max(going):,.0f}."
+        f"Messages per second in the last ten minutes. Published: now {many(coming[-1])}, at most "
+        f"{many(max(coming))}. Delivered: now {many(going[-1])}, at most {many(max(going))}."
     )
     lines = "".join(f'<path class="{column}" d="{line(rates[column], top)}"/>' for column in reversed(SHOWN))
     return f"""<figure>
-<figcaption><span>Messages per second in the last ten minutes, at most {top:,.0f}</span>
+<figcaption><span>Messages per second in the last ten minutes, at most {many(top)}</span>
 <span>{key("publish")}published</span> <span>{key("deliver_get")}delivered</span></figcaption>
 <svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{told}">
 <line class="ground" x1="0" x2="{WIDTH}" y1="{HEIGHT}" y2="{HEIGHT}"/>{lines}</svg>

@@ -78,7 +78,8 @@ async def start_page(request: Request) -> Response:
         keys = ["overview"]
     rates = chart.per_second(context.history, keys, sums.values())
     show_vhost = len(context.broker.vhosts) > 1
-    listed = list(chain.from_iterable([await context.queues_of(vhost) for vhost in vhosts]))
+    lists = [await context.queues_of(vhost) for vhost in vhosts]
+    listed = lists[0] if len(lists) == 1 else list(chain.from_iterable(lists))
     content = [
         header(request, choice),
         alarms(request),
