@@ -117,9 +117,11 @@ def main() -> None:
     parser.add_argument("--default-queue-type")
     parser.add_argument("--apply-to", default="all")
     parser.add_argument("--priority", type=int, default=0)
-    parser.add_argument("command")
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("words", nargs="*")
     given = parser.parse_intermixed_args()
+    if not given.words:  # suites look into this for the commands that there are
+        sys.exit("usage: rabbitmqctl COMMAND ..., such as set_permissions, set_topic_permissions, set_policy")
+    given.command, *given.names = given.words
     try:
         run(given)
     except urllib.error.HTTPError as error:
