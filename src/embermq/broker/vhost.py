@@ -237,10 +237,10 @@ class VirtualHost(Exchanges):
 
     def delete_queue(self, queue: Queue) -> int:
         """Remove a queue with its messages, bindings and consumers; how many messages were ready."""
+        self.ending.discard(queue)
         if queue.deleted:
             return 0
         queue.deleted = True
-        self.ending.discard(queue)
         del self.queues[queue.name]
         self.departing.note(queue)
         if queue.durable:

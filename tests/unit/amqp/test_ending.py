@@ -93,6 +93,15 @@ def test_exclusive_queues_are_gone_when_the_client_is_told_so(scene: Scene) -> N
     assert not scene.vhost.queues and not scene.vhost.ending
 
 
+def test_an_exclusive_queue_that_went_before_its_connection_is_not_remembered(scene: Scene) -> None:
+    scene.declare("mine", exclusive=True, auto_delete=True)
+    consume, cancel = methods.BasicConsume(queue="mine", consumer_tag="c"), methods.BasicCancel("c")
+    scene.leaving.say(consume, cancel, channel=1)
+    assert not scene.vhost.queues
+    scene.leaving.connection.lost()
+    assert not scene.vhost.ending
+
+
 @pytest.mark.parametrize("passive", [False, True])
 def test_who_asks_for_an_exclusive_queue_that_is_about_to_go_does_not_find_it(
     scene: Scene, passive: bool
