@@ -59,7 +59,7 @@ $(VENV)/.dev: $(VENV)/.linked
 
 .PHONY: test-needs
 test-needs: $(VENV)/.dev $(NODE_DIR)/node_modules/.stamp
-	@tools/system-packages.sh amqp-publish=amqp-tools java=openjdk-17-jre-headless \
+	@tools/system-packages.sh amqp-publish=amqp-tools chromium=chromium java=openjdk-17-jre-headless \
 		promtool=prometheus rabbitmq-server=rabbitmq-server \
 		|| echo 'EmberMQ: tests that need the packages above will be skipped' >&2
 
