@@ -20,6 +20,7 @@ cdef int MANDATORY
 cdef int IMMEDIATE
 cdef int CLASS_BASIC
 cdef int CONTENT_HEADER_BYTES_MIN
+cdef int FRAME_HEAD_BYTES
 cdef int MODE_TRANSIENT
 cdef int MODE_PERSISTENT
 cdef int NOT_THERE

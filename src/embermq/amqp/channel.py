@@ -50,6 +50,7 @@ MANDATORY, IMMEDIATE = 1, 2
 CLASS_BASIC = 60
 ROUTES_MAX = 256  # routes remembered per channel
 CONTENT_HEADER_BYTES_MIN = 14
+FRAME_HEAD_BYTES = 7  # type, channel, size
 # The same under names of this module, where they are C numbers.
 MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE, KEPT_ALWAYS = TRANSIENT, PERSISTENT, ABSENT, KEEPS_ALL
 
@@ -145,6 +146,9 @@ class Channel(Confirming):
         """A content header; answers where the next frame starts, behind the body where that is here whole."""
         if self.expects != HEADER:
             raise unexpected(self.expects)
+        if self.link.publishing:
+            self.link.stalled = True  # the message waits unread, as its publisher does
+            return pos - FRAME_HEAD_BYTES
         if stop - pos < CONTENT_HEADER_BYTES_MIN:
             raise unknown_frame(2, buf, pos, stop, blame=0)
         class_id = load_u16(buf, pos)

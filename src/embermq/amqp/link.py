@@ -35,7 +35,7 @@ class Link:
         self.writable = True  # the transport takes more; cleared while the peer does not keep up
         self.pressed_queue: Queue | None = None  # one that this connection published past its mark
         self.holds = 0  # promises in `out` that are not true yet: nothing is sent until they are
-        self.publishing = False  # has published while an alarm was raised
+        self.publishing = False  # begins to publish while an alarm is raised
         self.stalled = False  # enough replies or copies for one turn: feed stopped between two frames
         self.starved = False  # a consumer was refused because this turn's share is used up
 

@@ -215,22 +215,21 @@ def test_a_mistake_closes_the_channel(watched: Watched, publisher: Publisher) ->
     assert close.reply_code == 404
 
 
-def test_a_fault_of_ours_ends_it_and_nothing_else(
-    watched: Watched, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_ours_ends_it_and_nothing_else(watched: Watched, publisher: Publisher) -> None:
     faults: list[str] = []
 
-    def fail() -> str:
-        watched.app.turn.alarmed = False
-        raise RuntimeError("a fault of ours")
+    class Broken:
+        def is_pressed(self) -> bool:
+            raise RuntimeError("a fault of ours")
 
     def prepare() -> None:
         watched.app.loop.set_exception_handler(lambda loop, context: faults.append(str(context["exception"])))
-        monkeypatch.setattr(watched.app.server, "alarm_reason", fail)
 
     watched.do(prepare)
     publisher.publish_until_stayed_with()
-    watched.app.turn.alarmed = True  # from here, not by way of the loop: it stays where it is
+    (protocol,) = watched.app.server.protocols
+    # From here, not by way of the loop: it stays where it is.
+    protocol.connection.pressed_queue = Broken()  # type: ignore[assignment]
     publisher.publish()
     assert watched.do(list, faults) == ["a fault of ours"]
     publisher.publish_until_stayed_with()
