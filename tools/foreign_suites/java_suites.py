@@ -104,7 +104,7 @@ JAVA_SUITES = [
         "java-server",
         "`server`: restarts, alarms, permissions, firehose",
         f"{TESTS}/server",
-        without="-e Bug19219Test -e MemoryAlarms",  # which waits for ever: docs/foreign-suites.md
+        without="-e Bug19219Test",
         differences={
             "*ChannelLimitNegotiation::*": "sets `channel_max` by `rabbitmqctl eval`, in Erlang",
             "*Permissions::passiveDeclaration": "as in RabbitMQ 4.2.7, who looks must have some right",
