@@ -239,6 +239,6 @@ class History:
 def test_floods_that_are_killed(tmp_path: Path, seed: int, pytestconfig: pytest.Config) -> None:
     history = History(tmp_path, seed)
     try:
-        history.run(lives=min(LIVES_MAX, pytestconfig.getoption("--cycles") // 24))
+        history.run(lives=min(LIVES_MAX, max(1, pytestconfig.getoption("--cycles") // 24)))
     finally:
         history.broker.close()

@@ -1,8 +1,9 @@
 """Room at the end of a segment file: its size runs ahead of its records, so that a sync need not move it.
 
 A file that grows with every write makes every sync commit its new size, which costs as much again as the
-data. So a segment that is written to in small pieces again and again is stretched a step ahead (`truncate`
-upwards: a hole, which takes no space on disk and needs none). What stands there reads as zeros, and recovery
+data. So a segment that is written to in small pieces again and again is stretched a step ahead: by a hole
+(`truncate` upwards, which takes no space on disk and needs none), or, where a write fills a good part of a
+block of the disk, by zeros, because giving a file a new block costs a sync as much as a new size. Recovery
 takes zeros up to the end of the last file for what they are: nothing.
 
 Only the segment that takes appends has room. It goes when the segment is sealed, when its log has been quiet
@@ -15,7 +16,7 @@ import os
 from typing import TYPE_CHECKING
 
 from embermq.store.disk import Disk
-from embermq.store.filesystem import File
+from embermq.store.filesystem import File, FileSystem, write_all
 from embermq.store.segment import Segment
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 WRITES_BEFORE_ROOM = 8  # a log that is seldom written to is left alone
 WRITE_BYTES_MAX = 16 * 1024  # what writes more at a time gathers much per sync: the size matters little
+ZEROS_WRITE_BYTES_MIN = 512  # below this, most writes go into a block that the file has already
 NEVER = -(1 << 62)
 
 
@@ -40,10 +42,22 @@ def make_room(disk: Disk, file: File, segment: Segment, segment_bytes: int) -> N
     reach = min(end + disk.room_bytes, segment_bytes)
     if reach > end:
         try:
-            disk.filesystem.truncate(file, reach)
+            if segment.fill < ZEROS_WRITE_BYTES_MIN:
+                disk.filesystem.truncate(file, reach)
+            else:
+                write_zeros(disk.filesystem, file, end, reach, max(segment.written, segment.reach))
             segment.reach = reach
         except OSError:
             segment.writes = NEVER  # it grows as it is written, as everywhere else
+
+
+def write_zeros(filesystem: FileSystem, file: File, begin: int, end: int, reached: int) -> None:
+    """All of them, or the file is as long as before."""
+    try:
+        write_all(filesystem, file, bytes(end - begin), begin)
+    except OSError:
+        filesystem.truncate(file, reached)
+        raise
 
 
 def give_up_room(log: Log) -> None:

@@ -16,7 +16,7 @@ from embermq.store.dump import dump_log
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
 from embermq.store.record import PERSISTENT
-from embermq.store.room import WRITE_BYTES_MAX, WRITES_BEFORE_ROOM, give_up_room
+from embermq.store.room import WRITE_BYTES_MAX, WRITES_BEFORE_ROOM, ZEROS_WRITE_BYTES_MIN, give_up_room
 from embermq.store.segment_index import write_indexes
 from tests.unit.store.faulty_disk import FaultyFileSystem
 from tests.unit.store.test_store_log import contents
@@ -64,6 +64,47 @@ def test_a_log_that_is_written_to_again_and_again_gets_room(opened: Opened, tmp_
     write(log, 1, b"x" * WRITE_BYTES_MAX * 8)
     assert excess(log, tmp_path) == 0, "a large write goes beyond it"
     assert contents(opened()) == contents(log)
+
+
+def test_larger_writes_get_room_that_takes_space(opened: Opened, tmp_path: Path) -> None:
+    """Else most syncs would have to tell the file system of a new block."""
+    log = opened()
+    write(log, WRITES_BEFORE_ROOM, bytes(ZEROS_WRITE_BYTES_MIN))
+    assert excess(log, tmp_path) == ROOM_BYTES
+    (path,) = files(tmp_path)
+    assert path.stat().st_blocks * 512 >= ROOM_BYTES
+    assert path.read_bytes()[log.bytes_on_disk :] == bytes(ROOM_BYTES)
+    assert contents(opened()) == contents(log)
+    write(log, 200, bytes(ZEROS_WRITE_BYTES_MIN))
+    assert contents(opened()) == contents(log)
+    give_up_room(log)
+    assert excess(log, tmp_path) == 0
+
+
+@pytest.mark.parametrize("space_left", [*range(0, 3000, 300), ROOM_BYTES - 1])
+def test_a_disk_without_space_for_room_is_left_as_it_was(
+    opened: Opened, tmp_path: Path, space_left: int
+) -> None:
+    filesystem = FaultyFileSystem(str(tmp_path))
+    log = opened(filesystem)
+    body = bytes(ZEROS_WRITE_BYTES_MIN)
+    write(log, WRITES_BEFORE_ROOM - 1, body)
+    filesystem.space_left = space_left
+    log.append(log.next_sequence, 1000, PERSISTENT, (body,))
+    try:
+        log.write()
+    except OSError:
+        filesystem.space_left = None
+        log.write()
+    filesystem.space_left = None
+    assert excess(log, tmp_path) == 0
+    write(log, 3, body)
+    assert excess(log, tmp_path) == 0
+    log.roll()
+    write(log, 1, body)
+    again = opened()
+    assert contents(again) == contents(log)
+    assert again.recovery.damages == []
 
 
 def test_what_a_kill_leaves_is_cut_off_without_a_word(opened: Opened, tmp_path: Path) -> None:
