@@ -154,7 +154,8 @@ class Cluster:
     def driver(self, directory: Path, python: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         environment = {
             **os.environ,
-            "PYTHONPATH": f"{REPOSITORY}:{os.environ.get('PYTHONPATH', '')}",
+            # The driver has the package: Spark asks it for offsets with the Python of the workers.
+            "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY}/src:{os.environ.get('PYTHONPATH', '')}",
             "SPARK_PYTHON": str(python),
         }
         command = [sys.executable, "-m", "tests.spark.on_cluster", self.master, str(directory), *arguments]
