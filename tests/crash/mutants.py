@@ -66,7 +66,7 @@ def purges_only_memory(clear: Any) -> Any:
     return mutant
 
 
-def turns_returned_messages_around(put_back: Any) -> Any:
+def turns_returned_messages_around(insert: Any) -> Any:
     def mutant(self: Level, entries: list[Any]) -> None:
         for entry in sorted(entries, key=lambda entry: entry.sequence):
             self.ring.push_front(entry)
@@ -191,7 +191,7 @@ ELECTRIC: dict[str, Place] = {
     "answers before the definition is safe": (Definitions, "flush", answers_before_the_definition_is_safe),
     "does not sync definitions": (definitions, "_open", does_not_sync_definitions),
     "forgets dead letters at once": (DeadLetters, "forget_when_safe", forgets_dead_letters_at_once),
-    "turns returned messages around": (Level, "put_back", turns_returned_messages_around),
+    "turns returned messages around": (Level, "insert", turns_returned_messages_around),
 }
 # What both show.
 PLAIN: dict[str, Place] = {
