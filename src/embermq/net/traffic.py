@@ -100,9 +100,9 @@ class Traffic:
             self.descriptor = self.find_descriptor()
             if self.descriptor < 0:
                 return False
-        transport = self.transport
-        self.direct = not (self.unfinished or self.held or self.closing or transport.is_closing())
-        self.direct = self.direct and not transport.get_write_buffer_size()
+        if self.unfinished or self.held or self.closing or self.transport.is_closing():
+            return False
+        self.direct = self.transport.get_write_buffer_size() == 0
         return self.direct
 
     def find_descriptor(self) -> int:
