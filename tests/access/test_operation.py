@@ -275,11 +275,12 @@ def test_word_is_sent_to_systemd_and_its_sockets_are_used(tmp_path: Path) -> Non
     ):
         listening.bind(address)
         listening.settimeout(60)
-        # As systemd does it: descriptors from 3 on, and our own process number in the environment.
+        # As systemd does it: descriptors from 3 on, and our own process number in the environment. Both are
+        # moved out of the way first: where this process has them is a matter of chance.
         program = (
-            "import os, sys\n"
-            f"os.dup2({amqp.fileno()}, 13); os.dup2({http.fileno()}, 14)\n"
-            "os.dup2(13, 3); os.dup2(14, 4)\n"
+            "import fcntl, os, sys\n"
+            f"amqp, http = [fcntl.fcntl(n, fcntl.F_DUPFD, 100) for n in ({amqp.fileno()}, {http.fileno()})]\n"
+            "os.dup2(amqp, 3); os.dup2(http, 4)\n"
             "os.set_inheritable(3, True); os.set_inheritable(4, True)\n"
             "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '2'}\n"
             "os.environ['LISTEN_FDNAMES'] = 'amqp:http'\n"
