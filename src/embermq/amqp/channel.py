@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.amqp.closing import unexpected, unknown_frame
-from embermq.amqp.confirming import Confirming
+from embermq.amqp.confirming import SOMEWHERE, Confirming
 from embermq.amqp.ending import end_channel
 from embermq.amqp.later import publish_later
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties, exchange_to_write, require_topic
@@ -284,7 +284,7 @@ class Channel(Confirming):
         if following_at:
             self.expects = METHOD
             self.received_count += straight.count
-            self.unsafe = True
+            self.keep(SOMEWHERE)
             if self.confirming:
                 self.count_published(straight.count)
         return following_at
@@ -307,7 +307,7 @@ class Channel(Confirming):
             if queue.append(message) != 0:
                 self.refused()
             if queue.keeps and (message.persistent or queue.keeps == KEPT_ALWAYS):
-                self.unsafe = True
+                self.keep(queues)
             if queue.is_pressed():
                 self.link.pressed_queue = queue
         return 0

@@ -12,10 +12,12 @@ cdef class Confirming(Deliveries):
     cdef readonly unsigned long long confirmed
     cdef unsigned long long safe
     cdef public bint unsafe
+    cdef tuple kept_in
     cdef int syncs_under_way
     cdef object nacks
 
     cdef int count_published(self, Py_ssize_t count) except -1
+    cpdef int keep(self, tuple queues) except -1
     cpdef int put_confirms(self) except -1
     cpdef bytes ack_ahead(self)
     cpdef int acked_ahead(self) except -1

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 from embermq.amqp.deliveries import Deliveries
 from embermq.amqp.link import Link
+from embermq.broker.queue import Queue
 from embermq.wire import methods
 from embermq.wire.frame import method_frame
 
 if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
+
+
+SOMEWHERE: tuple[Queue, ...] = ()  # stands for queues that are not all known
 
 
 class Confirming(Deliveries):
@@ -22,6 +26,7 @@ class Confirming(Deliveries):
         "confirmed",
         "confirming",
         "connection",
+        "kept_in",
         "link",
         "nacks",
         "number",
@@ -41,6 +46,7 @@ class Confirming(Deliveries):
         self.published = self.confirmed = 0
         self.safe = 0  # publishes up to here need no further sync
         self.unsafe = False  # some publish since the last end of turn is not on disk yet
+        self.kept_in = SOMEWHERE  # the queues which that went to
         self.syncs_under_way = 0
         self.nacks: deque[int] = deque()  # publishes that a full queue refused
 
@@ -60,20 +66,33 @@ class Confirming(Deliveries):
             self.link.touch()
         return 0
 
+    def keep(self, queues: tuple[Queue, ...]) -> int:
+        """What was published just now is not safe before it is on disk in these queues, or gone from them."""
+        if not self.unsafe:
+            self.unsafe = True
+            self.kept_in = queues
+        elif self.kept_in is not queues:
+            self.kept_in = SOMEWHERE
+        return 0
+
     def put_confirms(self) -> int:
         """At the end of a turn: confirm what is safe, and have the rest synced.
 
         Confirms go out in order, many as one. A confirmed persistent message is on disk in every durable
-        queue that it reached; what comes behind one that is not waits with it.
+        queue that it reached, or was done with there before it was written; what comes behind one that is not
+        waits with it.
         """
         self.confirm_pending = False
-        unsafe, self.unsafe = self.unsafe, False
+        unsafe = self.unsafe
         if unsafe:
-            self.syncs_under_way += 1
+            self.unsafe = False
             storage = self.connection.broker.storage
             assert storage is not None
-            storage.when_safe(partial(self.on_safe, self.published))
-        elif self.syncs_under_way == 0:
+            unsafe = not storage.spares(self.kept_in, self.link.turn.count)
+            if unsafe:
+                self.syncs_under_way += 1
+                storage.when_safe(partial(self.on_safe, self.published))
+        if not unsafe and self.syncs_under_way == 0:
             self.safe = self.published
         self.put_ack()
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from embermq.amqp.confirming import SOMEWHERE
 from embermq.broker.due_time import with_delay_spent
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def publish_later(channel: Channel, message: Message, route: Route, wishes: Wish
     channel.vhost.delays.publish(message, wishes.due_ms, wishes.keys)
     channel.publish(message, NOBODY, 0)  # counted, and confirmed in its turn
     if message.persistent and channel.vhost.storage is not None:
-        channel.unsafe = True
+        channel.keep(SOMEWHERE)
     return 0
 
 

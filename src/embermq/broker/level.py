@@ -24,6 +24,7 @@ from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
 from embermq.store.log import Log
 from embermq.store.note import note
+from embermq.store.purge import purge_from
 from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
@@ -371,7 +372,7 @@ class Level:
         if self.paged_count:
             assert self.log is not None
             if self.held is None:
-                self.log.purge_from(self.paged_from)
+                purge_from(self.log, self.paged_from)
             else:
                 self.log.ack_many(set(range(self.paged_from, self.next_sequence)) - self.held)
             self.mark()

@@ -1,7 +1,10 @@
 import cython
 
+from embermq.broker.level cimport Level
 from embermq.store.commit cimport Committer
 from embermq.store.log cimport Log
+
+cdef int note_turn(Log written, unsigned long long turn) except -1
 
 cdef class Storage:
     cdef readonly object data
@@ -18,9 +21,11 @@ cdef class Storage:
     cdef public object on_full
 
     @cython.locals(began_s=double, step_s=double, at=Py_ssize_t, waited=bint, over=bint)
-    cpdef list write(self, list levels)
+    cpdef list write(self, list levels, unsigned long long turn)
     @cython.locals(written=Log)
     cdef void write_log(self, object level) except *
+    @cython.locals(level=Level, known=Log, spared=bint)
+    cpdef bint spares(self, tuple queues, unsigned long long turn) except -1
     @cython.locals(written=Log, began_s=double)
     cpdef bint write_synced(self, object level, unsigned long long turn, object waiting) except -1
     cpdef void when_safe(self, object callback, bint with_acks=*) except *

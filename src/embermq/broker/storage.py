@@ -4,6 +4,8 @@ Written is not yet safe: `when_safe` calls back after the sync that covers every
 that is full stops that, and says so: what was not written waits in memory, is tried again every second, and
 nobody is told that it is safe until it is. A sync that fails is final; nothing can be trusted after it.
 
+What is done with before it is written needs no disk, and nobody waits for it (`spares`).
+
 The first message to thousands of new queues (a directory and a file for each) is written over several turns,
 so that others have theirs; whoever asks to be called when that is safe waits for the last of them.
 """
@@ -16,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
@@ -45,7 +47,19 @@ class Logged(Protocol):
 
 def begins(log: Log | None) -> bool:
     """Has it no file yet? One that has is written in its turn: what follows an ack may be answered now."""
-    return log is not None and bool(log.segments) and not log.segments[0].created
+    return log is not None and log.count > 0 and not log.segments[0].created
+
+
+def note_turn(written: Log | None, turn: int) -> int:
+    """Since the log was last seen here, has it written records, has it left some out?"""
+    if written is not None:
+        if written.wrote:
+            written.wrote = False
+            written.wrote_in = turn
+        if written.spared:
+            written.spared = False
+            written.spared_in = turn
+    return 0
 
 
 class Storage:
@@ -89,7 +103,7 @@ class Storage:
             log.error("%s", damage)
         return opened
 
-    def write(self, levels: list[Logged]) -> list[Logged]:
+    def write(self, levels: list[Logged], turn: int) -> list[Logged]:
         """Hand what the logs have gathered to the operating system; those that are left for the next turn."""
         began_s = time.perf_counter()
         step_s = STEP_S
@@ -104,6 +118,7 @@ class Storage:
                 left.append(level)
                 continue
             self.write_log(level)
+            note_turn(level.log, turn)
             self.written_count += waited
             over = over or time.perf_counter() - began_s >= step_s
         self.wrote_at_s = time.perf_counter()
@@ -123,6 +138,26 @@ class Storage:
             self.refused(level, error)
         self.committer.mark_dirty(written)
         self.written.add(level)
+
+    def spares(self, queues: tuple[Any, ...], turn: int) -> bool:
+        """Is everything done with that came to these queues in this turn, so that it was not written at all?
+
+        Answers so only if it is certain: there was something, and nothing else was written of these queues.
+        """
+        for queue in queues:
+            if not queue.keeps:
+                continue
+            spared = False
+            for level in queue.levels:
+                known = level.log
+                if known is not None:
+                    if known.wrote or known.unwritten or known.wrote_in == turn:
+                        return False
+                    if known.spared_in == turn:
+                        spared = True
+            if not spared:
+                return False
+        return len(queues) > 0
 
     def write_synced(self, level: Logged, turn: int, waiting: Waiting) -> bool:
         """Write the only log that has something new so that it is safe at once, and answer the only one who

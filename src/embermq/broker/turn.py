@@ -230,7 +230,7 @@ class Turn:
                     self.sinks = []
                     self.lone = waiting
                     return 0
-        left = storage.write(logs)
+        left = storage.write(logs, self.count)
         if left:
             self.logs = left + self.logs
             self.wake()

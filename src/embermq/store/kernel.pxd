@@ -1,3 +1,5 @@
+from embermq.store.bitmap cimport Bitmap
+
 cpdef Py_ssize_t put_record(
     bytearray buffer, Py_ssize_t fill, unsigned int seed, unsigned long long sequence,
     unsigned long long timestamp_ms, unsigned char flags, tuple parts
@@ -8,6 +10,8 @@ cpdef Py_ssize_t put_spans(
     unsigned long long timestamp_ms, unsigned char flags, bytes prefix, bytearray source,
     Py_ssize_t start_1, Py_ssize_t stop_1, Py_ssize_t start_2, Py_ssize_t stop_2
 ) except -1
+
+cpdef Py_ssize_t keep_alive(bytearray buffer, Py_ssize_t begin, Py_ssize_t fill, Bitmap live) except -1
 
 cpdef Py_ssize_t write_through(int descriptor, bytearray data, Py_ssize_t size, long long position) except -1
 

@@ -9,6 +9,8 @@ import os
 from struct import Struct
 from zlib import crc32
 
+from embermq.store.bitmap import Bitmap
+
 HEADER_SIZE = 25
 JOIN_BYTES_MAX = 2048  # below this, joining a record is cheaper than a checksum call per part
 
@@ -65,6 +67,23 @@ def put_spans(
         raise IndexError(f"bytes {start_1}..{stop_1} and {start_2}..{stop_2} of {len(source)}")
     parts = (prefix, bytes(source[start_1:stop_1]), bytes(source[start_2:stop_2]))
     return put_record(buffer, fill, seed, sequence, timestamp_ms, flags, parts)
+
+
+def keep_alive(buffer: bytearray, begin: int, fill: int, live: Bitmap) -> int:
+    """Of the records in `buffer[begin:fill]`, move those that are alive together; answer where they end."""
+    position = target = begin
+    while position < fill:
+        _, length, sequence, _, _ = _unpack_header(buffer, position)
+        end: int = position + HEADER_SIZE + length
+        if end > fill:
+            raise IndexError(f"no whole record at {position} of {fill}")
+        if live.has(sequence):
+            size = end - position
+            if target < position:
+                buffer[target : target + size] = buffer[position:end]
+            target += size
+        position = end
+    return target
 
 
 def write_through(descriptor: int, data: bytearray, size: int, position: int) -> int:

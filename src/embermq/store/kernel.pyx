@@ -4,8 +4,9 @@
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_SetFromErrno
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
+from embermq.store.bitmap cimport Bitmap
 from embermq.store.checksum cimport crc32_of
 
 cdef extern from *:
@@ -116,6 +117,27 @@ cpdef Py_ssize_t put_spans(
     memcpy(target, spans + start_2, stop_2 - start_2)
     put_header(record, length, seed, sequence, timestamp_ms, flags)
     return fill + SIZE + length
+
+
+cpdef Py_ssize_t keep_alive(bytearray buffer, Py_ssize_t begin, Py_ssize_t fill, Bitmap live) except -1:
+    cdef unsigned char* data = <unsigned char*>PyByteArray_AS_STRING(buffer)
+    cdef Py_ssize_t position = begin
+    cdef Py_ssize_t target = begin
+    cdef Py_ssize_t size
+    if begin < 0 or fill > PyByteArray_GET_SIZE(buffer):
+        raise IndexError("more than the buffer holds")
+    while position < fill:
+        size = SIZE
+        if position + SIZE <= fill:
+            size += <Py_ssize_t>fetch(data + position + 4, 4)
+        if position + size > fill:
+            raise IndexError(f"no whole record at {position} of {fill}")
+        if live.has(fetch(data + position + 8, 8)):
+            if target < position:
+                memmove(data + target, data + position, size)
+            target += size
+        position += size
+    return target
 
 
 cpdef Py_ssize_t write_through(

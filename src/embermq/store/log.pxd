@@ -6,6 +6,9 @@ from embermq.store.filesystem cimport File, write_part
 from embermq.store.room cimport make_room
 from embermq.store.segment cimport Segment
 
+cdef unsigned long long EVERYTHING
+cdef unsigned long long DRAINED_SPAN
+
 cdef class Log:
     cdef public str directory
     cdef public Disk disk
@@ -25,6 +28,10 @@ cdef class Log:
     cdef public frozenset dirty_acks
     cdef public object reader
     cdef public bint was_deep
+    cdef public bint spared
+    cdef public bint wrote
+    cdef public unsigned long long spared_in
+    cdef public unsigned long long wrote_in
     cdef public unsigned long long removable_below
 
     @cython.locals(segment=Segment, size=Py_ssize_t)
@@ -35,6 +42,7 @@ cdef class Log:
     cpdef void roll(self) except *
     @cython.locals(segment=Segment)
     cdef Segment _begin_segment(self, unsigned long long sequence, unsigned long long timestamp_ms)
+    cpdef bint may_bury(self) except -1
     @cython.locals(segment=Segment)
     cpdef bint ack(self, unsigned long long sequence) except -1
     @cython.locals(active=Segment, segment=Segment)

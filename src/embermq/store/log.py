@@ -1,7 +1,8 @@
 """A log: records in order of their sequence, in segment files of about 8 MiB, each acked when done with.
 
 The way of a record: `append` (memory only) -> `write` (one system call per file) -> the committer syncs what
-`take_dirty` names -> `ack` -> when all records of a sealed segment are acked, its files are deleted.
+`take_dirty` names -> `ack` -> when all records of a sealed segment are acked, its files are deleted. One that
+is acked before it is written never is (docs/decisions/0014-dead-before-written.md).
 
 Queues and streams are both this. A queue acks; a stream does not (see `stream`: look-up by time, retention).
 All methods belong to one thread; only deleting and syncing happen elsewhere.
@@ -12,7 +13,6 @@ appended to; `count` is the number of records neither acked nor dropped.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable
 
@@ -21,17 +21,17 @@ from embermq.store.disk import Disk
 from embermq.store.filesystem import File, write_part
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
-from embermq.store.recovery import Recovery, damage_read, recover
+from embermq.store.recovery import Recovery, recover
 from embermq.store.room import make_room
 from embermq.store.segment import Segment, new_identity
-
-logger = logging.getLogger("embermq.store")
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
 # An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size,
 # or when it is the last of several, so that nothing is left of a backlog.
 DRAINED_PART = 4
+DRAINED_SPAN = 1 << 16  # or when so many sequences went through it: each takes a bit of memory
+EVERYTHING = SEQUENCE_MAX  # the same as a C number
 
 
 class Log:
@@ -55,8 +55,12 @@ class Log:
         "removable_below",
         "segment_bytes",
         "segments",
+        "spared",
+        "spared_in",
         "unwritten",
         "was_deep",
+        "wrote",
+        "wrote_in",
     )
 
     def __init__(
@@ -77,6 +81,9 @@ class Log:
         self.dirty_files = NO_FILES
         self.dirty_directories = NO_NAMES
         self.dirty_acks = NO_FILES
+        # Whether records were left out of a write, or written, since somebody last asked; and when that was.
+        self.spared = self.wrote = False
+        self.spared_in = self.wrote_in = 0
         self.reader: Reader | None = None
         self.removable_below = removable_below  # what reaches this stays, so that its sequence is known
         self.was_deep = len(self.segments) > 1  # whether there were several segments since the last drain
@@ -121,6 +128,9 @@ class Log:
             segment = self._begin_segment(sequence, timestamp_ms)
         if not segment.queued:
             self._queue(segment)
+            if segment.size == 0:  # whatever was in it did not live to be written
+                segment.begin(timestamp_ms)
+                self.bytes_on_disk += segment.size
         size = segment.size
         segment.append(sequence, timestamp_ms, flags, parts)
         self.bytes_on_disk += segment.size - size
@@ -169,42 +179,26 @@ class Log:
             if segment is None:
                 return False
             self.ack_segment = segment
-        if not segment.ack(sequence):
+        if segment.is_pending(sequence) and self.may_bury():
+            if not segment.bury(sequence):
+                return False
+        elif not segment.ack(sequence):
             return False
-        self.count -= 1
-        if not segment.ack_dirty:
+        elif not segment.ack_dirty:
             segment.ack_dirty = True
             self.ack_dirty.append(segment)
+        self.count -= 1
         if segment.live.count == 0 and segment.sealed:
             self.finished.append(segment)
         return True
 
+    def may_bury(self) -> bool:
+        """May a record that is done with before it is written leave no trace? Not if sequences must be known."""
+        return self.removable_below == EVERYTHING
+
     def ack_many(self, sequences: Iterable[int]) -> int:
         """Ack several; how many were alive."""
         return sum([self.ack(sequence) for sequence in sequences])
-
-    def purge(self) -> int:
-        """Ack everything there is; how many were alive. Costs per segment, not per record."""
-        return self.purge_from(0)
-
-    def purge_from(self, sequence: int) -> int:
-        """Ack everything from `sequence` on; how many were alive. Costs per segment, but for the first."""
-        purged = 0
-        for segment in list(self.segments):
-            if segment.first >= sequence:
-                alive = segment.ack_all()
-                if alive:
-                    purged += alive
-                    self.count -= alive
-                    if not segment.ack_dirty:
-                        segment.ack_dirty = True
-                        self.ack_dirty.append(segment)
-                    if segment.sealed:
-                        self.finished.append(segment)
-            elif segment.count and segment.last >= sequence:
-                purged += self.ack_many(range(sequence, segment.last + 1))
-        self.trim()
-        return purged
 
     # -- writing
 
@@ -214,9 +208,17 @@ class Log:
         After an OSError (a full disk) nothing is lost: what was not written is still here, and the next
         `write` goes on where this one stopped. Acks and deletions are done all the same: they make room.
         """
+        for segment in self.unwritten:
+            if segment.buried and not segment.removed:
+                self.bytes_on_disk -= segment.drop_buried()
+                self.spared = True
         active = self.active
         if active is not None and active.live.count == 0:
-            if active.size * DRAINED_PART >= self.segment_bytes or (self.count == 0 and self.was_deep):
+            if (
+                active.size * DRAINED_PART >= self.segment_bytes
+                or active.last - active.first >= DRAINED_SPAN
+                or (self.count == 0 and self.was_deep)
+            ):
                 self.was_deep = False
                 self.roll()
         failure: OSError | None = None
@@ -233,7 +235,8 @@ class Log:
             unwritten, self.unwritten = self.unwritten, []
             for at, segment in enumerate(unwritten):
                 try:
-                    self._write_segment(segment)
+                    if segment.fill or segment.reach > segment.size:
+                        self._write_segment(segment)
                 except OSError:
                     self.unwritten = unwritten[at:]
                     raise
@@ -247,7 +250,7 @@ class Log:
         if len(self.unwritten) != 1 or self.ack_dirty or self.finished or self.dirty_files:
             return False
         segment = self.unwritten[0]
-        if segment is not self.active or segment.live.count == 0 or segment.must_grow():
+        if segment is not self.active or segment.live.count == 0 or segment.buried or segment.must_grow():
             return False
         file = self._file(segment.name, True)
         done = self.disk.filesystem.write_synced(file, segment.buffer, segment.fill, segment.written)
@@ -274,7 +277,7 @@ class Log:
             segment.fill = 0
             return
         file = self._file(segment.name, segment.created)
-        segment.created = True
+        segment.created = self.wrote = True
         self.dirty_files = self.dirty_files | {file}
         make_room(self.disk, file, segment, self.segment_bytes)
         filesystem = self.disk.filesystem
@@ -373,17 +376,6 @@ class Log:
 
     def segment_after(self, segment: Segment) -> Segment | None:
         return self.segment_from(segment.last + 1)
-
-    def on_damage_read(self, segment: Segment) -> None:
-        """A reader met damage in a segment that was sound: forget what is lost, keep the file for people."""
-        damage = damage_read(self.disk.filesystem, self.directory, segment)
-        if damage is None:
-            return  # another reader has met it before
-        self.count -= damage.records_lost
-        if segment.live.count == 0 and segment.sealed:
-            self.finished.append(segment)
-        self.recovery.damages.append(damage)
-        logger.error("%s", damage)
 
     # -- the end
 

@@ -6,11 +6,13 @@ of a stream has its own reader; a queue has one.
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING
 
 from embermq.store.filesystem import read_span
 from embermq.store.record import RECORD_HEADER, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
+from embermq.store.recovery import damage_read
 from embermq.store.scan import find_record, parse_records
 from embermq.store.segment import Segment
 from embermq.store.segment_index import position_before, position_before_time
@@ -19,15 +21,19 @@ if TYPE_CHECKING:
     from embermq.store.log import Log
 
 
+logger = logging.getLogger("embermq.store")
+
+
 class Reader:
     """A place in a log. Reading on from there is cheap; from elsewhere it costs an index look-up."""
 
-    __slots__ = ("log", "position", "segment", "sequence")
+    __slots__ = ("cuts", "log", "position", "segment", "sequence")
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.segment: Segment | None = None
         self.position = 0
+        self.cuts = 0  # of the segment, when that was true
         self.sequence = 0  # every record of the segment before `position` has a smaller one
 
     def read(self, sequence: int, bytes_max: int) -> list[Record]:
@@ -39,7 +45,7 @@ class Reader:
             if segment is None:
                 return records
             self._seek(segment, sequence)
-        elif sequence < self.sequence:
+        elif sequence < self.sequence or segment.cuts != self.cuts:
             self._seek(segment, sequence)
         else:
             # Forward in the same segment: whichever is closer, where we stopped or an index entry.
@@ -58,6 +64,7 @@ class Reader:
 
     def _seek(self, segment: Segment, sequence: int) -> None:
         self.segment = segment
+        self.cuts = segment.cuts
         self.position = position_before(self.log, segment, sequence)
         self.sequence = sequence
 
@@ -115,7 +122,19 @@ class Reader:
         found = find_record(rest, 1, segment.seed, segment.first, segment.last + 1)
         end = segment.size if found < 0 else begin + found
         self.position = end
-        self.log.on_damage_read(segment)
+        forget_damaged(self.log, segment)
+
+
+def forget_damaged(log: Log, segment: Segment) -> None:
+    """A reader met damage in a segment that was sound: forget what is lost, keep the file for people."""
+    damage = damage_read(log.disk.filesystem, log.directory, segment)
+    if damage is None:
+        return  # another reader has met it before
+    log.count -= damage.records_lost
+    if segment.live.count == 0 and segment.sealed:
+        log.finished.append(segment)
+    log.recovery.damages.append(damage)
+    logger.error("%s", damage)
 
 
 def first_at_time(reader: Reader, segment: Segment, timestamp_ms: int, bytes_max: int) -> int | None:

@@ -1,7 +1,7 @@
 import cython
 
 from embermq.store.bitmap cimport Bitmap
-from embermq.store.kernel cimport put_record
+from embermq.store.kernel cimport keep_alive, put_record
 
 cdef class Segment:
     cdef public str name
@@ -18,6 +18,11 @@ cdef class Segment:
     cdef public Py_ssize_t size
     cdef public bytearray buffer
     cdef public Py_ssize_t fill
+    cdef public Py_ssize_t pending
+    cdef public Py_ssize_t pending_at
+    cdef public unsigned long long pending_first
+    cdef public Py_ssize_t buried
+    cdef public Py_ssize_t cuts
     cdef public bint created
     cdef public bint queued
     cdef public bint sealed
@@ -45,6 +50,10 @@ cdef class Segment:
     cpdef bytearray return_buffer(self)
     cpdef bint must_grow(self) except -1
     cpdef void forget_written(self, Py_ssize_t size) except *
+    cdef bint is_pending(self, unsigned long long sequence) except -1
+    cdef bint bury(self, unsigned long long sequence) except -1
+    @cython.locals(size=Py_ssize_t, fill=Py_ssize_t)
+    cpdef Py_ssize_t drop_buried(self) except -1
     @cython.locals(end=cython.ulonglong)
     cpdef bint ack(self, unsigned long long sequence) except -1
     cpdef void end_ack_run(self) except *

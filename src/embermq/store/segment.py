@@ -3,6 +3,9 @@
 Nothing here touches a disk. `buffer[:fill]` holds what is not written yet, as the very bytes that will stand
 in the file behind the first `written` bytes, so that a reader can treat file and buffer alike. There is no
 object per record: a bitmap says which records are alive, and one index entry per 64 KiB says where to look.
+
+A record that is done with before it was written is buried where it stands, and taken out of the buffer before
+the next write: neither it nor its ack ever reaches the disk.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from array import array
 from bisect import bisect_right
 
 from embermq.store.bitmap import Bitmap
-from embermq.store.kernel import put_record
+from embermq.store.kernel import keep_alive, put_record
 from embermq.store.record import (
     ACK_HEADER_SIZE,
     ACK_SUFFIX,
@@ -48,8 +51,10 @@ class Segment:
         "ack_name",
         "ack_written",
         "buffer",
+        "buried",
         "count",
         "created",
+        "cuts",
         "fill",
         "first",
         "identity",
@@ -61,6 +66,9 @@ class Segment:
         "last",
         "live",
         "name",
+        "pending",
+        "pending_at",
+        "pending_first",
         "queued",
         "reach",
         "removed",
@@ -88,6 +96,11 @@ class Segment:
         self.size = 0
         self.buffer = NO_BUFFER
         self.fill = 0  # how much of the buffer is taken
+        self.pending = 0  # records in the buffer of which no byte is written
+        self.pending_at = 0  # where in it they begin
+        self.pending_first = 0  # and with which sequence
+        self.buried = 0  # how many of them are done with
+        self.cuts = 0  # how often that took records out of the buffer: positions behind them have changed
         self.created = False  # whether the file exists
         self.queued = False  # whether the log knows that something is to be written
         self.sealed = False
@@ -116,6 +129,7 @@ class Segment:
 
     def return_buffer(self) -> bytearray:
         self.queued = False
+        self.pending = 0
         buffer, self.buffer = self.buffer, NO_BUFFER
         return buffer
 
@@ -129,6 +143,8 @@ class Segment:
 
     def forget_written(self, size: int) -> None:
         """The first `size` bytes of the buffer stand in the file now."""
+        assert self.buried == 0
+        self.pending = 0
         self.written += size
         if size < self.fill:
             self.buffer[0 : self.fill - size] = self.buffer[size : self.fill]
@@ -145,11 +161,45 @@ class Segment:
             self.add_index(sequence, self.size)
         if timestamp_ms > self.time_max:
             self.time_max = timestamp_ms
+        if self.pending == 0:
+            self.pending_at = self.fill
+            self.pending_first = sequence
+        self.pending += 1
         self.size += fill - self.fill
         self.fill = fill
         self.count += 1
         self.last = sequence
         self.live.add(sequence)
+
+    # -- what is done with before it was written
+
+    def is_pending(self, sequence: int) -> bool:
+        """Is the record, if there is one, still in memory only?"""
+        return self.pending > 0 and sequence >= self.pending_first
+
+    def bury(self, sequence: int) -> bool:
+        """Note that a pending record is done with; False when it was so already, or never existed."""
+        if not self.live.remove(sequence):
+            return False
+        self.buried += 1
+        return True
+
+    def drop_buried(self) -> int:
+        """Before a write: take what is buried out of the buffer; how many bytes."""
+        size = self.size
+        fill = self.pending_at
+        if self.buried < self.pending:
+            fill = keep_alive(self.buffer, self.pending_at, self.fill, self.live)
+        elif not self.created:
+            fill = 0  # nothing of it is left: the next record, if any, has a header written before it
+        self.size -= self.fill - fill
+        self.fill = fill
+        self.count -= self.buried
+        self.pending -= self.buried
+        self.buried = 0
+        self.cuts += 1
+        self.forget_index_from(self.written + self.pending_at)
+        return size - self.size
 
     # -- acks
 
@@ -170,12 +220,16 @@ class Segment:
         self.ack_count = 1
         return True
 
-    def ack_all(self) -> int:
-        """Ack every record at once; how many were alive."""
+    def ack_all(self, burying: bool) -> int:
+        """Ack every record at once, or bury those that are pending; how many were alive."""
         alive = self.live.count
         if alive:
             self.end_ack_run()
             self.live.clear()
+            if burying:
+                self.buried = self.pending
+                if not self.created:
+                    return alive
             self.ack_first = self.first
             self.ack_count = self.last + 1 - self.first
         return alive
@@ -214,6 +268,15 @@ class Segment:
         self.index_positions.append(position)
         self.index_times.append(self.time_max)
         self.index_at = position + INDEX_BYTES
+
+    def forget_index_from(self, position: int) -> None:
+        """What stands from there on has moved."""
+        positions = self.index_positions
+        while positions and positions[-1] >= position:
+            positions.pop()
+            self.index_sequences.pop()
+            self.index_times.pop()
+        self.index_at = positions[-1] + INDEX_BYTES if positions else 0
 
     def position_before(self, sequence: int) -> int:
         """Where to start reading forward to find `sequence`; at most an index step too early."""

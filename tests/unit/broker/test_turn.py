@@ -21,7 +21,7 @@ class Diary:
         self.turn.storage = cast(Storage, self)
         self.notes: list[str] = []
 
-    def write(self, levels: list[Level]) -> None:
+    def write(self, levels: list[Level], turn: int) -> None:
         self.notes.append(f"write {len(levels)}")
 
     def run(self) -> None:

@@ -145,6 +145,7 @@ def test_acks_do_not_wait_for_ever(tmp_path: Path, patience: float) -> None:
     bench = Bench(tmp_path, ack_sync_seconds_max=patience)
     log = bench.log("log")
     fill(log, 2)
+    log.write()
     log.ack(0)
     log.write()
     bench.committer.mark_dirty(log)
