@@ -71,10 +71,14 @@ def put_spans(
 
 def keep_alive(buffer: bytearray, begin: int, fill: int, live: Bitmap) -> int:
     """Of the records in `buffer[begin:fill]`, move those that are alive together; answer where they end."""
+    if begin < 0 or fill > len(buffer):
+        raise IndexError("more than the buffer holds")
     position = target = begin
     while position < fill:
-        _, length, sequence, _, _ = _unpack_header(buffer, position)
-        end: int = position + HEADER_SIZE + length
+        end, sequence = fill + 1, 0
+        if position + HEADER_SIZE <= fill:
+            _, length, sequence, _, _ = _unpack_header(buffer, position)
+            end = position + HEADER_SIZE + length
         if end > fill:
             raise IndexError(f"no whole record at {position} of {fill}")
         if live.has(sequence):

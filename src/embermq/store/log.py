@@ -193,7 +193,7 @@ class Log:
         return True
 
     def may_bury(self) -> bool:
-        """May a record that is done with before it is written leave no trace? Not if sequences must be known."""
+        """May what is done with before it is written leave no trace? Not where sequences must be known."""
         return self.removable_below == EVERYTHING
 
     def ack_many(self, sequences: Iterable[int]) -> int:

@@ -1,4 +1,4 @@
-"""What is done with before it was written: neither it nor its ack reaches the disk, and nothing else is hurt."""
+"""What is done with before it was written: neither it nor its ack reaches the disk; all else is sound."""
 
 from __future__ import annotations
 
@@ -201,6 +201,6 @@ def test_a_buffer_that_is_cut_off_is_not_read_beyond() -> None:
     segment = Segment(1, 99)
     segment.borrow_buffer(bytearray())
     segment.append(1, 1000, PERSISTENT, (b"a payload",))
-    for fill in (1, 24, 25, segment.fill - 1, len(segment.buffer) + 1):
+    for end in (1, 24, 25, segment.fill - 1, len(segment.buffer) + 1):
         with pytest.raises(IndexError):
-            keep_alive(segment.buffer[: min(fill, segment.fill)], 0, fill, segment.live)
+            keep_alive(segment.buffer[: min(end, segment.fill)], 0, end, segment.live)
