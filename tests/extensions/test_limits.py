@@ -108,6 +108,19 @@ def test_without_confirms_a_full_queue_says_nothing(client: Client) -> None:
     assert client.drain(queue) == [b"0"]
 
 
+@pytest.mark.parametrize("count", [2, 1500])
+def test_a_transaction_is_told_that_a_queue_is_full(client: Client, count: int) -> None:
+    queue = client.declare(x_max_length=1, x_overflow="reject-publish")
+    other = client.connection.channel()
+    other.tx_select()
+    for number in range(count):
+        other.basic_publish("", queue, b"%d" % number)
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="partial tx completion") as closed:
+        other.tx_commit()
+    assert closed.value.reply_code == 406
+    assert client.drain(queue) == [b"0"]
+
+
 def test_full_in_bytes(client: Client) -> None:
     queue = client.declare(x_max_length_bytes=10, x_overflow="reject-publish")
     client.channel.confirm_delivery()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from urllib.request import HTTPBasicAuthHandler, HTTPPasswordMgr, build_opener
 
 import pytest
 from pyrabbit2.api import Client
@@ -30,6 +32,15 @@ def test_the_broker_is_alive(client: Client) -> None:
     assert client.get_overview()["object_totals"]["connections"] == 0
     assert len(client.get_nodes()) == 1
     assert client.get_cluster_name()["name"]
+
+
+def test_passwords_that_are_for_one_realm(managed_broker: Broker) -> None:
+    """As Nagios' check_rabbitmq_* have them: the password is sent when asked for, and by this name alone."""
+    address = f"http://{managed_broker.host}:{managed_broker.http_port}/api/whoami"
+    passwords = HTTPPasswordMgr()
+    passwords.add_password("RabbitMQ Management", address, "guest", "guest")
+    with build_opener(HTTPBasicAuthHandler(passwords)).open(address, timeout=60) as answer:
+        assert json.load(answer)["name"] == "guest"
 
 
 def test_a_message_goes_through_an_exchange(client: Client, queue_name: str, exchange_name: str) -> None:

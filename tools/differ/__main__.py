@@ -131,6 +131,8 @@ def main() -> int:
     parser.add_argument("--run", type=Path, help="a program to run instead, telling everything")
     parser.add_argument("--record", type=Path, nargs="+", help="programs to keep with RabbitMQ's answers")
     chosen = parser.parse_args()
+    if chosen.flavour == "http" and chosen.together > 1:
+        parser.error("programs of the flavour http share users and virtual hosts: one at a time")
     if chosen.record:
         return record(chosen.record)
     with EmberBroker() as ember, RabbitBroker(management=True, plugins=PLUGINS) as rabbit:

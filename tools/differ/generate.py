@@ -160,7 +160,7 @@ class Generator:
             "durable": self.dice.often(words.DURABLE.get(self.flavour, 0.3)),
             "auto_delete": self.dice.often(probability),
             "internal": self.dice.often(probability / 2),
-            "arguments": {"alternate-exchange": self.exchange()} if self.dice.often(0.2) else {},
+            "arguments": {"alternate-exchange": self.exchange() or "e9"} if self.dice.often(0.2) else {},
         }
 
     def queue_arguments(self, wrong: float) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tools.differ.program import Program
+
 CLOSES = ("channel.close", "connection.close")
 # What RabbitMQ refuses in these words, and we do.
 MORE_HERE = {
@@ -19,15 +21,21 @@ MORE_HERE = {
     ),
     "conditions of queue.delete": re.compile("if-(empty|unused) flag set are not supported"),
 }
+WRONG_LOCATOR = re.compile("invalid arg 'x-queue-master-locator'")
 INTERNAL_ERROR = 541
 INNER_WORDS = ("function_clause", "badarg", "badmatch", "case_clause", "badmap")
-OK, NOT_FOUND = 200, 404
+OK, NOT_FOUND, NOT_ALLOWED = 200, 404, 405
 RESOURCE_LOCKED, PRECONDITION_FAILED = 405, 406
 SERVER_ERROR = 500
 
 
-def known(step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
-    """The name of the deliberate difference, if it is one."""
+RETURNS = ("basic.recover", "basic.recover-async", "basic.nack", "basic.reject")
+
+
+def known(
+    step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], limited: bool = False
+) -> str | None:
+    """The name of the deliberate difference, if it is one; `limited`: some queue has a limit."""
     if "http" in ours and "http" in theirs:
         return known_of_http(ours["http"], theirs["http"])
     if "quiet_ms" in step and was_looked_at(ours.get("queues"), theirs.get("queues")):
@@ -36,6 +44,12 @@ def known(step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
         return "unbinding another connection's exclusive queue"
     if step["do"] == "queue.delete" and closes_with(ours, PRECONDITION_FAILED):
         return "conditions of queue.delete"
+    if step["do"] == "queue.bind" and closes_with(ours, RESOURCE_LOCKED):
+        return "binding another connection's exclusive queue in a wrong way"
+    if step["do"] == "queue.declare" and WRONG_LOCATOR.search(str(ours)):
+        return "a wrong x-queue-master-locator"
+    if limited and step["do"] in RETURNS and delivers_again(ours):
+        return "what comes back to a full queue, and may go out at once"
     for told in theirs.values():
         if isinstance(told, list):
             if any(map(is_crash, told)):
@@ -52,8 +66,10 @@ def known_of_http(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
     reasons = [
         str(side["body"].get("reason")) if isinstance(side["body"], dict) else "" for side in (ours, theirs)
     ]
-    if reasons[1] in INNER_WORDS:
+    if reasons[1] in INNER_WORDS or reasons[1].startswith("['not_"):
         return "RabbitMQ tells what went wrong inside"
+    if ours["status"] == NOT_FOUND and (theirs["status"] == NOT_ALLOWED or "nodedown" in reasons[1]):
+        return "a path, or a node, that is not there"
     if ours["status"] == NOT_FOUND and theirs["status"] == OK:
         return "bindings of a thing that is not there"
     if reasons[0] == "vhost_not_found":
@@ -83,8 +99,24 @@ def closes_with(told: dict[str, Any], code: int) -> bool:
     )
 
 
+def has_limits(program: Program) -> bool:
+    """Has a queue a largest length?"""
+    return any(
+        "x-max-length" in name for step in program for name in step.get("with", {}).get("arguments", {})
+    )
+
+
+def delivers_again(told: dict[str, Any]) -> bool:
+    return any(
+        answer[0] == "basic.deliver" and answer[1]["redelivered"]
+        for answers in told.values()
+        if isinstance(answers, list)
+        for answer in answers
+    )
+
+
 def is_crash(answer: list[Any]) -> bool:
-    """The connection is gone without a word, or with INTERNAL_ERROR."""
+    """The connection is gone without a word, or with INTERNAL_ERROR, or nobody answers any more."""
     if answer[0] == "connection.close":
         return bool(answer[1]["reply-code"] == INTERNAL_ERROR)
-    return bool(answer[0] == "gone")
+    return answer[0] in ("gone", "no answer to the probe")

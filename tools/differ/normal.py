@@ -31,7 +31,7 @@ class Anonymous:
             # The HTTP API writes some texts for a page and some not.
             value = re.sub(r"\n\s+", "", value).replace("&lt;", "<").replace("&gt;", ">")
             value = INTEGER_TYPES.sub(r"\1signedint", value)
-            value = re.sub(r"(of type '|got |unacceptable_type,)float", r"\1double", value)
+            value = re.sub(r"(of type '|invalid type '|got |unacceptable_type,)float", r"\1double", value)
             return GENERATED.sub(self.number, value.replace(self.vhost, "vhost '/'"))
         if isinstance(value, list):
             return [self(item) for item in value]

@@ -31,8 +31,14 @@ STABLE = frozenset(
     | {"description", "error", "reason", "users", "vhosts", "permissions", "topic_permissions", "parameters"}
     | {"global_parameters", "policies", "queues", "exchanges", "bindings"}
 )
-# What RabbitMQ 4 says of every virtual host, and 3.10 of none that has nothing of the kind.
-UNSAID: tuple[tuple[str, Any], ...] = (("description", ""), ("tags", []))
+# What RabbitMQ 4 says of every virtual host, and 3.10 of none that has nothing of the kind, or otherwise.
+UNSAID: tuple[tuple[str, Any], ...] = (
+    ("description", ""),
+    ("description", "Default virtual host"),
+    ("tags", []),
+    ("default_queue_type", "classic"),
+    ("default_queue_type", "undefined"),
+)
 DEEP = frozenset({"arguments", "definition", "value", "properties", "headers"})
 
 

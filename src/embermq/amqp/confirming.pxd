@@ -15,6 +15,7 @@ cdef class Confirming(Deliveries):
     cdef tuple kept_in
     cdef int syncs_under_way
     cdef object nacks
+    cdef public bint turned_away
 
     cdef int count_published(self, Py_ssize_t count) except -1
     cpdef int keep(self, tuple queues) except -1

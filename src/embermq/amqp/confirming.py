@@ -33,6 +33,7 @@ class Confirming(Deliveries):
         "published",
         "safe",
         "syncs_under_way",
+        "turned_away",
         "unsafe",
     )
 
@@ -49,6 +50,7 @@ class Confirming(Deliveries):
         self.kept_in = SOMEWHERE  # the queues which that went to
         self.syncs_under_way = 0
         self.nacks: deque[int] = deque()  # publishes that a full queue refused
+        self.turned_away = False  # there was one, with confirms or without
 
     def send(self, method: methods.Method) -> None:
         self.link.out.write(method_frame(self.number, method))
@@ -122,6 +124,7 @@ class Confirming(Deliveries):
 
     def refused(self) -> int:
         """A full queue would not have the message published last; no confirm for it, but the contrary."""
+        self.turned_away = True
         if self.confirming and (not self.nacks or self.nacks[-1] != self.published):
             self.nacks.append(self.published)
         return 0

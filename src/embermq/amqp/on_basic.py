@@ -19,6 +19,7 @@ from embermq.broker.stream import Stream
 from embermq.broker.vhost import generated_name
 from embermq.errors import AccessRefused, NotAllowed, PreconditionFailed
 from embermq.wire import methods
+from embermq.wire.table_writer import Timestamp
 
 
 def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
@@ -34,10 +35,10 @@ def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
 
 
 def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
+    name = queue_name(channel, method.queue)
     tag = method.consumer_tag = method.consumer_tag or generated_name("amq.ctag-")
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
-    name = queue_name(channel, method.queue)
     if name == REPLY_TO:
         consume_replies(channel, method)
         return
@@ -96,7 +97,7 @@ def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
 
 def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
     priority = arguments.get("x-priority", 0)
-    if isinstance(priority, bool) or not isinstance(priority, int):
+    if isinstance(priority, bool | Timestamp) or not isinstance(priority, int):
         raise PreconditionFailed(
             f"invalid arg 'x-priority' for {describe(queue)}: \"expected integer, got {type_name(priority)}\""
         )

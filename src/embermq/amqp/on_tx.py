@@ -38,6 +38,7 @@ def on_tx_select(channel: Channel, method: methods.TxSelect) -> None:
 
 def on_tx_commit(channel: Channel, method: methods.TxCommit) -> None:
     transaction = begin_anew(channel)
+    channel.turned_away = False
     work = len(transaction.publishes) + len(transaction.delayed) + count_of(transaction.held_blocks())
     pieces = commit(channel, transaction)
     if work > AT_ONCE_MAX:
@@ -66,6 +67,10 @@ def commit(channel: Channel, transaction: Transaction) -> Pieces:
 
 
 def committed(channel: Channel) -> None:
+    if channel.turned_away and not channel.closing:  # a full queue would not have one of the messages
+        error = PreconditionFailed("partial tx completion")
+        channel.connection.close_channel(channel, error, methods.TxCommit.ID)
+        return
     storage = channel.connection.broker.storage
     if storage is None:
         channel.send(methods.TxCommitOk())

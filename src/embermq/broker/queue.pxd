@@ -22,7 +22,7 @@ cdef class Queue:
     cdef public bint dirty
     cdef public bint deleted
     cdef public list consumers
-    cdef Py_ssize_t next_consumer
+    cdef public Py_ssize_t next_consumer
     cdef public bint selective
     cdef Turn turn
     cdef readonly Level low

@@ -62,18 +62,30 @@ def has_ready_consumer(queue: Queue, message: Message) -> bool:
 
 
 def consumer_added(queue: Queue, consumer: Consumer) -> None:
-    """There may be thousands: only where it matters, all of them are looked at."""
-    queue.consumers.append(consumer)
+    """Everybody else's turn comes before that of one who is new.
+
+    There may be thousands: only where it matters, all of them are looked at.
+    """
+    consumers, turn = queue.consumers, queue.next_consumer
+    if 0 < turn < len(consumers):
+        consumers.insert(turn, consumer)
+        queue.next_consumer = turn + 1
+    else:
+        consumers.append(consumer)
+        queue.next_consumer = 0
     if queue.rules is not None and queue.rules.active is None:
         queue.rules.active = consumer
     queue.selective = queue.selective or selects(queue) or is_choosy(consumer)
     if queue.selective:
-        queue.consumers.sort(key=lambda c: -c.priority)
+        turn, queue.next_consumer = queue.next_consumer, 0
+        consumers[:] = sorted(consumers[turn:] + consumers[:turn], key=lambda c: -c.priority)
 
 
 def consumer_removed(queue: Queue, consumer: Consumer) -> None:
     with suppress(ValueError):
-        queue.consumers.remove(consumer)
+        place = queue.consumers.index(consumer)
+        del queue.consumers[place]
+        queue.next_consumer -= place < queue.next_consumer
     if queue.rules is not None and queue.rules.active is consumer:
         queue.rules.active = queue.consumers[0] if queue.consumers else None
         queue.mark()

@@ -39,9 +39,11 @@ def add_config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run_check(options: argparse.Namespace) -> int:
+    from embermq.app.listeners import manners_of
+
     try:
-        load_config(options)
-    except ConfigError as error:
+        manners_of(load_config(options))  # the files of TLS are read as well
+    except (ConfigError, OSError) as error:
         print(f"embermq: {error}", file=sys.stderr)
         return USAGE_ERROR
     print(f"{config_file(options) or 'the environment'}: good")

@@ -75,6 +75,13 @@ def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     serve.set_defaults(run=run_serve)
 
 
+def told(error: Exception) -> str:
+    """What went wrong and with which file, without the number that the system has for it."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
+
+
 def run_serve(options: argparse.Namespace) -> int:
     from embermq.app import logs, run
     from embermq.store.failure import StoreFailure
@@ -88,7 +95,7 @@ def run_serve(options: argparse.Namespace) -> int:
     try:
         run(config, lambda line: print(line, flush=True), lambda: load_config(options))
     except (OSError, StoreFailure, ConfigError) as error:
-        print(f"embermq: {error}", file=sys.stderr)
+        print(f"embermq: {told(error)}", file=sys.stderr)
         return FAILURE
     # Everything is on disk and closed. Python would now take a million messages apart, one by one.
     logging.shutdown()

@@ -39,7 +39,8 @@ REASONS = {
     POLICYMAKER: "User not authorised to access object",
     MANAGEMENT: "Not management user",
 }
-CHALLENGE = (("www-authenticate", 'Basic realm="EmberMQ Management"'),)
+# RabbitMQ's word: Perl's LWP and others give a password only to the realm that they have it for.
+CHALLENGE = (("www-authenticate", 'Basic realm="RabbitMQ Management"'),)
 LOGIN_FAILED = "Login failed"
 
 T = TypeVar("T")

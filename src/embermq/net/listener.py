@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import errno
 import logging
-import os
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
@@ -44,9 +43,9 @@ class Manner:
 def open_sockets(host: str, port: int) -> list[socket.socket]:
     """One for each address of the host, all with the same port."""
     flags = socket.AI_PASSIVE
-    infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)
     made: list[socket.socket] = []
     try:
+        infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)
         for family, kind, protocol, _, address in dict.fromkeys(infos):
             sock = socket.socket(family, kind, protocol)
             made.append(sock)
@@ -58,7 +57,7 @@ def open_sockets(host: str, port: int) -> list[socket.socket]:
     except OSError as error:
         for sock in made:
             sock.close()
-        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        reason = (error.strerror or str(error)).lower()
         raise OSError(error.errno, f"cannot listen on {host}:{port}: {reason}") from None
     return made
 

@@ -95,4 +95,8 @@ def new_queue_id() -> str:
 
 def make_data_directory(directory: str) -> None:
     """Create the directory itself, and its parents; it may exist."""
-    os.makedirs(directory, mode=0o750, exist_ok=True)
+    try:
+        os.makedirs(directory, mode=0o750, exist_ok=True)
+    except OSError as error:
+        why = "it is no directory" if isinstance(error, FileExistsError) else (error.strerror or "").lower()
+        raise NotADataDirectory(f"{directory} cannot be the data directory: {why}") from None

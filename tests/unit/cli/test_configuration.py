@@ -24,6 +24,13 @@ def test_check_says_good_or_what_is_wrong(
     assert main(["config", "show"]) == 2
 
 
+def test_check_reads_the_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "embermq.toml"
+    file.write_text('[tls]\ncertificate = "/no/such/file.pem"\n')
+    assert main(["config", "check", str(file)]) == 2
+    assert "TLS cannot be set up with /no/such/file.pem: " in capsys.readouterr().err
+
+
 def test_show_counts_the_environment_in(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,23 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_an_address_that_nobody_knows_is_named(tmp_path: Path) -> None:
+    done = run([*serving(tmp_path / "data"), "--bind", "no.such.host.invalid"])
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("embermq: cannot listen on no.such.host.invalid:0: ")
+
+
+@pytest.mark.parametrize(
+    ("within", "why"), [("", "it is no directory"), ("/data", "not a directory")], ids=["file", "in a file"]
+)
+def test_a_data_directory_that_cannot_be_one(tmp_path: Path, within: str, why: str) -> None:
+    (tmp_path / "file").write_text("something else")
+    directory = f"{tmp_path / 'file'}{within}"
+    done = run(serving(Path(directory)))
+    assert done.returncode == 1
+    assert done.stderr == f"embermq: {directory} cannot be the data directory: {why}\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_broker_says_when_it_is_ready_and_stops_when_told(tmp_path: Path, number: signal.Signals) -> None:
     with started(serving(tmp_path / "data")) as (process, port):
