@@ -145,8 +145,8 @@ class Log:
             segment.sealed = True
             if segment.live.count == 0:
                 self.finished.append(segment)
-            elif segment.reach > segment.size and not segment.queued:
-                self._queue(segment)  # the next write takes away the room at its end
+            if segment.reach > segment.size and not segment.queued:
+                self._queue(segment)  # the next write takes away the room at its end, if not all of it
 
     def _begin_segment(self, sequence: int, timestamp_ms: int) -> Segment:
         self.roll()

@@ -232,9 +232,9 @@ def walk_all(walk: Walk, scan: Scan) -> None:
     """Walk over all sound records of a segment, and note the gaps between them."""
     data = walk.data
     position = walk.walk(SEGMENT_HEADER_SIZE)
+    end = len(data.rstrip(b"\0")) if position < len(data) else position
     while position < len(data):
         # The length of a record that failed its checksum is not trusted: look at every byte behind it.
-        end = len(data.rstrip(b"\0"))
         found = -1
         if position < end:
             found = find_record(data, position + 1, walk.segment.seed, walk.low, walk.high)

@@ -153,6 +153,24 @@ def test_a_segment_that_is_sealed_early_loses_it_with_the_next_write(opened: Ope
     assert again.recovery.damages == []
 
 
+@pytest.mark.parametrize("way", ["roll", "trim"])
+def test_a_segment_that_is_sealed_with_nothing_alive_but_must_stay_loses_it_too(
+    opened: Opened, tmp_path: Path, way: str
+) -> None:
+    """A log that keeps its place: zeros at the end of a file that is not the last would look like damage."""
+    log = opened(keep_place=True)
+    write(log)
+    log.ack_many(range(log.next_sequence))
+    getattr(log, way)()
+    log.write()
+    assert excess(log, tmp_path) == 0
+    write(log, 1)
+    assert len(files(tmp_path)) == 2
+    again = opened(keep_place=True)
+    assert again.recovery.damages == []
+    assert contents(again) == contents(log)
+
+
 def test_a_quiet_log_gives_it_up(opened: Opened, tmp_path: Path) -> None:
     log = opened()
     write(log)
