@@ -33,6 +33,7 @@ from embermq.amqp.session_events import emit_access_refused
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START
 from embermq.amqp.telling import about
+from embermq.amqp.waiting import NotYet
 from embermq.broker.access import User
 from embermq.broker.broker import Broker
 from embermq.broker.events import INTERNAL_USER
@@ -199,7 +200,8 @@ class Connection(Sending):
                     if self.stalled:
                         return stop + 1
                 else:
-                    self.on_channel_method(channel, buf, pos + 7, stop)
+                    if not self.on_channel_method(channel, buf, pos + 7, stop):
+                        return pos
                     if self.stalled:
                         return stop + 1
                 pos = stop + 1
@@ -230,7 +232,8 @@ class Connection(Sending):
         self.end()
         return end
 
-    def on_channel_method(self, channel: Channel, buf: bytearray, pos: int, stop: int) -> None:
+    def on_channel_method(self, channel: Channel, buf: bytearray, pos: int, stop: int) -> bool:
+        """False: it is too early for that, and it must be read again in another turn."""
         if channel.expects != 0:
             raise unexpected(channel.expects)
         method = methods.decode_method(buf, pos, stop)
@@ -239,7 +242,12 @@ class Connection(Sending):
             raise CommandInvalid("unimplemented method")
         self.broker.events.actor = channel.user.name
         began_s = perf_counter()
-        handler(channel, method)
+        try:
+            handler(channel, method)
+        except NotYet:
+            self.broker.events.actor = INTERNAL_USER
+            self.stalled = True
+            return False
         self.count_time(perf_counter() - began_s)
         self.broker.events.actor = INTERNAL_USER
         if self.broker.catalog.changed:
@@ -248,6 +256,7 @@ class Connection(Sending):
             self.broker.catalog.when_safe(self.release_output)
         if self.out.size > REPLIES_BYTES_MAX:
             self.stalled = True
+        return True
 
     # -- errors and ends
 

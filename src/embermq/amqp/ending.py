@@ -8,25 +8,33 @@ moment on, and who asks for an exclusive queue that is about to go does not find
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from embermq.amqp.session_events import channel_closed, connection_closed, emit_consumer_deleted
-from embermq.amqp.settling import are_too_many
+from embermq.amqp.settling import GIVEN_BACK_AT_ONCE_MAX, are_too_many, count_of
 from embermq.amqp.tenancy import leave
 from embermq.broker import returned
 from embermq.broker.events import INTERNAL_USER
 from embermq.broker.piecework import Pieces
+from embermq.broker.queue import Queue
+from embermq.broker.selection import consumer_left, consumers_leave
 
 if TYPE_CHECKING:
     from embermq.amqp.channel import Channel
     from embermq.amqp.connection import Connection
+    from embermq.amqp.consumer import ChannelConsumer
     from embermq.amqp.deliveries import Blocks
     from embermq.amqp.link import Link
+    from embermq.broker.consumer import Consumer
     from embermq.broker.level import Entry
+    from embermq.broker.vhost import VirtualHost
 
 CONSUMERS_AT_ONCE = 64
 CHANNELS_AT_ONCE = 256
 QUEUES_AT_ONCE = 16
+STEPPED_OVER_MAX = 16  # consumers of a queue that want no more, and are asked for every message
 
 
 def end_channel(channel: Channel) -> None:
@@ -75,18 +83,57 @@ def connection_ends(connection: Connection, channels: list[Channel]) -> Pieces:
 def channels_end(connection: Connection, channels: list[Channel]) -> Pieces:
     open_until_now = [channel for channel in channels if not channel.closing]
     parted = [channel.part() for channel in channels]
-    yield from give_back([block for blocks, _ in parted for block in blocks], connection)
+    blocks = [block for blocks, _ in parted for block in blocks]
     consumers = [consumer for _, consumers in parted for consumer in consumers]
-    for number, consumer in enumerate(consumers, 1):
-        consumer.queue.remove_consumer(consumer)
-        emit_consumer_deleted(consumer)
-        if number % CONSUMERS_AT_ONCE == 0:
-            yield
+    gone_from = step_aside(consumers) if len(consumers) > CONSUMERS_AT_ONCE or blocks else set()
+    with awaited(connection.vhost, consumers if count_of(blocks) > GIVEN_BACK_AT_ONCE_MAX else []):
+        yield from give_back(blocks, connection)
+        for number, consumer in enumerate(consumers, 1):
+            if consumer.queue in gone_from:
+                consumer_left(consumer.queue)
+            else:
+                consumer.queue.remove_consumer(consumer)
+            emit_consumer_deleted(consumer)
+            if number % CONSUMERS_AT_ONCE == 0:
+                yield
     for number, channel in enumerate(open_until_now, 1):
         channel.vhost.past.channel_closed(channel.published, channel.confirmed, channel.returned_count)
         connection.broker.events.emit("channel.closed", channel_closed, channel)
         if number % CHANNELS_AT_ONCE == 0:
             yield
+
+
+def step_aside(consumers: list[ChannelConsumer]) -> set[Queue]:
+    """Where many of them stand before others, or one keeps all others out, they go at once, and leave in
+    pieces only what else has to do with them. From which queues they went."""
+    by_queue: dict[Queue, set[Consumer]] = {}
+    for consumer in consumers:
+        if type(consumer.queue) is Queue:
+            by_queue.setdefault(consumer.queue, set()).add(consumer)
+    return {
+        queue
+        for queue, those in by_queue.items()
+        if (len(those) > STEPPED_OVER_MAX or queue.consumers[0].exclusive) and consumers_leave(queue, those)
+    }
+
+
+@contextmanager
+def awaited(vhost: VirtualHost | None, consumers: list[ChannelConsumer]) -> Iterator[None]:
+    """While messages come back from consumers in pieces, who comes to consume from the same queues waits (see
+    `waiting`): he would get others before those that were sent earlier."""
+    queues = {consumer.queue for consumer in consumers}
+    if vhost is None or not queues:
+        yield
+        return
+    for queue in queues:
+        vhost.leaving[queue] = vhost.leaving.get(queue, 0) + 1
+    try:
+        yield
+    finally:
+        for queue in queues:
+            vhost.leaving[queue] -= 1
+            if not vhost.leaving[queue]:
+                del vhost.leaving[queue]
 
 
 def give_back(blocks: Blocks, link: Link) -> Pieces:

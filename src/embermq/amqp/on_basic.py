@@ -13,6 +13,7 @@ from embermq.amqp.redelivery import deliver_again
 from embermq.amqp.session_events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.settling import discard, give_back, in_pieces
 from embermq.amqp.special import REPLY_TO_PREFIX
+from embermq.amqp.waiting import wait_while
 from embermq.broker.arguments import refuse_arguments, type_name
 from embermq.broker.queue import Queue, describe
 from embermq.broker.stream import Stream
@@ -47,6 +48,7 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
         return
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
+    wait_while(queue in channel.vhost.leaving)
     if LEASE in method.arguments:
         begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.amqp.publish_rules import require_topic
 from embermq.amqp.settling import await_unbinding
+from embermq.amqp.waiting import wait_while
 from embermq.broker.exchange import Exchange
 from embermq.broker.exchanges import DEFAULT_EXCHANGE, check_exchange_type
 from embermq.errors import AccessRefused, FrameError
@@ -35,6 +36,7 @@ def on_exchange_declare(channel: Channel, method: methods.ExchangeDeclare) -> No
         channel.vhost.exchange(name)
     else:
         channel.user.require("configure", channel.vhost.name, "exchange", name)
+        wait_while(channel.vhost.unbinding.is_going(Exchange, name))
         alternate = method.arguments.get("alternate-exchange")
         if isinstance(alternate, str):
             channel.user.require("read", channel.vhost.name, "exchange", name)

@@ -7,6 +7,7 @@ from embermq.amqp.on_exchange import clean, refuse_default
 from embermq.amqp.publish_rules import REPLY_TO, require_topic
 from embermq.amqp.settling import await_unbinding
 from embermq.amqp.special import REPLY_TO_PREFIX
+from embermq.amqp.waiting import wait_while
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import GENERATED_PREFIX, generated_name, require_access
 from embermq.errors import NotFound, PreconditionFailed
@@ -47,6 +48,9 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
         queue: Queue = vhost.queue_for(name, connection)
     else:
         channel.user.require("configure", vhost.name, "queue", name)
+        wait_while(vhost.unbinding.is_going(Queue, name))
+        existing = vhost.queues.get(name)
+        wait_while(existing is not None and existing.auto_delete and existing in vhost.leaving)
         combined = vhost.defaults.templates.combined(method.arguments)
         dead_letters = combined.get("x-dead-letter-exchange")
         if isinstance(dead_letters, str):

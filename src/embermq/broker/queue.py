@@ -25,6 +25,7 @@ from embermq.broker.selection import (
     DELIVERY_OVERHEAD_BYTES,
     DRAIN_BYTES_MAX,
     consumer_added,
+    consumer_left,
     consumer_removed,
     drain_selectively,
 )
@@ -347,10 +348,7 @@ class Queue:
 
     def remove_consumer(self, consumer: Consumer) -> None:
         consumer_removed(self, consumer)
-        if not self.consumers and self.auto_delete and not self.deleted:
-            self.vhost.delete_queue(self)
-        elif self.rules is not None and not self.deleted:
-            self.rules.used()
+        consumer_left(self)
 
     @property
     def exclusive(self) -> bool:

@@ -93,6 +93,29 @@ def consumer_removed(queue: Queue, consumer: Consumer) -> None:
         queue.selective = is_selective(queue)
 
 
+def consumers_leave(queue: Queue, leaving: set[Consumer]) -> bool:
+    """Many go at once, so that nobody has to step over them while they end one by one; `consumer_left` is due
+    for each. False, and they stay: the one that is active is not followed by another before its messages are
+    back."""
+    rules = queue.rules
+    if rules is not None and rules.single_active:
+        return False
+    queue.consumers = [consumer for consumer in queue.consumers if consumer not in leaving]
+    if rules is not None and rules.active in leaving:
+        rules.active = queue.consumers[0] if queue.consumers else None
+    if queue.selective:
+        queue.selective = is_selective(queue)
+    return True
+
+
+def consumer_left(queue: Queue) -> None:
+    """It is not among the consumers any more; the queue may go with the last of them."""
+    if not queue.consumers and queue.auto_delete and not queue.deleted:
+        queue.vhost.delete_queue(queue)
+    elif queue.rules is not None and not queue.deleted:
+        queue.rules.used()
+
+
 def give_turn_away(queue: Queue, consumer: Consumer) -> None:
     """The consumer goes behind all others of its priority."""
     consumers = queue.consumers

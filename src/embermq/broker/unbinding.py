@@ -48,6 +48,10 @@ class Unbinding:
     def is_under_way(self, thing: Thing) -> bool:
         return self.things.get((kind_of(thing), thing.name)) is thing
 
+    def is_going(self, kind: type[Thing], name: str) -> bool:
+        """Is there still something of a deleted one?"""
+        return (kind, name) in self.things
+
     def finish(self, kind: type[Thing], name: str) -> None:
         """There will be another one of this name."""
         thing = self.things.get((kind, name))

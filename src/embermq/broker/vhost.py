@@ -83,6 +83,7 @@ class VirtualHost(Exchanges):
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_bindings: dict[Queue, dict[Binding, None]] = {}
+        self.leaving: dict[Queue, int] = {}  # how many ends bring them messages back, in pieces
         self.ending: set[Queue] = set()  # exclusive ones that go with their connections, one after the other
         self.exchanges[DEFAULT_EXCHANGE] = Exchange(self, DEFAULT_EXCHANGE, "direct", durable=True)
         for exchange_name, exchange_type in PREDECLARED.items():

@@ -53,23 +53,23 @@ def scene() -> Scene:
 
 
 def test_a_channel_with_many_consumers(scene: Scene) -> None:
-    queue = scene.declare("q", auto_delete=True)
+    queue = scene.declare("q")
     scene.consume("q")
     scene.begin(methods.ChannelClose(200, "", 0, 0), channel=1)
-    assert 0 < len(queue.consumers) < CONSUMERS
+    assert not queue.consumers, "nobody has to step over them"
     scene.other.say(methods.BasicConsume(queue="q", consumer_tag="other"), channel=1)
     scene.leaving.loop.run()
     assert scene.leaving.take_methods() == [methods.ChannelCloseOk()]
-    assert [consumer.tag for consumer in queue.consumers] == ["other"] and not queue.deleted
+    assert [consumer.tag for consumer in queue.consumers] == ["other"]
 
 
 def test_the_last_of_many_consumers_takes_an_auto_delete_queue_with_it(scene: Scene) -> None:
     queue = scene.declare("q", auto_delete=True)
     scene.consume("q")
     scene.begin(CLOSE, channel=0)
-    assert not queue.deleted
+    assert queue.deleted, "what is left to do for them keeps it no longer"
     scene.leaving.loop.run()
-    assert scene.leaving.take_methods() == [methods.ConnectionCloseOk()] and queue.deleted
+    assert scene.leaving.take_methods() == [methods.ConnectionCloseOk()]
 
 
 def test_messages_go_to_others_and_not_to_consumers_that_are_about_to_leave(scene: Scene) -> None:
@@ -81,6 +81,65 @@ def test_messages_go_to_others_and_not_to_consumers_that_are_about_to_leave(scen
     scene.other.feed(publish("q", b"now"), run=False)
     scene.leaving.loop.run()
     assert [payload for kind, _, payload in scene.other.take() if kind == 3] == [b"now"]
+
+
+def test_who_comes_to_a_queue_while_messages_return_to_it_waits_for_them(scene: Scene) -> None:
+    """An exclusive consumer that is as good as gone keeps nobody out, and what was sent first comes first."""
+    count = 3000
+    queue = scene.declare("q")
+    for number in range(count + 1):
+        scene.other.feed(publish("q", b"%d" % number), run=number % 500 == 0)
+    scene.leaving.say(methods.BasicQos(prefetch_count=count), channel=1)
+    consume = methods.BasicConsume(queue="q", consumer_tag="c", exclusive=True)
+    scene.leaving.say(consume, channel=1)
+    assert (queue.unacked_count, queue.ready_count) == (count, 1)
+    scene.leaving.connection.lost()
+    assert scene.is_under_way and scene.vhost.leaving == {queue: 1}
+    scene.other.feed(frames_of([consume], 1), run=False)
+    assert not queue.consumers and scene.other.connection.stalled
+    while scene.other.connection.stalled:
+        scene.other.feed(b"")
+    frames = scene.other.take()
+    assert [int(payload) for kind, _, payload in frames if kind == 3] == list(range(count + 1))
+    assert not scene.vhost.leaving
+
+
+def test_who_declares_a_queue_anew_that_goes_with_its_last_consumer_gets_another(scene: Scene) -> None:
+    queue = scene.declare("q", auto_delete=True)
+    for number in range(3000):
+        scene.other.feed(publish("q", b"%d" % number), run=number % 500 == 0)
+    scene.leaving.say(methods.BasicConsume(queue="q", consumer_tag="c"), channel=1)
+    scene.leaving.connection.lost()
+    assert scene.is_under_way
+    scene.other.feed(frames_of([methods.QueueDeclare(queue="q", auto_delete=True)], 1), run=False)
+    while scene.other.connection.stalled:
+        scene.other.feed(b"")
+    assert scene.other.take_methods() == [methods.QueueDeclareOk("q", 0, 0)]
+    assert queue.deleted and not scene.vhost.queues["q"].deleted
+
+
+@pytest.mark.parametrize("what", ["queue", "exchange"])
+def test_who_takes_a_name_again_waits_until_the_bindings_of_the_last_one_are_gone(
+    scene: Scene, what: str
+) -> None:
+    scene.declare("q")
+    scene.leaving.say(methods.ExchangeDeclare(exchange="x", type="direct"), channel=1)
+    for number in range(BINDINGS):
+        scene.leaving.say(methods.QueueBind(queue="q", exchange="x", routing_key=str(number)), channel=1)
+    deletion = methods.QueueDelete(queue="q") if what == "queue" else methods.ExchangeDelete(exchange="x")
+    scene.begin(deletion, channel=1)
+    declaration = (
+        methods.QueueDeclare(queue="q")
+        if what == "queue"
+        else methods.ExchangeDeclare(exchange="x", type="topic")
+    )
+    scene.other.feed(frames_of([declaration], 1), run=False)
+    assert scene.is_under_way and scene.other.connection.stalled
+    while scene.other.connection.stalled:
+        scene.other.feed(b"")
+    answer = methods.QueueDeclareOk("q", 0, 0) if what == "queue" else methods.ExchangeDeclareOk()
+    assert scene.other.take_methods() == [answer]
+    assert not any(scene.vhost.queue_bindings.values())
 
 
 def test_exclusive_queues_are_gone_when_the_client_is_told_so(scene: Scene) -> None:
