@@ -195,6 +195,35 @@ def recovered(broker: Broker, count: int = 1_000_000, requeue: bool = False) -> 
     return act
 
 
+def name_taken_again(broker: Broker) -> Act:
+    """While the bindings of its last bearer go."""
+    session, other = bound(broker, DURABLE), Session(broker.host, broker.port)
+
+    def act() -> None:
+        session.socket.sendall(method(40, 20, b"\x00\x00" + short("huge") + b"\x00"))
+        declare_exchange(other, "huge", "direct", DURABLE)
+
+    return act
+
+
+def consumer_comes_back(broker: Broker, count: int = 1_000_000) -> Act:
+    """It is alone with its queue, was lost with all that it had been sent, and is there again at once."""
+    session = Session(broker.host, broker.port)
+    session.declare_queue("taken")
+    fill(session, "taken", count, persistent=False)
+    alone = method(60, 20, b"\x00\x00" + short("taken") + short("000000") + bytes([4]) + table({}))
+    session.call(alone, (60, 21))
+    receive(session, count)
+
+    def act() -> None:
+        session.socket.shutdown(socket.SHUT_RDWR)  # the bystander has a copy of it
+        again = Session(broker.host, broker.port)
+        KEPT_OPEN.append(again)
+        again.call(alone, (60, 21))
+
+    return act
+
+
 def receive(session: Session, count: int) -> None:
     """So many deliveries, of which only the number of bytes is looked at."""
     kind, payload = session.read_frame()
@@ -334,6 +363,8 @@ CASES: dict[str, Callable[[Broker], Act]] = {
         exclusive_queues,
         weighed,
         recovered,
+        name_taken_again,
+        consumer_comes_back,
         channels_closed,
         consumers_leave,
         consumers_of_one_queue_leave,

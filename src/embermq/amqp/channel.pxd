@@ -30,6 +30,9 @@ cdef class Channel(Confirming):
     cdef public object vhost
     cdef public object user
     cdef public bint flow_active
+    cdef public bint flow_wanted
+    cdef public int pauses
+    cdef public object redelivery
     cdef public str last_queue
     cdef public dict aliases
     # content

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
     from embermq.amqp.consumer import ChannelConsumer
     from embermq.amqp.deliveries import Blocks
+    from embermq.amqp.redelivery import Redelivery
     from embermq.amqp.transaction import Transaction
 
 METHOD, HEADER, BODY = 0, 1, 2
@@ -63,12 +64,15 @@ class Channel(Confirming):
         "body_size",
         "expects",
         "flow_active",
+        "flow_wanted",
         "gathered",
         "header",
         "last_queue",
+        "pauses",
         "peek",
         "publish_bits",
         "received_count",
+        "redelivery",
         "reply_queue",
         "returned_count",
         "route",
@@ -87,7 +91,9 @@ class Channel(Confirming):
         self.vhost = vhost
         self.user = user
         self.body_max = body_max
-        self.flow_active = True
+        self.flow_active = self.flow_wanted = True  # may there be deliveries; would the client have them
+        self.pauses = 0  # reasons of ours against it, for the moment
+        self.redelivery: Redelivery | None = None  # of very many, under way
         self.last_queue = ""
         self.aliases: dict[str, str] = {}  # names of queues in their namespaces, and without
 
@@ -333,6 +339,29 @@ class Channel(Confirming):
         self.route = None
         self.routes.clear()
 
+    # -- deliveries that have to wait
+
+    def set_flow(self, wanted: bool) -> None:
+        self.flow_wanted = wanted
+        self.flow_active = wanted and self.pauses == 0 and not self.closing
+        if self.flow_active:
+            self.credit_returned()
+
+    def pause(self) -> None:
+        self.pauses += 1
+        self.flow_active = False
+
+    def resume(self) -> None:
+        self.pauses -= 1
+        self.set_flow(self.flow_wanted)
+
+    def take_all_and_rest(self) -> Blocks:
+        """Everything that is unacknowledged, also what was about to come again."""
+        blocks = self.take_all()
+        if self.redelivery is not None:
+            blocks += self.redelivery.take_rest()
+        return blocks
+
     # -- the end
 
     def shut(self) -> None:
@@ -343,7 +372,7 @@ class Channel(Confirming):
         """Take part in nothing any more; what was out and who consumed here, for others to look after."""
         self.closing = True
         self.flow_active = False  # what goes back must not come here again when a queue drains at once
-        blocks = self.take_all()
+        blocks = self.take_all_and_rest()
         if self.transaction is not None:
             blocks += self.transaction.held_blocks()
             self.transaction = None

@@ -212,7 +212,7 @@ def on_basic_recover_async(channel: Channel, method: methods.BasicRecoverAsync) 
 
 def recover(channel: Channel, requeue: bool) -> None:
     """All that is unacknowledged goes back to its queue, or again to the consumer that had it."""
-    blocks = channel.take_all()
+    blocks = channel.take_all_and_rest()
     if requeue:
         give_back(channel, blocks)
     else:

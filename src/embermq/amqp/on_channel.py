@@ -13,10 +13,8 @@ def on_channel_open(channel: Channel, method: methods.ChannelOpen) -> None:
 
 def on_channel_flow(channel: Channel, method: methods.ChannelFlow) -> None:
     """The client stops or restarts deliveries to this channel."""
-    channel.flow_active = method.active
     channel.send(methods.ChannelFlowOk(method.active))
-    if method.active:
-        channel.credit_returned()
+    channel.set_flow(method.active)
 
 
 def on_channel_close(channel: Channel, method: methods.ChannelClose) -> None:

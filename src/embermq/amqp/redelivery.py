@@ -1,16 +1,17 @@
 """basic.recover without requeue: what is unacknowledged comes again, to the consumer that had it.
 
-What cannot come again goes back to its queue: what was got by hand, and what a consumer had that is gone.
+What cannot come again goes back to its queue: what was got by hand, and what a consumer had that is gone. Of
+very many, as much is put together at a time as one turn has time for and as the client reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from embermq.amqp.settling import GIVEN_BACK_AT_ONCE_MAX, count_of, give_back, in_pieces
-from embermq.broker.piecework import Pieces
+from embermq.amqp.settling import GIVEN_BACK_AT_ONCE_MAX, count_of, give_back
+from embermq.broker.piecework import Share
 from embermq.broker.stream import Stream
 
 if TYPE_CHECKING:
@@ -22,31 +23,51 @@ PIECE_COUNT = 256
 
 
 def deliver_again(channel: Channel, blocks: Blocks) -> None:
-    left: list[Entry] = []
     if count_of(blocks) <= GIVEN_BACK_AT_ONCE_MAX:
+        left: list[Entry] = []
         for block in blocks:
             left += deliver_all(channel, block)
         give_back(channel, [left])
         return
     # Nothing else comes in between, as if all came at once.
-    active, channel.flow_active = channel.flow_active, False
-
-    def done() -> None:
-        if not channel.closing:
-            channel.flow_active = active
-            channel.credit_returned()
-        give_back(channel, [left])
-
-    in_pieces(channel, deliver_in_pieces(channel, blocks, left), done)
+    channel.pause()
+    channel.redelivery = Redelivery(channel, blocks)
+    channel.redelivery.go_on()
 
 
-def deliver_in_pieces(channel: Channel, blocks: Blocks, left: list[Entry]) -> Pieces:
-    blocks.reverse()
-    while blocks:
-        entries = iter(blocks.pop())
-        while piece := list(islice(entries, PIECE_COUNT)):
-            left += deliver_all(channel, piece)
-            yield
+class Redelivery:
+    """Goes on whenever there is room for more of what it has to send."""
+
+    def __init__(self, channel: Channel, blocks: Blocks) -> None:
+        self.channel = channel
+        self.blocks = blocks[::-1]
+        self.entries: Iterator[Entry] = iter(())  # of the block at hand
+        self.left: list[Entry] = []  # what must go back
+
+    def go_on(self) -> None:
+        channel, link = self.channel, self.channel.link
+        share = Share(link.turn.piecework.share_s)
+        while link.has_room():
+            piece = list(islice(self.entries, PIECE_COUNT))
+            if not piece and self.blocks:
+                self.entries = iter(self.blocks.pop())
+                continue
+            if not piece:
+                channel.redelivery = None
+                channel.resume()
+                give_back(channel, [self.left])
+                return
+            self.left += deliver_all(channel, piece)
+            if share.is_over():
+                link.starved = True
+                break
+        link.touch()  # the end of the turn brings us back; where the client does not read, its reading does
+
+    def take_rest(self) -> Blocks:
+        """It ends here: what has not come again."""
+        self.channel.redelivery = None
+        self.channel.resume()
+        return [self.left, list(self.entries), *reversed(self.blocks)]
 
 
 def deliver_all(channel: Channel, entries: Iterable[Entry]) -> list[Entry]:

@@ -106,6 +106,8 @@ class Sending(Link):
     def wake_consumers(self) -> None:
         for channel in self.channels.values():
             channel.credit_returned()
+            if channel.redelivery is not None:
+                channel.redelivery.go_on()
 
     def pause(self) -> None:
         """The peer does not read what we send; deliver no more for now."""

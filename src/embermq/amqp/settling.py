@@ -100,14 +100,8 @@ def give_back(channel: Channel, blocks: Blocks) -> None:
     """To their queues, each to its place."""
     if are_too_many(blocks, channel.link):
         # What goes back comes before what waits: this channel gets nothing until it is there.
-        active, channel.flow_active = channel.flow_active, False
-
-        def done() -> None:
-            if not channel.closing:
-                channel.flow_active = active
-                channel.credit_returned()
-
-        in_pieces(channel, returned.give_back(blocks, channel.release_all), done)
+        channel.pause()
+        in_pieces(channel, returned.give_back(blocks, channel.release_all), channel.resume)
     else:
         channel.requeue([entry for block in blocks for entry in block])
 

@@ -221,9 +221,20 @@ class TestRecover:
         scene.leaving.say(methods.BasicConsume(queue="q", consumer_tag="c"), channel=1)
         scene.leaving.sent.clear()
 
+    def recover(self, scene: Scene) -> None:
+        """Say so, and see that it is not done at once."""
+        scene.leaving.feed(frames_of([methods.BasicRecover(requeue=False)], 1), run=False)
+        assert self.is_under_way(scene)
+
+    def is_under_way(self, scene: Scene) -> bool:
+        return scene.leaving.connection.channels[1].redelivery is not None
+
+    def bodies(self, scene: Scene) -> list[int]:
+        return [int(payload) for kind, _, payload in scene.leaving.take() if kind == 3]
+
     def test_many_come_again_before_what_is_new(self, scene: Scene) -> None:
         self.deliver(scene)
-        scene.begin(methods.BasicRecover(requeue=False), channel=1)
+        self.recover(scene)
         scene.other.feed(publish("q", b"%d" % self.COUNT), run=False)
         scene.leaving.loop.run()
         frames = scene.leaving.take()
@@ -235,9 +246,56 @@ class TestRecover:
         marks = [method.redelivered for method in said if isinstance(method, methods.BasicDeliver)]
         assert marks == [True] * self.COUNT + [False]
 
+    def test_no_more_is_put_together_than_the_client_reads(self, scene: Scene) -> None:
+        self.deliver(scene)
+        self.recover(scene)
+        scene.leaving.connection.pause()
+        scene.leaving.loop.run()
+        found = self.bodies(scene)
+        assert len(found) < self.COUNT and self.is_under_way(scene)
+        flow = scene.leaving.say(methods.ChannelFlow(active=False), channel=1)
+        assert flow == [methods.ChannelFlowOk(active=False)], "it is heard meanwhile"
+        scene.leaving.say(methods.BasicAck(self.COUNT + len(found), multiple=True), channel=1)
+        scene.leaving.connection.resume()
+        scene.leaving.loop.run()
+        found += self.bodies(scene)
+        scene.other.feed(publish("q", b"new"))
+        assert found == list(range(self.COUNT)) and not self.is_under_way(scene)
+        assert scene.leaving.take() == [], "it has asked for a pause"
+        scene.leaving.feed(frames_of([methods.ChannelFlow(active=True)], 1))
+        assert [payload for kind, _, payload in scene.leaving.take() if kind == 3] == [b"new"]
+
+    @pytest.mark.parametrize("requeue", [False, True])
+    def test_again_in_the_middle(self, scene: Scene, requeue: bool) -> None:
+        self.deliver(scene)
+        self.recover(scene)
+        scene.leaving.sent.clear()
+        scene.leaving.feed(frames_of([methods.BasicRecover(requeue=requeue)], 1))
+        scene.leaving.loop.run()
+        channel = scene.leaving.connection.channels[1]
+        assert not self.is_under_way(scene) and channel.flow_active
+        assert (channel.unacked_count, scene.vhost.queues["q"].ready_count) == (self.COUNT, 0)
+        assert [int(entry.message.body) for entry in channel.outstanding()] == list(range(self.COUNT))
+        assert sum(consumer.unacked for consumer in channel.consumers.values()) == self.COUNT
+
+    def test_what_is_given_back_in_the_middle(self, scene: Scene) -> None:
+        """Both take long, and each has the channel pause for its own time."""
+        self.deliver(scene)
+        self.recover(scene)
+        scene.leaving.connection.pause()
+        scene.leaving.loop.run()
+        scene.leaving.loop.turn.copies = 10**6  # so much else goes back in this turn that this goes in pieces
+        nack = methods.BasicNack(self.COUNT + 1, multiple=False, requeue=True)
+        scene.leaving.feed(frames_of([nack], 1), run=False)
+        scene.leaving.connection.resume()
+        scene.leaving.loop.run()
+        channel = scene.leaving.connection.channels[1]
+        assert not self.is_under_way(scene) and channel.flow_active
+        assert (channel.unacked_count, scene.vhost.queues["q"].ready_count) == (self.COUNT, 0)
+
     def test_all_go_back_when_the_connection_is_lost_in_the_middle(self, scene: Scene) -> None:
         self.deliver(scene)
-        scene.begin(methods.BasicRecover(requeue=False), channel=1)
+        self.recover(scene)
         scene.leaving.connection.lost()
         scene.leaving.loop.run()
         queue = scene.vhost.queues["q"]
