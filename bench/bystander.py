@@ -391,12 +391,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--against", default="embermq", choices=BROKERS)
     options = parser.parse_args(arguments)
     for name in options.names or CASES:
-        broker = (
-            EmberBroker(log_level="warning")
-            if options.against == "embermq"
-            else RabbitBroker(management=True)
-        )
-        with broker:
+        with BROKERS[options.against]() as broker:
             before, during, took = longest_wait_ms(broker, CASES[name](broker))
         print(f"{name:32} {during:8.1f} ms (idle {before:.1f} ms; all of it took {took:,.0f} ms)", flush=True)
     return 0
