@@ -55,6 +55,48 @@ def test_clients_of_older_versions_use_what_is_common(raw: RawClient, header: by
     assert frame.payload[:4] == b"\x00\x14\x00\x0b"
 
 
+def payload(raw: RawClient) -> bytes:
+    """Of the next frame, which a decoder of 0-9-1 would misread."""
+    head = raw.read_bytes(7)
+    return raw.read_bytes(int.from_bytes(head[3:], "big") + 1)[:-1]
+
+
+def short(text: bytes) -> bytes:
+    return bytes([len(text)]) + text
+
+
+@pytest.mark.parametrize("ends", ["client", "server"])
+@rule(
+    "000",
+    "4.2.2",
+    "protocol-header/0-8-close",
+    "A client of 0-8 consumes without arguments and closes by 0-8's numbers, and so is it told of a close",
+    "MAY",
+)
+def test_a_client_of_0_8_from_hello_to_goodbye(raw: RawClient, ends: str) -> None:
+    raw.open_protocol(HEADER_OF_0_8)
+    raw.start_ok(properties={})
+    raw.tune = raw.expect(spec.Connection.Tune)
+    raw.tune_ok()
+    raw.open_vhost()
+    raw.send(spec.Channel.Open(), 1)
+    assert payload(raw) == b"\x00\x14\x00\x0b"
+    queue = f"of-0-8-{ends}"
+    raw.send(spec.Queue.Declare(queue=queue, exclusive=True), 1)
+    raw.expect(spec.Queue.DeclareOk, 1)
+    raw.send_method(1, 60, 20, b"\0\0" + short(queue.encode()) + short(b"tag") + b"\0")  # no arguments
+    raw.expect(spec.Basic.ConsumeOk, 1, consumer_tag="tag")
+    if ends == "client":
+        raw.send_method(0, 10, 60, b"\0\xc8" + short(b"bye") + bytes(4))
+        assert payload(raw) == b"\x00\x0a\x00\x3d"
+    else:
+        raw.send_method(1, 60, 20, b"\0\0" + short(queue.encode()) + short(b"tag") + b"\0")  # in use
+        told = payload(raw)
+        assert told[:6] == b"\x00\x0a\x00\x3c" + (530).to_bytes(2, "big")
+        raw.send_method(0, 10, 61)
+    raw.expect_eof()
+
+
 @rule(
     "000",
     "4.2.2",

@@ -22,6 +22,7 @@ MORE_HERE = {
     "conditions of queue.delete": re.compile("if-(empty|unused) flag set are not supported"),
 }
 WRONG_LOCATOR = re.compile("invalid arg 'x-queue-master-locator'")
+DEFINITION_OF_NOTHING = re.compile("no (exchange|queue) '.*' in vhost '.*'|vhost_or_user_not_found")
 INTERNAL_ERROR = 541
 INNER_WORDS = ("function_clause", "badarg", "badmatch", "case_clause", "badmap")
 OK, NOT_FOUND, NOT_ALLOWED = 200, 404, 405
@@ -68,6 +69,14 @@ def known_of_http(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
     ]
     if reasons[1] in INNER_WORDS or reasons[1].startswith("['not_"):
         return "RabbitMQ tells what went wrong inside"
+    if DEFINITION_OF_NOTHING.fullmatch(reasons[0]):
+        return "definitions that name what is not there"
+    if " must be " in reasons[0]:
+        return "bodies with wrong types"
+    if all(reason.startswith("Page out of range") for reason in reasons):
+        return "RabbitMQ has made a queue for aliveness-test"
+    if "ha-" in reasons[1] and "are not recognised policy settings" in reasons[1]:
+        return "operator policies may have more keys in RabbitMQ 4"
     if ours["status"] == NOT_FOUND and (theirs["status"] == NOT_ALLOWED or "nodedown" in reasons[1]):
         return "a path, or a node, that is not there"
     if ours["status"] == NOT_FOUND and theirs["status"] == OK:

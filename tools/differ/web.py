@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
 from typing import Any
 
 BROUGHT = ("vhosts/v1", "users/u1", "policies/%2F/p1")
@@ -98,12 +99,17 @@ def parsed(text: bytes) -> Any:
 
 def stable(value: Any, deep: bool = False) -> Any:
     """Without statistics; lists in an order of our own."""
+    if value == "undefined" and deep:
+        return None  # a field without a value, in Erlang's word
     if isinstance(value, dict):
-        return {
+        kept = {
             name: stable(item, deep or name in DEEP)
             for name, item in value.items()
             if deep or (name in STABLE and (name, item) not in UNSAID)
         }
+        if isinstance(key := kept.get("properties_key"), str):
+            kept["properties_key"] = re.sub("~.*", "~", key)  # behind it are arguments, hashed by Erlang
+        return kept
     if isinstance(value, list):
         items = [stable(item, deep) for item in value if not is_of_one_side(item)]
         of_things = not deep and all(isinstance(item, dict) for item in items)
@@ -113,8 +119,6 @@ def stable(value: Any, deep: bool = False) -> Any:
 
 def is_of_one_side(value: Any) -> bool:
     """A global parameter, a queue or (with a plugin) an exchange that only RabbitMQ makes for itself."""
-    return isinstance(value, dict) and value.get("name") in (
-        "internal_cluster_id",
-        "amq.rabbitmq.event",
-        "aliveness-test",
+    return isinstance(value, dict) and not {value.get("name"), value.get("destination")}.isdisjoint(
+        {"internal_cluster_id", "amq.rabbitmq.event", "aliveness-test"}
     )

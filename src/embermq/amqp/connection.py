@@ -26,6 +26,7 @@ from embermq.amqp.closing import (
 from embermq.amqp.control import on_control_frame
 from embermq.amqp.ending import end_connection
 from embermq.amqp.handlers import CHANNEL_HANDLERS
+from embermq.amqp.older import newer, older_frame
 from embermq.amqp.on_connection import start_method
 from embermq.amqp.refusal import refuse_handshake
 from embermq.amqp.sending import Sending
@@ -87,6 +88,7 @@ class Connection(Sending):
         "peer_address",
         "received_bytes",
         "sasl",
+        "speaks_0_8",
         "spec_qos",
         "tls",
         "user",
@@ -121,6 +123,7 @@ class Connection(Sending):
         self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE
         self.heartbeat_s = 0
         self.spec_qos = False  # qos means what the specification says
+        self.speaks_0_8 = False
         self.exclusive_queues: set[Queue] = set()
         self.last_channel: Channel | None = None
         # Of the frame at hand, for those who refuse it.
@@ -224,6 +227,7 @@ class Connection(Sending):
             return 0
         if start in ACCEPTED_HEADERS:
             self.state = START
+            self.speaks_0_8 = ACCEPTED_HEADERS[start] == (8, 0)
             self.send(0, start_method(self, *ACCEPTED_HEADERS[start]))
             return 8
         log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start, extra=about(self))
@@ -236,6 +240,9 @@ class Connection(Sending):
         """False: it is too early for that, and it must be read again in another turn."""
         if channel.expects != 0:
             raise unexpected(channel.expects)
+        if self.speaks_0_8:
+            buf = newer(buf, pos, stop)
+            pos, stop = 0, len(buf)
         method = methods.decode_method(buf, pos, stop)
         handler = CHANNEL_HANDLERS.get(method.ID)
         if handler is None:
@@ -257,6 +264,13 @@ class Connection(Sending):
         if self.out.size > REPLIES_BYTES_MAX:
             self.stalled = True
         return True
+
+    def send(self, number: int, method: methods.Method) -> None:
+        if self.speaks_0_8:
+            self.out.write(older_frame(number, method))
+            self.touch()
+        else:
+            super().send(number, method)
 
     # -- errors and ends
 

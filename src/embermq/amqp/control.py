@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from embermq.amqp.channel import Channel
 from embermq.amqp.closing import METHOD_EXPECTED, octets, unexpected, unknown_frame
 from embermq.amqp.handlers import CONNECTION_HANDLERS
+from embermq.amqp.older import newer
 from embermq.amqp.session_events import channel_created
 from embermq.amqp.state import CLOSING, OPEN
 from embermq.amqp.tenancy import require_channel_room
@@ -50,6 +51,9 @@ def on_stray_content(
 
 
 def on_control_method(connection: Connection, number: int, buf: bytearray, pos: int, stop: int) -> None:
+    if connection.speaks_0_8:
+        buf = newer(buf, pos, stop)
+        pos, stop = 0, len(buf)
     connection.current_method = load_u32(buf, pos)
     if number == 0:
         on_connection_method(connection, buf, pos, stop)
@@ -79,7 +83,7 @@ def on_frame_while_closing(
     """Everything is discarded but the two methods that end the conversation."""
     if frame_type != FRAME_METHOD or number != 0 or stop - pos < METHOD_ID_BYTES:
         return
-    method_id = load_u32(buf, pos)
+    method_id = load_u32(newer(buf, pos, stop), 0) if connection.speaks_0_8 else load_u32(buf, pos)
     if method_id == methods.ConnectionClose.ID:
         connection.send(0, methods.ConnectionCloseOk())
     elif method_id == methods.ConnectionCloseOk.ID:
@@ -110,6 +114,6 @@ def open_channel(connection: Connection, number: int, buf: bytearray, pos: int, 
     connection.channels[number] = channel
     connection.vhost.past.channels_opened += 1
     connection.user.channel_count += 1
-    channel.send(methods.ChannelOpenOk())
+    connection.send(number, methods.ChannelOpenOk())
     with connection.broker.events.acting(connection.user.name):
         connection.broker.events.emit("channel.created", channel_created, channel)

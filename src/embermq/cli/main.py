@@ -63,6 +63,9 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     only = words[0] if words and words[0] in COMMANDS else None
+    command = next((word for word in words if word in COMMANDS), None)
+    if command is not None and words[0].startswith("--") and words[0] not in ("--help", "--version"):
+        parser(command).error(f"options come behind the command: embermq {command} {words[0]} ...")
     options = parser(only).parse_args(words)
     try:
         code: int = options.run(options)

@@ -125,7 +125,7 @@ def rebalance(request: Request) -> Response:
 
 @describes("Forget the samples that rates are made of. Counters stay.", status=204)
 def reset_history(request: Request) -> Response:
-    if request.names.get("node", request.context.node) != request.context.node:
+    if not request.context.is_here(request.names.get("node", request.context.node)):
         raise not_found()
     request.context.history.reset()
     return Response(204)
@@ -133,14 +133,14 @@ def reset_history(request: Request) -> Response:
 
 @describes("What the memory of the node is used for.", answer=schemas.OBJECT)
 def node_memory(request: Request) -> Response:
-    if request.names["node"] != request.context.node:
+    if not request.context.is_here(request.names["node"]):
         raise not_found()
     return Response.of({"memory": memory_view(request.context)})
 
 
 @describes("The same in percent.", answer=schemas.OBJECT)
 def node_memory_relative(request: Request) -> Response:
-    if request.names["node"] != request.context.node:
+    if not request.context.is_here(request.names["node"]):
         raise not_found()
     view = memory_view(request.context)
     total = max(view["total"]["rss"], 1)

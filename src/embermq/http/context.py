@@ -90,6 +90,10 @@ class Context:
     connections_max: Callable[[], int] = lambda: 0  # of AMQP; 0: any number
     name_orders: WeakKeyDictionary[VirtualHost, NameOrder] = field(default_factory=WeakKeyDictionary)
 
+    def is_here(self, node: str) -> bool:
+        """Is that this node? Scripts that never heard of another broker call it rabbit@HOST."""
+        return node in (self.node, f"rabbit@{self.node.partition('@')[2]}")
+
     async def queues_of(self, vhost: VirtualHost) -> list[Queue]:
         """In the order of their names. Not to be changed."""
         return await self.name_orders.setdefault(vhost, NameOrder()).queues(vhost, self.gate)

@@ -170,7 +170,7 @@ async def nodes(request: Request) -> Response:
 
 @describes("The node: memory, disk, files, time.", query=(*COLUMNS, MEMORY), answer=schemas.NODE)
 def node(request: Request) -> Response:
-    if request.names["node"] != request.context.node:
+    if not request.context.is_here(request.names["node"]):
         raise not_found()
     view = node_view(request.context)
     if request.flag("memory"):

@@ -9,7 +9,7 @@ from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.listing import LIST, listing
 from embermq.http.request import Request, Response, bad_request, not_found, require_keys, text
-from embermq.http.users import pattern, user_named, user_of
+from embermq.http.users import pattern, user_and_vhost, user_named, user_of
 from embermq.http.views import View
 
 
@@ -74,10 +74,10 @@ def delete_topic_permission(request: Request) -> Response:
 
 @describes("Give topic permissions at an exchange.", body=schemas.TOPIC_PERMISSION_BODY, status=(201, 204))
 def put_topic_permission(request: Request) -> Response:
+    user, vhost = user_and_vhost(request)
     body = request.json()
     require_keys(body, "exchange", "write", "read")
-    user, vhost = request.context.broker.users.get(request.names["user"]), request.names["vhost"]
-    existed = user is not None and text(body, "exchange") in user.topic_permissions.get(vhost, {})
+    existed = text(body, "exchange") in user.topic_permissions.get(vhost, {})
     store(request, {**body, "user": request.names["user"], "vhost": vhost})
     return Response(204 if existed else 201)
 

@@ -182,14 +182,21 @@ def one_permission(request: Request) -> Response:
 
 @describes("Give a user permissions in a virtual host.", body=schemas.PERMISSION_BODY, status=(201, 204))
 def put_permission(request: Request) -> Response:
-    broker, body = request.context.broker, request.json()
-    user, vhost = broker.users.get(request.names["user"]), request.names["vhost"]
-    if user is None or vhost not in broker.vhosts:
-        raise bad_request("vhost_or_user_not_found")
+    user, vhost = user_and_vhost(request)
+    body = request.json()
     require_keys(body, "configure", "write", "read")
     existed = vhost in user.permissions
-    broker.grant(user, vhost, permission_from(body))
+    request.context.broker.grant(user, vhost, permission_from(body))
     return Response(204 if existed else 201)
+
+
+def user_and_vhost(request: Request) -> tuple[User, str]:
+    """Those that the path names, looked for before the body is."""
+    broker, vhost = request.context.broker, request.names["vhost"]
+    user = broker.users.get(request.names["user"])
+    if user is None or vhost not in broker.vhosts:
+        raise bad_request("vhost_or_user_not_found")
+    return user, vhost
 
 
 def permission_from(body: dict[str, Any]) -> Permission:

@@ -73,6 +73,8 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
             "segments": len(queue.log.segments),
             "message_bytes_persistent": queue.log.bytes_on_disk,
         }
+    if view["type"] != "classic":
+        view |= {"leader": context.node, "members": [context.node], "online": [context.node]}
     view |= deduplication_view(queue)
     if queue.owner is not None:
         view["owner_pid_details"] = {"name": str(getattr(queue.owner, "name", ""))}

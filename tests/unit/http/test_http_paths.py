@@ -71,6 +71,20 @@ def test_memory_in_bytes_and_in_percent(desk: Desk) -> None:
     assert desk.ask("GET", "/api/nodes/nobody/memory/relative").status == 404
 
 
+def test_a_quorum_queue_has_members(desk: Desk) -> None:
+    node = desk.get("/api/overview")["node"]
+    desk.put("/api/queues/%2F/of-quorum", {"durable": True, "arguments": {"x-queue-type": "quorum"}})
+    view = desk.get("/api/queues/%2F/of-quorum")
+    assert (view["leader"], view["members"], view["online"]) == (node, [node], [node])
+
+
+def test_the_node_answers_to_the_name_that_rabbitmq_would_have(desk: Desk) -> None:
+    """Nagios' check_rabbitmq_server asks for no other."""
+    node = desk.get("/api/overview")["node"]
+    assert desk.get(f"/api/nodes/rabbit@{node.partition('@')[2]}")["name"] == node
+    assert desk.ask("GET", "/api/nodes/rabbit@elsewhere").status == 404
+
+
 def test_is_the_password_right(desk: Desk) -> None:
     for form_sent, status in (
         (b"username=guest&password=guest", 200),
