@@ -13,13 +13,14 @@ from embermq.broker.lease import OPEN, SETTLED
 from embermq.broker.message import Message
 from embermq.broker.message_record import message_of
 from embermq.broker.stream import Stream
+from embermq.broker.super_stream import create, delete, partitions
 from embermq.store.data_directory import DataDirectory
 from embermq.store.record import Record
 from tests.crash.client import HEADER, publish_frames
 from tests.crash.machine import Machine, MachineClient
 from tests.streams.reading import unpacked
 
-STREAM, QUEUE = "crash.stream", "crash.leased"
+STREAM, QUEUE, SUPER = "crash.stream", "crash.leased", "crash.super"
 LIVES = 4
 FIELD = b"\x0fx-stream-offsetl"
 
@@ -177,6 +178,37 @@ def test_offsets_keep_their_meaning(tmp_path: Path, cut: int, monkeypatch: pytes
         assert history.seen, "nothing was ever read: this history has proven nothing"
     finally:
         history.machine.crash()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_super_stream_is_whole_or_not_there(tmp_path: Path, seed: int) -> None:
+    """One with some of its partitions could neither be used nor be made again."""
+    chance = random.Random(seed)
+    (tmp_path / "disk").mkdir()
+    machine = Machine(str(tmp_path / "disk"))
+    deleting = seed % 2 == 1
+    count = chance.randint(2, 9)
+    if deleting:
+        create(machine.broker.vhosts["/"], SUPER, None, count, {})
+        machine.data.definitions.all("exchange")  # waits until it is safe
+    machine.pause_at_next_sync()
+    exchange = machine.broker.vhosts["/"].exchanges.get(SUPER)
+    if exchange is None:
+        create(machine.broker.vhosts["/"], SUPER, None, count, {})
+    else:
+        delete(exchange)
+    assert machine.paused.wait(60)
+    machine.power_cut(str(tmp_path / "after"), chance)
+    machine.crash()
+
+    again = Machine(str(tmp_path / "after"))
+    vhost = again.broker.vhosts["/"]
+    found = vhost.exchanges.get(SUPER)
+    assert found is None or len(partitions(found)) == count
+    streams = [name for name in vhost.queues if name.startswith(SUPER)]
+    assert len(streams) == (0 if found is None else count)
+    create(vhost, SUPER, None, count, {})
+    again.crash()
 
 
 @pytest.mark.parametrize("seed", range(16))

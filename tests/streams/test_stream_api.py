@@ -97,6 +97,23 @@ def test_a_super_stream_by_hash(reader: Client, stored: EmberBroker) -> None:
     assert not reader.exists(f"{name}-0")
 
 
+def test_a_super_stream_that_cannot_be_made_leaves_nothing_behind(
+    reader: Client, stored: EmberBroker
+) -> None:
+    name = unique("super")
+    path = f"/super-streams/%2F/{name}"
+    reader.channel.queue_declare(f"{name}-0", durable=True, arguments={"x-queue-type": "stream"})
+    reader.channel.queue_declare(f"{name}-2", durable=True)
+    with pytest.raises(RefusedError, match="inequivalent arg 'x-queue-type'"):
+        ask(stored, "PUT", path, {"partitions": 3})
+    assert ask(stored, "GET", "/super-streams/%2F") == []
+    assert [reader.exists(f"{name}-{number}") for number in range(3)] == [True, False, True]
+    reader.channel.queue_delete(f"{name}-2")
+    ask(stored, "PUT", path, {"partitions": 3})
+    assert len(ask(stored, "GET", path)["partitions"]) == 3
+    ask(stored, "DELETE", path)
+
+
 @pytest.mark.parametrize(
     ("place", "keys"),
     [

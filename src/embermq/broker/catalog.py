@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.access import Permission, User
@@ -56,6 +57,10 @@ class Catalog:
     def note(self, kind: str, vhost: str, name: str, body: Body | None) -> None:
         """Remember something (None: no more) that nobody waits for."""
 
+    def together(self) -> AbstractContextManager[None]:
+        """Changes that only make sense together: after a crash there are all of them or none."""
+        return nullcontext()
+
     def rely(self) -> None:
         """Somebody is about to be told that a thing is there, or gone, as it was before they asked."""
 
@@ -83,6 +88,9 @@ class DiskCatalog(Catalog):
             self.definitions.delete(kind, vhost, name)
         else:
             self.definitions.put(kind, vhost, name, body)
+
+    def together(self) -> AbstractContextManager[None]:
+        return self.definitions.together()
 
     def rely(self) -> None:
         # What made it so may still be on its way to the disk: they wait like the one who asked for it.

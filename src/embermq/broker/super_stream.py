@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.exchange import Binding, Exchange
-from embermq.errors import PreconditionFailed
+from embermq.broker.stream import Stream
+from embermq.errors import AMQPError, PreconditionFailed
 
 if TYPE_CHECKING:
     from embermq.broker.queue import Queue
@@ -49,6 +50,27 @@ def create(
             f"super stream '{name}' in vhost '{vhost.name}' has {len(partitions(existing))} partitions, "
             f"not {count}"
         )
+    names = [f"{name}-{number}" for number in range(count)]
+    before = vhost.queues.keys() & names  # streams that are there already become its partitions
+    with vhost.catalog.together():
+        try:
+            return declare_all(vhost, name, keys, names, arguments)
+        except AMQPError:
+            # It could not be made again with some of its partitions.
+            for made in (vhost.queues.keys() & names) - before:
+                vhost.delete_queue(vhost.queues[made])
+            if existing is None and name in vhost.exchanges:
+                vhost.delete_exchange(vhost.exchanges[name])
+            raise
+
+
+def declare_all(
+    vhost: VirtualHost,
+    name: str,
+    keys: list[str] | None,
+    names: list[str],
+    arguments: dict[str, object],
+) -> Exchange:
     exchange = vhost.declare_exchange(
         name,
         "x-modulus-hash" if keys is None else "direct",
@@ -59,9 +81,9 @@ def create(
     )
     if not is_super_stream(exchange):
         raise PreconditionFailed(f"exchange '{name}' in vhost '{vhost.name}' is no super stream")
-    for number in range(count):
+    for number, partition in enumerate(names):
         stream = vhost.declare_queue(
-            f"{name}-{number}",
+            partition,
             owner=NOBODY,
             durable=True,
             exclusive=False,
@@ -71,3 +93,13 @@ def create(
         key = str(number) if keys is None else keys[number]
         vhost.bind(exchange, stream, key, {PARTITION_ORDER: number})
     return exchange
+
+
+def delete(exchange: Exchange) -> None:
+    """With its partitions."""
+    vhost = exchange.vhost
+    with vhost.catalog.together():
+        for binding in partitions(exchange):
+            if isinstance(binding.destination, Stream):
+                vhost.delete_queue(binding.destination)
+        vhost.delete_exchange(exchange)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.broker.exchange import Exchange
 from embermq.broker.stream import Stream
 from embermq.broker.stream_arguments import OFFSET_MAX, Place, place_from
-from embermq.broker.super_stream import PARTITION_ORDER, create, is_super_stream, partitions
+from embermq.broker.super_stream import PARTITION_ORDER, create, delete, is_super_stream, partitions
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import PreconditionFailed
 from embermq.http import schemas
@@ -220,8 +220,5 @@ def delete_super_stream(request: Request) -> Response:
         require("configure", vhost.name, "queue", stream.name)
         if request.flag("if-unused") and isinstance(stream, Stream) and stream.consumers:
             raise PreconditionFailed(f"super stream '{exchange.name}' in vhost '{vhost.name}' in use")
-    for stream in streams:
-        if isinstance(stream, Stream):
-            vhost.delete_queue(stream)
-    vhost.delete_exchange_named(exchange.name, if_unused=False)
+    delete(exchange)
     return Response(204)

@@ -75,6 +75,12 @@ class Definitions:
         """Call back when everything asked for so far is safe."""
         self._add(_Change(("", "", ""), None, callback))
 
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What is asked for meanwhile is safe as a whole or not at all."""
+        with self._wake:  # the thread takes nothing before we are done
+            yield
+
     def all(self, kind: str) -> list[Definition]:
         """All definitions of a kind, in order of vhost and name; waits for changes under way."""
         with self._wake:
