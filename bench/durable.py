@@ -63,6 +63,18 @@ def run_waiting(target: Target, options: Options, *, publishers: int) -> Outcome
     return outcome
 
 
+def run_waiting_beside_consumer(target: Target, options: Options, *, ack_every: int) -> Outcome:
+    """One publisher waits for each confirm, and somebody consumes what it sends (automatic acks: 0)."""
+    disk = fdatasync_per_second(data_folder(target))
+    with Rig(target) as rig:
+        rig.declare(["bench-durable"], durable=True)
+        rig.consumer({0: "bench-durable"}, ack_every=ack_every, prefetch=100 if ack_every else 0)
+        rig.publisher([("", "bench-durable")], body_bytes=100, persistent=True, window=1)
+        outcome = rig.measure(options.seconds)
+    outcome.metrics["fdatasync_per_second"] = disk
+    return outcome
+
+
 def fill(target: Target, queues: list[str], messages: int, *, sender: int = 0) -> Outcome:
     """Publish that many persistent messages of 100 bytes, in turn, all confirmed; the queues stay.
 
@@ -235,6 +247,20 @@ SCENARIOS = [
         "durable",
         "persistent 100 B, 20 publishers, each waiting for each confirm",
         partial(run_waiting, publishers=20),
+        shown=("broker_us_per_message", "fdatasync_per_second"),
+    ),
+    Scenario(
+        "durable_wait_1_auto_ack",
+        "durable",
+        "persistent 100 B, 1 publisher waiting for each confirm, consumer with automatic acks",
+        partial(run_waiting_beside_consumer, ack_every=0),
+        shown=("broker_us_per_message", "fdatasync_per_second"),
+    ),
+    Scenario(
+        "durable_wait_1_acked",
+        "durable",
+        "persistent 100 B, 1 publisher waiting for each confirm, consumer that acks each",
+        partial(run_waiting_beside_consumer, ack_every=1),
         shown=("broker_us_per_message", "fdatasync_per_second"),
     ),
     backlog("backlog", 1_000_000),

@@ -19,6 +19,7 @@ cdef class Turn:
     cdef object clock
     cdef public long long copies
     cdef readonly unsigned long long count
+    cdef readonly unsigned long long telling
     cdef readonly object times
     cdef readonly unsigned long long now_ms
     cpdef int refresh(self) except -1

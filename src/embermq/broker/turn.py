@@ -81,6 +81,7 @@ class Turn:
         "scheduled",
         "sinks",
         "storage",
+        "telling",
         "times",
         "timetable",
         "working",
@@ -108,6 +109,7 @@ class Turn:
         self.lone: Waiting | None = None  # who alone waited for this turn, and has its answer
         self.attend: Callable[[Any], None] | None = None  # stays with such a one
         self.count = 0  # turns so far
+        self.telling = 0  # those in which anybody was to get anything
         self.times = Histogram()  # how long some of them took
 
     def refresh(self) -> int:
@@ -191,6 +193,8 @@ class Turn:
     def work(self) -> int:
         self.scheduled = False
         self.working = True
+        if self.queues or self.sinks or self.actions or self.last:
+            self.telling += 1
         self.copies = 0
         queues = self.queues
         self.queues = []
@@ -209,7 +213,10 @@ class Turn:
             actions = self.actions
             self.actions = []
             for action in actions:
-                action()
+                try:
+                    action()
+                except Exception:
+                    log.exception("a fault of ours, after writing: %r", action)
         self.send()
         if self.last:
             self.end()
@@ -225,7 +232,7 @@ class Turn:
         if nothing_drained and self.confirms == 1 and len(logs) == 1 and len(self.sinks) == 1:
             if not (self.scheduled or self.actions or self.last):
                 waiting: Any = self.sinks[0]  # a `Waiting`: it owes the one confirm
-                if storage.write_synced(logs[0], self.count, waiting):
+                if storage.write_synced(logs[0], self.telling, waiting):
                     waiting.dirty = False
                     self.sinks = []
                     self.lone = waiting
@@ -250,13 +257,14 @@ class Turn:
     def end(self) -> int:
         actions = self.last
         self.last = []
-        quiet = not self.scheduled
+        scheduled = self.scheduled  # perhaps only for what this turn has done meanwhile
+        quiet = not (self.queues or self.logs or self.actions or self.sinks)
         self.scheduled = True  # what the actions mark needs no further turn
         for action in actions:
             action(quiet)
         if quiet:
             self.send()
-            self.scheduled = False
+            self.scheduled = scheduled
             if self.queues or self.logs or self.actions or self.sinks or self.last:
                 self.wake()
         return 0

@@ -53,7 +53,9 @@ class Turns(Protocol):
     """The rounds of work in the loop's thread."""
 
     @property
-    def count(self) -> int: ...
+    def telling(self) -> int:
+        """How many there were in which anybody was to get anything: noting acks is no company."""
+        ...
 
     def at_end(self, action: Callable[[bool], None]) -> None:
         """Call when the round has done all else, with True if nothing is left for another."""
@@ -201,7 +203,7 @@ class Committer:
     def _sync_here(self, quiet: bool) -> None:
         """The turn is over: sync if there is nothing else to do, else leave it to the thread."""
         assert self._turns is not None
-        count = self._turns.count
+        count = self._turns.telling
         with self._lock:
             if count > self._next_turn:
                 self._syncs_until_quick = max(self._syncs_until_quick, SYNCS_AFTER_COMPANY)
@@ -222,7 +224,7 @@ class Committer:
         with self._lock:
             self._handed_back -= 1
         if self._turns is not None:
-            self._next_turn = self._turns.count + 2
+            self._next_turn = self._turns.telling + 2
         _call_all(callbacks, failure)
 
     # -- the thread

@@ -91,11 +91,23 @@ def test_sinks_that_are_marked_by_draining_are_served_in_the_same_turn(diary: Di
     class Feeding(Part):
         def drain(self) -> bool:
             self.diary.turn.add_sink(Part(self.diary, "fed"))
+            self.diary.turn.add_log(cast(Level, object()))
             return super().drain()
 
     diary.turn.add_queue(Feeding(diary, "q"))
+    diary.turn.at_end(lambda quiet: diary.notes.append(f"end, quiet: {quiet}"))
     diary.run()
-    assert diary.notes == ["drain q", "send fed"]
+    assert diary.notes == ["drain q", "write 1", "send fed", "end, quiet: True"]
+
+
+def test_a_turn_that_only_notes_something_tells_nobody(diary: Diary) -> None:
+    diary.turn.add_log(cast(Level, object()))
+    diary.run()
+    assert (diary.turn.count, diary.turn.telling) == (1, 0)
+    for mark in (diary.turn.add_queue, diary.turn.add_sink):
+        mark(Part(diary, "a"))
+        diary.run()
+    assert (diary.turn.count, diary.turn.telling) == (3, 2)
 
 
 def test_what_is_wrong_with_one_does_not_silence_the_others(
@@ -104,9 +116,10 @@ def test_what_is_wrong_with_one_does_not_silence_the_others(
     for name in ("a", "b", "c"):
         diary.turn.add_queue(Part(diary, name, fails=name == "b"))
         diary.turn.add_sink(Part(diary, name, fails=name == "b"))
+    diary.turn.after_write(lambda: [].clear(1))  # type: ignore[call-arg]
     diary.run()
     assert diary.notes == ["drain a", "drain b", "drain c", "send a", "send b", "send c"]
-    assert caplog.text.count("a fault of ours") == 2
+    assert caplog.text.count("a fault of ours") == 3
 
 
 def test_the_clock_is_looked_at_when_asked(diary: Diary) -> None:
