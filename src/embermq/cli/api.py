@@ -20,6 +20,18 @@ TIMEOUT_S = 30.0
 PAGE_SIZE = 500
 
 Body = dict[str, Any]
+THINGS = {
+    "queues": "queue",
+    "streams": "stream",
+    "exchanges": "exchange",
+    "policies": "policy",
+    "operator-policies": "operator policy",
+    "vhosts": "virtual host",
+    "users": "user",
+    "connections": "connection",
+    "traces": "trace",
+    "trace-files": "trace file",
+}
 
 
 def part(name: str) -> str:
@@ -32,11 +44,15 @@ class Api:
 
     def __init__(self, url: str, user: str | None = None, password: str | None = None) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1  # none that there could be
+        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
             raise CommandFailed(f"{url!r} is no address of a broker; expected http://host:15672", USAGE_ERROR)
         self.secure = parts.scheme == "https"
         self.host = parts.hostname
-        self.port = parts.port or (15671 if self.secure else 15672)
+        self.port = port or (15671 if self.secure else 15672)
         self.user = user or unquote(parts.username or "guest")
         self.password = unquote(parts.password or "guest") if password is None else password
         credentials = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
@@ -75,7 +91,7 @@ class Api:
         if status < 300:
             return answer
         if status == 404:
-            raise CommandFailed(missing(answer) or f"not found: {shown_path(path)}", NOT_FOUND)
+            raise CommandFailed(missing(answer) or not_there(path), NOT_FOUND)
         raise CommandFailed(refusal(status, answer, self), DENIED if status in (401, 403) else REFUSED)
 
     def exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
@@ -138,10 +154,14 @@ def why(error: Exception) -> str:
     return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
 
 
-def shown_path(path: str) -> str:
-    """/api/queues/%2F/orders?x=y -> queues / orders"""
-    steps = urlsplit(path).path.removeprefix("/api/").split("/")
-    return " ".join(unquote(step) for step in steps)
+def not_there(path: str) -> str:
+    """/api/queues/%2F/orders?x=y -> there is no queue 'orders' in virtual host '/'"""
+    kind, *names = (unquote(step) for step in urlsplit(path).path.removeprefix("/api/").split("/"))
+    thing = THINGS.get(kind)
+    if thing is None or len(names) not in (1, 2):
+        return f"not found: {' '.join((kind, *names))}"
+    where = f" in virtual host '{names[0]}'" if len(names) == 2 else ""
+    return f"there is no {thing} '{names[-1]}'{where}"
 
 
 def missing(answer: bytes) -> str:

@@ -102,7 +102,10 @@ def new_password(options: argparse.Namespace) -> str:
         except OSError as error:
             raise CommandFailed(f"{options.new_password_file}: {error.strerror}", USAGE_ERROR) from None
     if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\n")
+        given = sys.stdin.readline().rstrip("\n")
+        if not given:
+            raise CommandFailed("no password came by standard input; --no-password is for none", USAGE_ERROR)
+        return given
     first = getpass.getpass(f"new password of {options.name}: ")
     if first != getpass.getpass("once more: "):
         raise CommandFailed("these were two different passwords", USAGE_ERROR)

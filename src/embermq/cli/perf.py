@@ -115,6 +115,8 @@ class Run:
 def perf(api: Api, output: Output, options: argparse.Namespace) -> None:
     if options.size < STAMP.size:
         raise CommandFailed(f"--size is {options.size}; expected {STAMP.size} or more", 2)
+    if options.seconds <= 0:
+        raise CommandFailed(f"--seconds is {options.seconds:g}; expected more than 0", 2)
     main = connected(api, options)
     channel = main.channel()
     queue = options.queue or f"embermq-perf-{int(time.time())}"

@@ -137,7 +137,7 @@ def node_view(context: Context) -> View:
         "fd_total": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         "sockets_used": context.sessions.connection_count(),
         "sockets_total": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-        "proc_used": context.sessions.channel_count(),
+        "proc_used": 1 + context.sessions.channel_count(),  # ourselves, too: scripts take 0 for no answer
         "proc_total": 2**20,
         "run_queue": 0,
         "being_drained": False,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def test_a_queue_from_its_beginning_to_its_end(run: Command) -> None:
 def test_what_is_refused_is_told_with_a_code(run: Command) -> None:
     assert run("queue", "show", "nobody", "-V", "VHOST")[::2] == (
         4,
-        f"embermq: not found: queues {vhost_in(run)} nobody\n",
+        f"embermq: there is no queue 'nobody' in virtual host '{vhost_in(run)}'\n",
     )
     code, _, err = run("queue", "declare", "q", "-V", "VHOST", "-a", "x-max-length=many")
     assert code == 1 and "x-max-length" in err
@@ -42,8 +43,10 @@ def test_what_is_refused_is_told_with_a_code(run: Command) -> None:
     assert code == 5 and "does not know user 'nobody'" in err
     code, _, err = run("status", "--url", "localhost:1")
     assert code == 3 and "no broker answers at localhost:1" in err
-    code, _, err = run("status", "--url", "ftp://x")
-    assert code == 2 and "is no address of a broker" in err
+    for address in ("ftp://x", "localhost:99999", "localhost:http"):
+        code, _, err = run("status", "--url", address)
+        assert code == 2 and "is no address of a broker" in err
+    assert run("user", "delete", "no body")[::2] == (4, "embermq: there is no user 'no body'\n")
     code, _, err = run("queue", "declare", "q", "-a", "nonsense")
     assert code == 2 and "expected NAME=VALUE" in err
     assert run("queue")[0] == 2
@@ -189,7 +192,7 @@ def test_exchanges_and_bindings(run: Command) -> None:
     assert "shop" not in good(run("exchange", "list", "-V", "VHOST"))
 
 
-def test_users_permissions_vhosts(run: Command, tmp_path: Path) -> None:
+def test_users_permissions_vhosts(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = tmp_path / "secret"
     secret.write_text("hush\n")
     good(run("vhost", "add", "side", "--description", "a place"))
@@ -216,6 +219,11 @@ def test_users_permissions_vhosts(run: Command, tmp_path: Path) -> None:
     good(run("vhost", "delete", "side"))
     assert "side" not in good(run("vhost", "list"))
     assert run("user", "add", "bob", "--new-password-file", str(tmp_path / "none"))[0] == 2
+    monkeypatch.setattr("sys.stdin", StringIO(""))
+    code, _, err = run("user", "add", "bob")
+    assert (
+        code == 2 and "no password came by standard input" in err and "bob" not in good(run("user", "list"))
+    )
 
 
 def test_policies(run: Command) -> None:
@@ -272,7 +280,7 @@ def test_perf(run: Command) -> None:
                 break
         assert found["published"] > 0 and found["consumed"] > 0, words
     assert rows(run("queue", "list", "-V", "VHOST", "--json")) == []
-    assert run("perf", "--size", "1")[0] == 2
+    assert run("perf", "--size", "1")[0] == run("perf", "--seconds", "0")[0] == 2
 
 
 def test_names_cannot_play_with_the_terminal(run: Command) -> None:

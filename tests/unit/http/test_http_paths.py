@@ -81,7 +81,8 @@ def test_a_quorum_queue_has_members(desk: Desk) -> None:
 def test_the_node_answers_to_the_name_that_rabbitmq_would_have(desk: Desk) -> None:
     """Nagios' check_rabbitmq_server asks for no other."""
     node = desk.get("/api/overview")["node"]
-    assert desk.get(f"/api/nodes/rabbit@{node.partition('@')[2]}")["name"] == node
+    view = desk.get(f"/api/nodes/rabbit@{node.partition('@')[2]}")
+    assert view["name"] == node and view["proc_used"] > 0
     assert desk.ask("GET", "/api/nodes/rabbit@elsewhere").status == 404
 
 
