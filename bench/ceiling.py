@@ -55,6 +55,36 @@ def confirms_per_second(folder: Path | None, body_bytes: int, room: int, seconds
     return float(result["confirmed"] / result["seconds"])
 
 
+def relayed_ns(seconds: float, rate: float = 0.0) -> list[int]:
+    """Latencies through a server that only reads, delivers and confirms: what wake-ups, loopback and the
+    generator take by themselves. Without a rate one message is in flight, without confirms and acks."""
+    module, kernel = load_module("load"), load_module("echo")
+    block, body_at = publication("", "bench", 16, persistent=False)
+    publisher, publisher_far = _pair()
+    consumer, consumer_far = _pair()
+    for end in (publisher, publisher_far, consumer, consumer_far):
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    confirm = method(60, 80, bytes(8) + b"\x01") if rate else b""
+
+    def play_broker() -> object:
+        fds = publisher_far.fileno(), consumer_far.fileno()
+        return kernel.relay(*fds, deliver(0, "", "bench"), confirm)
+
+    child = _in_child(play_broker, [publisher, consumer])
+    publisher_far.close()
+    consumer_far.close()
+    load = module.Load(1, 1, 1, int((rate or 100_000) * seconds * 1.2) + 1000, 0 if rate else 1)
+    window = 20_000 if rate else 0
+    load.publish_on(load.add_link(publisher.fileno()), [block], [body_at], [1], window=window, rate=rate)
+    load.consume_on(load.add_link(consumer.fileno()), 10 if rate else 0)
+    load.run(seconds)
+    publisher.close()
+    consumer.close()
+    os.waitpid(child, 0)
+    latencies: list[int] = load.latencies_ns()
+    return latencies
+
+
 def measure(seconds: float, body_bytes: int = 16, *, echo: bool = True) -> dict[str, float]:
     """Messages per second through an echo (or, without echo, into a sink), and the CPU they cost us."""
     module, kernel = load_module("load"), load_module("echo")

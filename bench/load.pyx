@@ -30,7 +30,8 @@ from cpython.exc cimport PyErr_CheckSignals
 from bench.link cimport FRAME_BYTES_MAX, Link, Sample
 from bench.system cimport (
     EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLLIN, EPOLLOUT, MSG_DONTWAIT, MSG_NOSIGNAL, be32, be64, c_recv, c_send,
-    epoll_create1, epoll_ctl, epoll_event, epoll_wait, itimerspec, now_ns, put64, timerfd_create, timerfd_settime,
+    TFD_TIMER_ABSTIME, epoll_create1, epoll_ctl, epoll_event, epoll_wait, itimerspec, now_ns, put64, timerfd_create,
+    timerfd_settime,
 )
 
 cdef enum:
@@ -88,7 +89,8 @@ cdef class Load:
     cdef size_t reply_len
     cdef uint64_t* latency
     cdef uint64_t* confirm_latency
-    cdef uint64_t latency_count, confirm_latency_count, latency_max
+    cdef uint64_t* lag
+    cdef uint64_t latency_count, confirm_latency_count, lag_count, latency_max
     cdef Sample* samples
     cdef uint32_t sample_count
 
@@ -109,6 +111,7 @@ cdef class Load:
         self.latency_max = latencies
         self.latency = <uint64_t*>malloc((latencies + 1) * 8)
         self.confirm_latency = <uint64_t*>malloc((latencies + 1) * 8)
+        self.lag = <uint64_t*>malloc((latencies + 1) * 8)
         self.outstanding_max = outstanding_max if outstanding_max else NEVER
 
     def __dealloc__(self):
@@ -119,7 +122,7 @@ cdef class Load:
             free(link.out); free(link.rest); free(link.blocks); free(link.block_start)
             free(link.body_at); free(link.fan); free(link.ring); free(link.sent_ns)
         free(self.links); free(self.input); free(self.last); free(self.samples)
-        free(self.latency); free(self.confirm_latency)
+        free(self.latency); free(self.confirm_latency); free(self.lag)
         if self.timer_fd >= 0:
             close(self.timer_fd)
         close(self.epoll_fd)
@@ -221,6 +224,9 @@ cdef class Load:
                 if link.due_ns > self.clock_ns:
                     break
                 stamp = link.due_ns
+                if self.lag_count < self.latency_max:
+                    self.lag[self.lag_count] = self.clock_ns - stamp
+                    self.lag_count += 1
             if self.expected - self.delivered >= self.outstanding_max:
                 break
             block = link.block_next
@@ -431,11 +437,17 @@ cdef class Load:
         self.first_ns = self.clock_ns = now_ns()
         for i in range(self.link_count):
             self.links[i].due_ns = self.first_ns
+        self.arm_timer()
+        for i in range(self.link_count):
             if self.links[i].publishes:
                 self.pump(i)
 
-    cdef bint arm_timer(self) noexcept nogil:
-        """Open-loop runs are woken when the next message is due (a period of at least 50 us)."""
+    cdef void arm_timer(self) noexcept nogil:
+        """Open-loop runs are woken when the next message is due (a period of at least 50 us).
+
+        The first time and all others are told as times of the clock: a period that began at any other moment
+        than the messages' would hold up each of them by the difference.
+        """
         cdef uint64_t period = NEVER
         cdef uint32_t i
         cdef itimerspec spec
@@ -444,17 +456,18 @@ cdef class Load:
             if self.links[i].interval_ns and self.links[i].interval_ns < period:
                 period = self.links[i].interval_ns
         if period == NEVER:
-            return False
+            return
         if period < 50_000:
             period = 50_000
-        spec.it_interval.tv_sec = spec.it_value.tv_sec = period // 1_000_000_000
-        spec.it_interval.tv_nsec = spec.it_value.tv_nsec = period % 1_000_000_000
+        spec.it_interval.tv_sec = period // 1_000_000_000
+        spec.it_interval.tv_nsec = period % 1_000_000_000
+        spec.it_value.tv_sec = (self.first_ns + period) // 1_000_000_000
+        spec.it_value.tv_nsec = (self.first_ns + period) % 1_000_000_000
         self.timer_fd = timerfd_create(CLOCK_MONOTONIC, 0)
-        timerfd_settime(self.timer_fd, 0, &spec, NULL)
+        timerfd_settime(self.timer_fd, TFD_TIMER_ABSTIME, &spec, NULL)
         event.events = EPOLLIN
         event.data.u32 = TIMER
         epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, self.timer_fd, &event)
-        return True
 
     cdef void loop(self, uint64_t run_ns, uint64_t stall_ns, uint64_t extra) noexcept nogil:
         """`extra`: messages that wait in the queues already and must be delivered as well."""
@@ -471,7 +484,6 @@ cdef class Load:
             self.pump(i)
         if self.replies_due == 0:
             self.start_clock()
-        self.arm_timer()
         while self.problem == FINE:
             ready = epoll_wait(self.epoll_fd, events, 256, 100)
             for e in range(ready):
@@ -591,3 +603,7 @@ cdef class Load:
 
     def confirm_latencies_ns(self):
         return [self.confirm_latency[i] for i in range(self.confirm_latency_count)]
+
+    def lags_ns(self):
+        """How long after they were due messages were handed to the socket: the generator's own part."""
+        return [self.lag[i] for i in range(self.lag_count)]

@@ -16,14 +16,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import crowd, delayed, durable, idle, latency, machine, management, routing, stream, throughput
+from bench import (
+    beside,
+    crowd,
+    delayed,
+    durable,
+    idle,
+    latency,
+    machine,
+    management,
+    routing,
+    stream,
+    throughput,
+)
 from bench.metric import describe, middle
 from bench.scenario import Options, Scenario, Target
 from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 RESULTS = Path(__file__).resolve().parent / "results"
 BROKERS: dict[str, Callable[[], Broker]] = {"rabbitmq": RabbitBroker, "embermq": EmberBroker}
-MODULES = (throughput, latency, routing, crowd, idle, durable, stream, delayed, management)
+MODULES = (throughput, latency, beside, routing, crowd, idle, durable, stream, delayed, management)
 SCENARIOS = {scenario.name: scenario for module in MODULES for scenario in module.SCENARIOS}
 WARM_UP_SECONDS = 1.0
 

@@ -28,6 +28,7 @@ cdef extern from "sys/timerfd.h" nogil:
     struct itimerspec:
         timespec it_interval
         timespec it_value
+    int TFD_TIMER_ABSTIME
     int timerfd_create(int clockid, int flags)
     int timerfd_settime(int fd, int flags, itimerspec* new_value, itimerspec* old_value)
 

@@ -3,6 +3,7 @@ from embermq.wire.kernel cimport Output
 
 cdef Py_ssize_t OUTPUT_TURN_BYTES_MAX
 cdef long long COPIES_PER_TURN_MAX
+cdef Py_ssize_t LITTLE_BYTES_MAX
 
 cdef class Link:
     cdef public Output out
@@ -18,5 +19,6 @@ cdef class Link:
     cdef public long long number
     cpdef int touch(self) except -1
     cpdef bint has_room(self) except -1
+    cpdef bint has_little(self) except -1
     cpdef bint has_room_for_block(self) except -1
     cpdef int count_copies(self, Py_ssize_t count) except -1

@@ -9,6 +9,7 @@ from embermq.wire.kernel import Output
 COPIES_PER_TURN_MAX = 20_000  # of messages for several queues, by all connections
 COPIES_PER_S = 1_000_000
 OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together for one connection in one turn
+LITTLE_BYTES_MAX = 2048
 
 
 class Link:
@@ -81,6 +82,10 @@ class Link:
     def release_output(self) -> None:
         self.holds -= 1
         self.touch()
+
+    def has_little(self) -> bool:
+        """Nothing to send that would keep anybody waiting?"""
+        return self.out.size + self.out.pieces_size <= LITTLE_BYTES_MAX
 
     def end_turn(self) -> None:
         raise NotImplementedError

@@ -22,7 +22,7 @@ from embermq.errors import PreconditionFailed
 log = logging.getLogger("embermq.connection")
 
 LOOKS_PER_TIMEOUT = 8
-CONNECTIONS_PER_TICK = 500
+CONNECTIONS_PER_STEP = 25
 PAUSE_MS_MAX = 10_000  # somebody with a shorter timeout may come at any time
 NEVER = 2**63
 
@@ -39,19 +39,22 @@ class DeliveryTimeouts:
         self.seen: dict[Channel, Marks] = {}  # the marks of those it has
         self.shortest_ms = NEVER
 
-    def tick(self, now_ms: int) -> None:
-        """Look at everybody once in a while, at some of many at a time: nobody else must wait for it."""
+    def tick(self, now_ms: int) -> bool:
+        """Look at everybody once in a while, at some of many at a time: nobody else must wait for it. True
+        while there are more."""
         if self.ahead is None:
             if now_ms < self.next_look_ms:
-                return
+                return False
             self.ahead, self.seen, self.shortest_ms = iter(list(self.connections())), {}, NEVER
-        some = list(islice(self.ahead, CONNECTIONS_PER_TICK))
+        some = list(islice(self.ahead, CONNECTIONS_PER_STEP))
         for connection in some:
             for channel in list(connection.channels.values()):
                 self.look(connection, channel, now_ms)
-        if len(some) < CONNECTIONS_PER_TICK:
-            self.ahead, self.marks = None, self.seen
-            self.next_look_ms = now_ms + min(self.shortest_ms // LOOKS_PER_TIMEOUT, PAUSE_MS_MAX)
+        if len(some) == CONNECTIONS_PER_STEP:
+            return True
+        self.ahead, self.marks = None, self.seen
+        self.next_look_ms = now_ms + min(self.shortest_ms // LOOKS_PER_TIMEOUT, PAUSE_MS_MAX)
+        return False
 
     def look(self, connection: Connection, channel: Channel, now_ms: int) -> None:
         timeouts_ms = {self.timeout_ms(consumer.queue) for consumer in channel.consumers.values()}

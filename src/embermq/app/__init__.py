@@ -145,12 +145,12 @@ class App:
             alarms.set,
         )
 
-        def tick() -> None:
+        def look() -> bool:
             watch.look()
-            storage.tidy()
             self.listeners.look(self.config, self.loop.time())
+            return False
 
-        self.server.on_tick.append(tick)
+        self.server.on_tick += [look, storage.tidy]
         self.management.measure(
             resident_memory_limit_bytes=lambda: watch.memory_limit,
             disk_space_available_limit_bytes=lambda: watch.disk_free_limit,

@@ -18,6 +18,7 @@ cdef class Storage:
     cdef object waiting
     cdef set written
     cdef set quiet
+    cdef list untidy
     cdef public object on_full
 
     @cython.locals(began_s=double, step_s=double, at=Py_ssize_t, waited=bint, over=bint)

@@ -33,6 +33,7 @@ Callback = Callable[[], None]
 RETRY_S = 1.0
 STEP_S = 0.004  # writing in one turn, or as long as everything else took since the last time
 STEP_S_MAX = 0.05
+TIDY_AT_ONCE = 5  # logs; each takes a few calls of the file system
 
 
 class Logged(Protocol):
@@ -80,6 +81,7 @@ class Storage:
         self.waiting: deque[tuple[int, Callback, bool]] = deque()  # until so many logs are written
         self.written: set[Logged] = set()  # since the last `tidy`
         self.quiet: set[Logged] = set()  # before it
+        self.untidy: list[Logged] = []  # quiet for long, and not tidied yet
         self.on_full: Callable[[bool], None] = lambda full: None
 
     def has_log(self, log_id: str) -> bool:
@@ -189,22 +191,26 @@ class Storage:
         self.written.add(level)
         return True
 
-    def tidy(self) -> None:
+    def tidy(self) -> bool:
         """Once in a while: logs that have been quiet for a while let go of the room at the end of their last
-        file, and of the whole file if they are empty."""
-        for level in self.quiet - self.written:
-            if level.log is None:
+        file, and of the whole file if they are empty. A few at a time; True while there are more."""
+        if not self.untidy:
+            self.untidy = list(self.quiet - self.written)
+            self.quiet, self.written = self.written, set()
+        for _ in range(min(len(self.untidy), TIDY_AT_ONCE)):
+            level = self.untidy.pop()
+            if level.log is None or level in self.written:
                 continue
             with contextlib.suppress(OSError):  # a full disk: it has kept the rest for the next write
                 if level.log.count == 0:
                     level.log.trim()
                     level.log.write()
                 give_up_room(level.log)
-        self.quiet, self.written = self.written, set()
+        return bool(self.untidy)
 
     def close(self) -> None:
         """Everything is written: the files shall be as long as what they hold."""
-        for level in self.quiet | self.written:
+        for level in self.quiet.union(self.written, self.untidy):
             if level.log is not None:
                 with contextlib.suppress(OSError):  # recovery takes zeros at the end for what they are
                     give_up_room(level.log)

@@ -1,4 +1,5 @@
 cdef unsigned long long TIMED_MASK
+cdef Py_ssize_t LIGHT_SINKS_MAX
 
 cdef class Turn:
     cdef object schedule

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits, Shell
@@ -19,6 +20,7 @@ from embermq.net.tls import certificate_name
 
 READ_BUFFER_BYTES = 512 * 1024
 TICK_S = 0.5
+CONNECTIONS_PER_STEP = 50  # looked at before messages have their turn again
 # Makes the conversation for a socket: shell, number, peer's address, name for logs, certificate's name.
 Connect = Callable[[Shell, int, str, str, str], Connection]
 
@@ -36,13 +38,14 @@ class Server:
         self.lobby = Lobby(loop.time)
         self.blocked: set[AMQPProtocol] = set()
         self.alarm_reason: Callable[[], str] = lambda: ""
-        self.on_tick: list[Callable[[], None]] = []  # what else is to be done every half second
+        # What else is to be done every half second. True: there is more, call again in the next pass.
+        self.on_tick: list[Callable[[], bool]] = []
         self.protocols: set[AMQPProtocol] = set()
         self.empty = asyncio.Event()  # nobody is connected
         self.connection_count = 0
         self.handshake_s = 10.0
         self.certificate_kind = "common_name"  # what of a client's certificate is its name
-        self.ticker: asyncio.TimerHandle | None = None
+        self.ticker: asyncio.Handle | None = None  # the next tick, or the next step of the round under way
 
     def start(self) -> None:
         self.ticker = self.loop.call_later(TICK_S, self.tick)
@@ -102,20 +105,39 @@ class Server:
         self.loop.call_soon(self.loop.call_soon, action)
 
     def tick(self) -> None:
-        for action in self.on_tick:
-            action()
-        now, date = self.loop.time(), time.time()
-        for protocol in list(self.protocols):
-            protocol.tick(now)
-            if protocol.connection.expires_at <= date:
-                protocol.force_close("the credentials have expired")
-            connection = protocol.connection
-            if connection.state == CHECKING:
-                protocol.log_in_until += TICK_S  # the client has done its part and waits for us
-            elif connection.state < OPEN and now > protocol.log_in_until:
-                self.log.warning("%s: handshake timeout", connection.name, extra=about(connection))
-                protocol.transport.abort()
+        """Begin a round: one step of it in a pass of the loop, so that messages wait for a step at most."""
+        self.go_round(self.round())
+
+    def go_round(self, steps: Iterator[None]) -> None:
+        for _ in steps:
+            self.ticker = self.loop.call_soon(self.go_round, steps)
+            return
         self.ticker = self.loop.call_later(TICK_S, self.tick)
+
+    def round(self) -> Iterator[None]:
+        """All that is to be done every half second, in steps."""
+        for action in self.on_tick:
+            yield
+            while action():
+                yield
+        ahead = iter(list(self.protocols))
+        while some := list(islice(ahead, CONNECTIONS_PER_STEP)):
+            yield
+            now, date = self.loop.time(), time.time()
+            for protocol in some:
+                if protocol in self.protocols:  # it may be gone since the round began
+                    self.look_at(protocol, now, date)
+
+    def look_at(self, protocol: AMQPProtocol, now: float, date: float) -> None:
+        protocol.tick(now)
+        connection = protocol.connection
+        if connection.expires_at <= date:
+            protocol.force_close("the credentials have expired")
+        if connection.state == CHECKING:
+            protocol.log_in_until += TICK_S  # the client has done its part and waits for us
+        elif connection.state < OPEN and now > protocol.log_in_until:
+            self.log.warning("%s: handshake timeout", connection.name, extra=about(connection))
+            protocol.transport.abort()
 
     def abort(self) -> None:
         """Be gone, without a word to anybody."""

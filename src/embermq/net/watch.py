@@ -25,6 +25,8 @@ CLEAR_FACTOR = 0.95
 REST_CPU_PART = 0.02
 GROWTH_BYTES_MIN = 2 * 1024 * 1024
 
+STATM_BYTES_MAX = 256
+
 SetAlarm = Callable[[str, bool, str], None]
 
 
@@ -41,9 +43,12 @@ def memory_total_bytes(limits: tuple[Path, ...] = CGROUP_LIMITS) -> int:
 
 
 def resident_bytes() -> int:
-    """Memory of this process."""
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * PAGE_BYTES
+    """Memory of this process. (Without a file object, which costs more than the reading.)"""
+    descriptor = os.open("/proc/self/statm", os.O_RDONLY)
+    try:
+        return int(os.read(descriptor, STATM_BYTES_MAX).split()[1]) * PAGE_BYTES
+    finally:
+        os.close(descriptor)
 
 
 def default_disk_free_limit(directory: str) -> int:

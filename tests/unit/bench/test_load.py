@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bench.build import load_module
+from bench.ceiling import relayed_ns
 from bench.frames import deliver, frame, method, publication, short
 from bench.rig import Rig
 from tools.brokers import Broker
@@ -106,7 +107,9 @@ def test_open_loop_publishes_all_that_was_due_and_times_each(broker: Broker) -> 
         rig.publisher([("", "bench-test")], body_bytes=16, limit=400, rate=2000, window=1000)
         rig.measure()
         deliveries, confirms = rig.load.latencies_ns(), rig.load.confirm_latencies_ns()
-    assert len(deliveries) == len(confirms) == 400
+        lags = rig.load.lags_ns()
+    assert len(deliveries) == len(confirms) == len(lags) == 400
+    assert all(lag < latency for lag, latency in zip(lags, deliveries, strict=True)), "it is a part of it"
     # A time taken before the clock began would show as the age of the machine.
     assert all(0 < latency < 60e9 for latency in deliveries + confirms)
 
@@ -245,3 +248,9 @@ def test_the_echo_gives_back_every_message() -> None:
         partner.join()
     assert result["delivered"] == 20_000
     assert echoed == [20_000]
+
+
+@pytest.mark.parametrize("rate", [0, 2000], ids=["one in flight", "open loop"])
+def test_the_floor_is_measured_with_the_same_instrument(rate: int) -> None:
+    latencies = relayed_ns(0.1, rate)
+    assert latencies and all(0 < latency < 60e9 for latency in latencies)

@@ -173,3 +173,27 @@ def test_files_end_with_their_records_when_all_is_quiet(world: StoredBroker, end
         assert path.stat().st_size > log.bytes_on_disk, "it was written to since the last tick"
         world.storage.tidy()
     assert path.stat().st_size == log.bytes_on_disk
+
+
+def test_many_logs_are_tidied_a_few_at_a_time(world: StoredBroker) -> None:
+    world.data.disk.room_bytes = ROOM_BYTES
+    queues = declared(world, *(f"busy-{number}" for number in range(11)))
+    for _ in range(WRITES_BEFORE_ROOM):
+        for queue in queues:
+            queue.append(message(b"again", persistent=True))
+        world.wait_until_safe()
+
+    def tidy_count() -> int:
+        logs = [queue.low.log for queue in queues if queue.low.log is not None]
+        sizes = [(path, log) for log in logs for path in Path(log.directory).glob("*.segment")]
+        return sum(path.stat().st_size == log.bytes_on_disk for path, log in sizes)
+
+    assert world.storage.tidy() is False, "all were written to since the last tick"
+    assert tidy_count() == 0
+    found = []
+    while True:
+        more = world.storage.tidy()
+        found.append(tidy_count())
+        if not more:
+            break
+    assert found == [5, 10, 11]

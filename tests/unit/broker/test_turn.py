@@ -11,6 +11,8 @@ from embermq.broker.level import Level
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 
+LIGHT_SINKS_MAX = 16
+
 
 class Diary:
     """A queue, a sink and a storage that write down when they were called."""
@@ -35,6 +37,10 @@ class Part:
     def __init__(self, diary: Diary, name: str, leftovers: int = 0, fails: bool = False) -> None:
         self.diary, self.name, self.leftovers, self.fails = diary, name, leftovers, fails
         self.dirty = True
+        self.little = False
+
+    def has_little(self) -> bool:
+        return self.little
 
     def drain(self) -> bool:
         assert not self.dirty, "from here on it may be marked again"
@@ -160,3 +166,16 @@ def test_what_the_end_leaves_gets_a_turn() -> None:
     assert diary.notes == []
     diary.run()
     assert diary.notes == ["action"]
+
+
+@pytest.mark.parametrize("load", ["light", "much for one", "many"])
+def test_a_message_leaves_before_its_confirm_unless_there_is_much_to_send(diary: Diary, load: str) -> None:
+    """A publisher is marked when its message comes, the consumer when the queue drains."""
+    consumers = [f"consumer {number}" for number in range(LIGHT_SINKS_MAX if load == "many" else 1)]
+    for name in ["publisher", *consumers]:
+        part = Part(diary, name)
+        part.little = load != "much for one"
+        diary.turn.add_sink(part)
+    diary.run()
+    order = ["publisher", *consumers] if load != "light" else [*consumers, "publisher"]
+    assert diary.notes == [f"send {name}" for name in order]

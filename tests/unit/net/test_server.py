@@ -178,6 +178,40 @@ def test_heartbeats_come_and_are_missed(tmp_path: Path, monkeypatch: pytest.Monk
     play(tmp_path, scenario)
 
 
+def test_a_round_is_made_in_steps_and_leaves_out_who_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "CONNECTIONS_PER_STEP", 2)
+
+    async def scenario(app: App) -> None:
+        server = app.server
+        assert server.ticker is not None
+        server.ticker.cancel()  # the steps are made here
+        for _ in range(5):
+            await (await Client.connect(app)).open()
+        looked: list[object] = []
+        monkeypatch.setattr(server, "look_at", lambda protocol, now, date: looked.append(protocol))
+        more = iter([True, True, False])
+        server.on_tick[:] = [lambda: next(more)]
+        steps = server.round()
+        assert [len(looked) for _ in steps] == [0, 0, 0, 0, 2, 4], "three for the action, then two by two"
+        assert set(looked) == server.protocols and len(looked) == 5
+        looked.clear()
+        server.on_tick.clear()
+        steps = server.round()
+        next(steps)
+        next(steps)
+        (gone, *_) = server.protocols - set(looked)
+        gone.transport.abort()
+        while gone in server.protocols:
+            await asyncio.sleep(0)
+        assert len(list(steps)) == 1
+        assert gone not in looked and len(looked) == 4
+        server.start()
+
+    play(tmp_path, scenario)
+
+
 def test_a_flood_is_read_in_shares_and_arrives_whole(tmp_path: Path) -> None:
     async def scenario(app: App) -> None:
         client = await (await Client.connect(app)).open()
