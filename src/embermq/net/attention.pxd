@@ -1,7 +1,7 @@
 import cython
 
 from embermq.amqp.connection cimport Connection
-from embermq.net.calls cimport receive, wait_for
+from embermq.net.calls cimport receive, wait_for, watch
 from embermq.net.traffic cimport Traffic
 
 cdef int ROUNDS_AFTER_OTHERS

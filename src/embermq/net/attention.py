@@ -12,7 +12,7 @@ import time
 from asyncio import AbstractEventLoop
 
 from embermq.amqp.connection import Connection
-from embermq.net.calls import receive, wait_for
+from embermq.net.calls import receive, wait_for, watch
 from embermq.net.traffic import Traffic
 
 STAY_S_MAX = 0.002  # then timers and what was put off for the next pass of the loop have theirs
@@ -46,31 +46,30 @@ class Attention:
             return
         traffic = connection.shell
         if self.descriptor >= 0 and isinstance(traffic, Traffic) and traffic.go_direct():
-            try:
-                self.stay(traffic)
-            finally:
-                traffic.direct = False
+            if watch(self.descriptor, traffic.descriptor, False):
+                try:
+                    self.stay(traffic)
+                finally:
+                    watch(self.descriptor, traffic.descriptor, True)
+            traffic.direct = False
 
     def stay(self, traffic: Traffic) -> int:
         connection = traffic.connection
         until_s = time.perf_counter() + self.stay_s_max
         while time.perf_counter() < until_s:
             found = wait_for(traffic.descriptor, self.descriptor, self.wait_ms_max)
+            if found & OTHERS:
+                self.rounds_left = ROUNDS_AFTER_OTHERS
             if found != MINE:
-                if found == OTHERS:
-                    self.rounds_left = ROUNDS_AFTER_OTHERS
                 return 0
             size = receive(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX)
             if size <= 0:
                 return 0
             connection.turn.begin_at_once()
-            # The loop waits on this socket, too: others can be told from it while nothing of it is unread.
-            if wait_for(-1, self.descriptor, 0):
-                self.rounds_left = ROUNDS_AFTER_OTHERS
             try:
                 traffic.buffer_updated(size)
             finally:
-                alone = connection.turn.run_at_once() and not self.rounds_left
+                alone = connection.turn.run_at_once()
             if not alone or not traffic.direct or traffic.held or traffic.unfinished:
                 return 0
         return 0

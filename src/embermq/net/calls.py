@@ -6,23 +6,32 @@ loop finds out as well, and knows what to do.
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 
 MINE = 1  # the socket has something to read (or is at its end)
-OTHERS = 2  # it has not, but somebody else has something for the loop
+OTHERS = 2  # somebody else has something for the loop
 
 
 def wait_for(descriptor: int, loop_descriptor: int, milliseconds: int) -> int:
-    """Wait for the socket (-1: for none), and for all that would wake the loop; 0 if nothing came."""
+    """Wait for the socket, and for all that would wake the loop; which of them came, 0 if none."""
     poll = select.poll()
-    if descriptor >= 0:
-        poll.register(descriptor, select.POLLIN)
+    poll.register(descriptor, select.POLLIN)
     poll.register(loop_descriptor, select.POLLIN)
     ready = [found for found, _ in poll.poll(milliseconds)]
-    if descriptor in ready:
-        return MINE
-    return OTHERS if ready else 0
+    return (MINE if descriptor in ready else 0) | (OTHERS if loop_descriptor in ready else 0)
+
+
+def watch(loop_descriptor: int, descriptor: int, watched: bool) -> bool:
+    """Have the loop, which reads from the socket, not wake for it until it is watched again. False if that
+    cannot be had from this loop."""
+    try:
+        with select.epoll.fromfd(os.dup(loop_descriptor)) as loop:  # which is closed with it
+            loop.modify(descriptor, select.EPOLLIN if watched else 0)
+    except OSError:
+        return False
+    return True
 
 
 def receive(descriptor: int, buffer: bytearray, size_max: int) -> int:

@@ -18,6 +18,16 @@ cdef extern from "<poll.h>" nogil:
     int poll(pollfd* descriptors, unsigned long count, int milliseconds)
     short POLLIN
 
+cdef extern from "<sys/epoll.h>" nogil:
+    ctypedef union epoll_data_t:
+        unsigned long long u64
+    struct epoll_event:
+        unsigned int events
+        epoll_data_t data
+    int epoll_ctl(int epoll_descriptor, int operation, int descriptor, epoll_event* event)
+    int EPOLL_CTL_MOD
+    unsigned int EPOLLIN
+
 MINE = 1
 OTHERS = 2
 
@@ -33,7 +43,14 @@ cpdef int wait_for(int descriptor, int loop_descriptor, int milliseconds) except
         found = poll(both, 2, milliseconds)
     if found <= 0:
         return 0
-    return 1 if both[0].revents else 2
+    return (1 if both[0].revents else 0) | (2 if both[1].revents else 0)
+
+
+cpdef bint watch(int loop_descriptor, int descriptor, bint watched) except? -1:
+    cdef epoll_event event
+    event.events = EPOLLIN if watched else 0
+    event.data.u64 = descriptor
+    return epoll_ctl(loop_descriptor, EPOLL_CTL_MOD, descriptor, &event) == 0
 
 
 cpdef Py_ssize_t receive(int descriptor, bytearray buffer, Py_ssize_t size_max) except? -2:
