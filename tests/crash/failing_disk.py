@@ -13,6 +13,7 @@ from pathlib import Path
 
 from embermq.store import data_directory
 from embermq.store.filesystem import File, FileSystem
+from embermq.store.promise import Promise
 from tools.brokers import EmberBroker
 
 CONTROL = "CRASH_TEST_FAULT_FILE"  # not EMBERMQ_…: that would be a setting
@@ -58,7 +59,7 @@ class FailingFileSystem(FileSystem):
             data = memoryview(data)[:SHORT_BYTES]
         return super().write_at(file, data, position)
 
-    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
+    def write_synced(self, file: File, data: bytearray, size: int, position: int, promise: Promise) -> int:
         done = self.write_at(file, memoryview(data)[:size], position)
         self.sync(file)
         return done

@@ -14,6 +14,7 @@ from pamqp import commands as spec
 
 from embermq.store import disk, room
 from embermq.store.filesystem import File
+from embermq.store.promise import Promise
 from tests.crash.client import Client, Lost
 from tests.crash.machine import Machine, MachineClient
 from tests.crash.test_waiting import delayed_frames
@@ -38,10 +39,15 @@ class Counted:
         write_synced = FaultyFileSystem.write_synced
 
         def counting(
-            filesystem: FaultyFileSystem, file: File, data: bytearray, size: int, position: int
+            filesystem: FaultyFileSystem,
+            file: File,
+            data: bytearray,
+            size: int,
+            position: int,
+            promise: Promise,
         ) -> int:
             self.count += 1
-            return write_synced(filesystem, file, data, size, position)
+            return write_synced(filesystem, file, data, size, position, promise)
 
         monkeypatch.setattr(FaultyFileSystem, "write_synced", counting)
 

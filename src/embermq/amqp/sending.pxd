@@ -14,5 +14,6 @@ cdef class Sending(Link):
 
     @cython.locals(channel=Confirming)
     cpdef bytes answer_ahead(self)
-    @cython.locals(channel=Confirming)
-    cpdef object answered(self, bytes answer)
+    cpdef int direct_line(self) except? -2
+    @cython.locals(channel=Confirming, size=Py_ssize_t)
+    cpdef void answered(self, bytes answer, Py_ssize_t told) except *

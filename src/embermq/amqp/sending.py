@@ -6,7 +6,6 @@ yet; then all of it waits. The transport says when the peer does not keep up.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from embermq.amqp.link import Link
@@ -66,10 +65,6 @@ class Sending(Link):
 
     # -- for one publisher that waits alone (see broker.turn)
 
-    @property
-    def tell(self) -> Callable[[bytes], None]:
-        return self.shell.send
-
     def answer_ahead(self) -> bytes:
         channels = self.confirming_channels
         if len(channels) != 1 or self.holds or self.out.size or self.starved:
@@ -77,8 +72,14 @@ class Sending(Link):
         channel = channels[0]
         return channel.ack_ahead()
 
-    def answered(self, answer: bytes) -> None:
-        self.sent_bytes += len(answer)
+    def direct_line(self) -> int:
+        return self.shell.direct
+
+    def answered(self, answer: bytes, told: int) -> None:
+        size = len(answer)
+        if told < size:
+            self.shell.send(answer[told:])
+        self.sent_bytes += size
         channel = self.confirming_channels.pop()
         channel.acked_ahead()
 

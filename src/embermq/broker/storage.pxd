@@ -3,12 +3,15 @@ import cython
 from embermq.broker.level cimport Level
 from embermq.store.commit cimport Committer
 from embermq.store.log cimport Log
+from embermq.store.promise cimport Promise
 
 cdef int note_turn(Log written, unsigned long long turn) except -1
 
 cdef class Storage:
     cdef readonly object data
     cdef Committer committer
+    cdef object definitions
+    cdef Promise promise
     cdef object call_later
     cdef object on_failure
     cdef readonly list unwritten
@@ -27,7 +30,7 @@ cdef class Storage:
     cdef void write_log(self, object level) except *
     @cython.locals(level=Level, known=Log, spared=bint)
     cpdef bint spares(self, tuple queues, unsigned long long turn) except -1
-    @cython.locals(written=Log, began_s=double)
+    @cython.locals(written=Log, promise=Promise)
     cpdef bint write_synced(self, object level, unsigned long long turn, object waiting) except -1
     cpdef void when_safe(self, object callback, bint with_acks=*) except *
     cdef void sync(self, object callback, bint with_acks) except *

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
+from embermq.store.promise import Promise
 from embermq.store.room import give_up_room
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Storage:
     ) -> None:
         self.data = data
         self.committer = data.committer
+        self.definitions = data.definitions
+        self.promise = Promise()  # to one who waits alone
         self.call_later = call_later
         self.on_failure = on_failure  # the broker must stop
         self.unwritten: list[Logged] = []  # logs that the disk refused
@@ -171,21 +174,20 @@ class Storage:
         written = level.log
         if written is None or self.unwritten or self.postponed_count:
             return False
-        if not (self.data.definitions.idle and self.committer.may_write_synced(turn)):
+        if not (self.definitions.idle and self.committer.may_write_synced(turn)):
             return False
         answer = waiting.answer_ahead()
         if not answer:
             return False
-        tell = waiting.tell
-        began_s = time.perf_counter()
+        promise = self.promise
+        promise.prepare(waiting.direct_line(), answer)
         try:
-            if not written.write_synced():
+            if not written.write_synced(promise):
                 return False
         except OSError:
             return False  # `write` meets the same error, and knows what to do
-        tell(answer)
-        self.committer.wrote_synced(turn, time.perf_counter() - began_s)
-        waiting.answered(answer)
+        waiting.answered(answer, promise.sent)
+        self.committer.wrote_synced(turn, promise.seconds)
         written.wrote_synced()
         level.dirty = False
         self.written.add(level)
@@ -224,11 +226,11 @@ class Storage:
 
     def sync(self, callback: Callback, with_acks: bool) -> None:
         """Call back after the sync that covers what is written."""
-        if self.data.definitions.idle:
+        if self.definitions.idle:
             self.committer.request(partial(self.synced, callback), with_acks)
         else:
             # A queue may be used while its definition is on its way to the disk.
-            self.data.definitions.flush(partial(self.defined, callback, with_acks))
+            self.definitions.flush(partial(self.defined, callback, with_acks))
 
     def defined(self, callback: Callback, with_acks: bool, failure: Exception | None) -> None:
         if failure is None:

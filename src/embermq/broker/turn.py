@@ -53,17 +53,16 @@ class Sink(Protocol):
 class Waiting(Sink, Protocol):
     """A sink with a publisher that waits for its confirm."""
 
-    @property
-    def tell(self) -> Callable[[bytes], None]:
-        """What sends bytes now, past all that the turn has put together."""
-        ...
-
     def answer_ahead(self) -> bytes:
         """All there is to tell once what was published is safe; empty if that cannot be said beforehand."""
         ...
 
-    def answered(self, answer: bytes) -> None:
-        """It was safe, and told."""
+    def direct_line(self) -> int:
+        """A descriptor that takes the answer right now, or -1."""
+        ...
+
+    def answered(self, answer: bytes, told: int) -> None:
+        """It is safe, and so much of the answer was told: tell the rest."""
         ...
 
 

@@ -12,13 +12,15 @@ import time
 from asyncio import AbstractEventLoop
 
 from embermq.amqp.connection import Connection
-from embermq.net.calls import receive, wait_for, watch
+from embermq.net.calls import receive, receive_soon, wait_for, watch
 from embermq.net.traffic import Traffic
 
 STAY_S_MAX = 0.002  # then timers and what was put off for the next pass of the loop have theirs
 WAIT_MS_MAX = 1  # for its next message
 ROUNDS_AFTER_OTHERS = 16  # somebody else was there: so many answers go round the loop
 READ_BYTES_MAX = 64 * 1024
+TRIES = 150  # to read its next message before going to sleep
+ROUNDS_AFTER_TRIES = 16  # they were in vain: so many messages are waited for asleep
 MINE, OTHERS = 1, 2  # as `calls` has them
 
 
@@ -31,11 +33,12 @@ def loop_descriptor(loop: AbstractEventLoop) -> int:
 
 
 class Attention:
-    __slots__ = ("descriptor", "rounds_left", "stay_s_max", "wait_ms_max")
+    __slots__ = ("asleep", "descriptor", "rounds_left", "stay_s_max", "wait_ms_max")
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.descriptor = loop_descriptor(loop)
         self.rounds_left = 0  # until somebody may be stayed with again
+        self.asleep = 0  # so many messages are waited for asleep
         self.stay_s_max = STAY_S_MAX
         self.wait_ms_max = WAIT_MS_MAX
 
@@ -51,25 +54,43 @@ class Attention:
                     self.stay(traffic)
                 finally:
                     watch(self.descriptor, traffic.descriptor, True)
-            traffic.direct = False
+            traffic.direct = -1
 
     def stay(self, traffic: Traffic) -> int:
         connection = traffic.connection
         until_s = time.perf_counter() + self.stay_s_max
         while time.perf_counter() < until_s:
-            found = wait_for(traffic.descriptor, self.descriptor, self.wait_ms_max)
-            if found & OTHERS:
-                self.rounds_left = ROUNDS_AFTER_OTHERS
-            if found != MINE:
-                return 0
-            size = receive(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX)
+            size = self.next_message(traffic)
             if size <= 0:
                 return 0
             connection.turn.begin_at_once()
             try:
                 traffic.buffer_updated(size)
             finally:
-                alone = connection.turn.run_at_once()
-            if not alone or not traffic.direct or traffic.held or traffic.unfinished:
+                alone = connection.turn.run_at_once() and not self.rounds_left
+            traffic.spoke = True
+            if not alone or traffic.direct < 0 or traffic.held or traffic.unfinished:
                 return 0
         return 0
+
+    def next_message(self, traffic: Traffic) -> int:
+        """Read it; its size, 0 or less if there is none to be stayed for. Notes whether others are there.
+
+        A client that does nothing but wait answers sooner than it takes to fall asleep and to be woken (on
+        another processor, as likely as not). So at first it is waited for awake, while that proves right.
+        """
+        size = -1
+        if self.asleep:
+            self.asleep -= 1
+        else:
+            size = receive_soon(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX, TRIES)
+            if size < 0:
+                self.asleep = ROUNDS_AFTER_TRIES
+        found = wait_for(
+            traffic.descriptor if size < 0 else -1, self.descriptor, self.wait_ms_max if size < 0 else 0
+        )
+        if found & OTHERS:
+            self.rounds_left = ROUNDS_AFTER_OTHERS
+        if found & MINE:
+            size = receive(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX)
+        return size

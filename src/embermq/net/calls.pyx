@@ -59,6 +59,18 @@ cpdef Py_ssize_t receive(int descriptor, bytearray buffer, Py_ssize_t size_max) 
     return recv(descriptor, PyByteArray_AS_STRING(buffer), size_max, MSG_DONTWAIT)
 
 
+cpdef Py_ssize_t receive_soon(int descriptor, bytearray buffer, Py_ssize_t size_max, int tries) except? -2:
+    cdef char* start = PyByteArray_AS_STRING(buffer)
+    cdef Py_ssize_t size = -1
+    if size_max > PyByteArray_GET_SIZE(buffer):
+        raise IndexError("more than the buffer holds")
+    with nogil:
+        while size < 0 and tries > 0:
+            size = recv(descriptor, start, size_max, MSG_DONTWAIT)
+            tries -= 1
+    return size
+
+
 cpdef Py_ssize_t send_now(int descriptor, bytes data) except -1:
     cdef Py_ssize_t sent = send(
         descriptor, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), MSG_DONTWAIT | MSG_NOSIGNAL

@@ -17,7 +17,7 @@ cdef class Traffic:
     cdef public bint spoke
     cdef public bint closing
     cdef public int descriptor
-    cdef public bint direct
+    cdef public int direct
 
     @cython.locals(used=Py_ssize_t)
     cpdef object get_buffer(self, Py_ssize_t sizehint)

@@ -46,7 +46,7 @@ class Traffic:
         self.spoke = True
         self.closing = False
         self.descriptor = -1  # of the socket, once somebody has asked for it
-        self.direct = False  # the socket is ours for a moment: the transport has nothing to send
+        self.direct = -1  # the same while the socket is ours: the transport has nothing to send
 
     def get_buffer(self, sizehint: int) -> memoryview:
         used = len(self.unfinished)
@@ -75,12 +75,12 @@ class Traffic:
             self.rest()
 
     def send(self, data: bytes) -> None:
-        if self.direct:
-            sent = send_now(self.descriptor, data)
+        if self.direct >= 0:
+            sent = send_now(self.direct, data)
             self.spoke = True
             if sent == len(data):
                 return
-            self.direct = False
+            self.direct = -1
             data = data[sent:]
         if self.closing or self.transport.is_closing():
             return
@@ -88,7 +88,7 @@ class Traffic:
         self.transport.write(data)
 
     def send_pieces(self, pieces: list[memoryview]) -> None:
-        self.direct = False
+        self.direct = -1
         if self.closing or self.transport.is_closing():
             return
         self.spoke = True
@@ -102,8 +102,10 @@ class Traffic:
                 return False
         if self.unfinished or self.held or self.closing or self.transport.is_closing():
             return False
-        self.direct = self.transport.get_write_buffer_size() == 0
-        return self.direct
+        if self.transport.get_write_buffer_size():
+            return False
+        self.direct = self.descriptor
+        return True
 
     def find_descriptor(self) -> int:
         """Of the socket, if what goes over it is what we read and write; else -1."""

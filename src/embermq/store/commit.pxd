@@ -31,7 +31,9 @@ cdef class Committer:
     cdef bint _asleep
     cdef Py_ssize_t _handed_back
     cdef double _quick_sync_seconds
+    cdef double _hiccup_seconds
     cdef double _sync_seconds
+    cdef double _weight
     cdef Py_ssize_t _syncs_until_quick
     cdef object _turns
     cdef unsigned long long _next_turn

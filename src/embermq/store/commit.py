@@ -113,7 +113,9 @@ class Committer:
         self._asleep = False  # it waits for something to do, and not only for a while
         self._handed_back = 0  # batches whose callbacks are on their way to the loop
         self._quick_sync_seconds = QUICK_SYNC_SECONDS
+        self._hiccup_seconds = HICCUP * QUICK_SYNC_SECONDS
         self._sync_seconds = 2 * QUICK_SYNC_SECONDS  # of a small batch, on average
+        self._weight = 1 / AVERAGED_SYNCS  # of the last one
         self._syncs_until_quick = 0
         self._turns: Turns | None = None
         self._next_turn = 0  # the one after that which sends what the last callbacks had to say
@@ -126,6 +128,7 @@ class Committer:
         """Allow quick syncs in the loop's thread, in turns that leave nothing else to do."""
         self._turns = turns
         self._quick_sync_seconds = quick_seconds
+        self._hiccup_seconds = HICCUP * quick_seconds
         self._sync_seconds = 2 * quick_seconds
 
     @property
@@ -265,10 +268,10 @@ class Committer:
         return None
 
     def _note_duration(self, seconds: float) -> None:
-        if seconds >= HICCUP * self._quick_sync_seconds:
+        if seconds >= self._hiccup_seconds:
             self._syncs_until_quick = SYNCS_AFTER_HICCUP
             return
-        self._sync_seconds += (seconds - self._sync_seconds) / AVERAGED_SYNCS
+        self._sync_seconds += (seconds - self._sync_seconds) * self._weight
         if self._syncs_until_quick:
             self._syncs_until_quick -= 1
 

@@ -43,8 +43,10 @@ class Disk:
         self.room_bytes = ROOM_BYTES  # 0: files are as long as what they hold
         self._files: OrderedDict[str, File] = OrderedDict()
         self._last: File | None = None  # of these, the one used last
+        self._last_user: object = None  # who will ask for it again, if anybody said so
         self._deletions: SimpleQueue[_Deletion | threading.Event | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._buffer: bytearray | None = None  # a small one at hand
         self._buffers: list[bytearray] = []
         self._buffers_bytes = 0
         self._serial = itertools.count(1)
@@ -66,12 +68,21 @@ class Disk:
         else:
             files.move_to_end(path)
         self._last = file
+        self._last_user = None
         return file
+
+    def used_by(self, user: object) -> None:
+        """The file that was opened last is this one's."""
+        self._last_user = user
+
+    def file_of(self, user: object) -> File | None:
+        """Its file, if no other was used since it said so."""
+        return self._last if self._last_user is user else None
 
     def forget_file(self, path: str) -> None:
         file = self._files.pop(path, None)
         if file is self._last:
-            self._last = None
+            self._last = self._last_user = None
 
     def make_directory(self, path: str) -> None:
         """It may be there already."""
@@ -82,6 +93,9 @@ class Disk:
 
     def take_buffer(self) -> bytearray:
         """Somewhere to collect records until they are written. Lent, because most logs are idle."""
+        if self._buffer is not None:
+            buffer, self._buffer = self._buffer, None
+            return buffer
         if not self._buffers:
             return bytearray(BUFFER_BYTES_MIN)
         buffer = self._buffers.pop()
@@ -90,7 +104,9 @@ class Disk:
 
     def give_back(self, buffer: bytearray) -> None:
         size = len(buffer)
-        if len(self._buffers) < BUFFERS_KEPT_MAX and self._buffers_bytes + size <= BUFFERS_KEPT_BYTES_MAX:
+        if self._buffer is None and size <= BUFFER_BYTES_MIN:
+            self._buffer = buffer
+        elif len(self._buffers) < BUFFERS_KEPT_MAX and self._buffers_bytes + size <= BUFFERS_KEPT_BYTES_MAX:
             self._buffers.append(buffer)
             self._buffers_bytes += size
 
@@ -129,7 +145,7 @@ class Disk:
             self._thread.join()
             self._thread = None
         self._files.clear()
-        self._last = None
+        self._last = self._last_user = None
 
     def _start(self) -> None:
         if self._thread is None:

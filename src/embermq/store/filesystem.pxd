@@ -1,6 +1,7 @@
 import cython
 
 from embermq.store.kernel cimport write_through
+from embermq.store.promise cimport Promise
 
 cdef class File:
     cdef object __weakref__
@@ -10,7 +11,9 @@ cdef class File:
 
 cdef class FileSystem:
     cpdef Py_ssize_t write_at(self, File file, object data, long long position) except -1
-    cpdef Py_ssize_t write_synced(self, File file, bytearray data, Py_ssize_t size, long long position) except -1
+    cpdef Py_ssize_t write_synced(
+        self, File file, bytearray data, Py_ssize_t size, long long position, Promise promise
+    ) except -1
     cpdef bytes read_at(self, File file, Py_ssize_t size, long long position)
     cpdef object truncate(self, File file, long long size)
     cpdef object sync(self, File file)

@@ -11,6 +11,7 @@ import errno
 import os
 
 from embermq.store.kernel import write_through
+from embermq.store.promise import Promise
 
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
 
@@ -48,10 +49,10 @@ class FileSystem:
         """Write some of `data`, answer how much: the caller writes the rest, as with pwrite."""
         return os.pwrite(file.descriptor, data, position)
 
-    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
+    def write_synced(self, file: File, data: bytearray, size: int, position: int, promise: Promise) -> int:
         """`write_at` of the first `size` bytes, and what was written is safe (it alone: what else the file
-        holds need not be)."""
-        return write_through(file.descriptor, data, size, position)
+        holds need not be). If that is all of it, the promise may be kept."""
+        return write_through(file.descriptor, data, size, position, promise)
 
     def read_at(self, file: File, size: int, position: int) -> bytes:
         return os.pread(file.descriptor, size, position)

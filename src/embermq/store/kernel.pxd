@@ -1,3 +1,5 @@
+from embermq.store.promise cimport Promise
+
 from embermq.store.bitmap cimport Bitmap
 
 cpdef Py_ssize_t put_record(
@@ -13,7 +15,9 @@ cpdef Py_ssize_t put_spans(
 
 cpdef Py_ssize_t keep_alive(bytearray buffer, Py_ssize_t begin, Py_ssize_t fill, Bitmap live) except -1
 
-cpdef Py_ssize_t write_through(int descriptor, bytearray data, Py_ssize_t size, long long position) except -1
+cpdef Py_ssize_t write_through(
+    int descriptor, bytearray data, Py_ssize_t size, long long position, Promise promise
+) except -1
 
 cdef class Header:
     cdef public Py_ssize_t length

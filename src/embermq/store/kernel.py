@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 from struct import Struct
+from time import perf_counter
 from zlib import crc32
 
 from embermq.store.bitmap import Bitmap
+from embermq.store.promise import Promise
 
 HEADER_SIZE = 25
 JOIN_BYTES_MAX = 2048  # below this, joining a record is cheaper than a checksum call per part
@@ -90,15 +92,21 @@ def keep_alive(buffer: bytearray, begin: int, fill: int, live: Bitmap) -> int:
     return target
 
 
-def write_through(descriptor: int, data: bytearray, size: int, position: int) -> int:
-    """pwrite of the first `size` bytes, of which as many as it answers are safe when it returns."""
+def write_through(descriptor: int, data: bytearray, size: int, position: int, promise: Promise) -> int:
+    """pwrite of the first `size` bytes, of which as many as it answers are safe when it returns.
+
+    If these are all, the compiled twin keeps the promise, too; here that is left to who made it.
+    """
     if size > len(data):
         raise IndexError("more than the buffer holds")
+    began_s = perf_counter()
     with memoryview(data) as view, view[:size] as part:
         if _SYNCED:
-            return os.pwritev(descriptor, (part,), position, _SYNCED)
-        done = os.pwrite(descriptor, part, position)
-    os.fdatasync(descriptor)
+            done = os.pwritev(descriptor, (part,), position, _SYNCED)
+        else:
+            done = os.pwrite(descriptor, part, position)
+            os.fdatasync(descriptor)
+    promise.seconds = perf_counter() - began_s
     return done
 
 

@@ -8,14 +8,23 @@ from libc.string cimport memcpy, memmove
 
 from embermq.store.bitmap cimport Bitmap
 from embermq.store.checksum cimport crc32_of
+from embermq.store.promise cimport Promise
 
 cdef extern from *:
     """
+    #include <sys/socket.h>
     #include <sys/types.h>
     #include <sys/uio.h>
+    #include <time.h>
     #include <unistd.h>
 
-    static ssize_t embermq_write_through(int descriptor, const char *data, size_t size, off_t position) {
+    static double embermq_clock(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    }
+
+    static ssize_t embermq_write_safely(int descriptor, const char *data, size_t size, off_t position) {
     #ifdef RWF_DSYNC
         struct iovec part = {(void *)data, size};
         return pwritev2(descriptor, &part, 1, position, RWF_DSYNC);
@@ -24,8 +33,24 @@ cdef extern from *:
         return done >= 0 && fsync(descriptor) != 0 ? -1 : done;
     #endif
     }
+
+    /* The words leave only if all of it is safe. */
+    static ssize_t embermq_write_through(
+        int descriptor, const char *data, size_t size, off_t position,
+        int peer, const char *words, size_t words_size, ssize_t *sent, double *seconds
+    ) {
+        double began = embermq_clock();
+        ssize_t done = embermq_write_safely(descriptor, data, size, position);
+        if (done == (ssize_t)size && peer >= 0)
+            *sent = send(peer, words, words_size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        *seconds = embermq_clock() - began;
+        return done;
+    }
     """
-    Py_ssize_t embermq_write_through(int descriptor, const char* data, size_t size, long long position) nogil
+    Py_ssize_t embermq_write_through(
+        int descriptor, const char* data, size_t size, long long position,
+        int peer, const char* words, size_t words_size, Py_ssize_t* sent, double* seconds
+    ) nogil
 
 HEADER_SIZE = 25
 
@@ -141,16 +166,25 @@ cpdef Py_ssize_t keep_alive(bytearray buffer, Py_ssize_t begin, Py_ssize_t fill,
 
 
 cpdef Py_ssize_t write_through(
-    int descriptor, bytearray data, Py_ssize_t size, long long position
+    int descriptor, bytearray data, Py_ssize_t size, long long position, Promise promise
 ) except -1:
     cdef const char* start = PyByteArray_AS_STRING(data)
+    cdef const char* words = PyBytes_AS_STRING(promise.words)
+    cdef size_t words_size = PyBytes_GET_SIZE(promise.words)
+    cdef int peer = promise.socket
     cdef Py_ssize_t done
+    cdef Py_ssize_t sent = 0
+    cdef double seconds = 0
     if size < 0 or size > PyByteArray_GET_SIZE(data):
         raise IndexError("more than the buffer holds")
     with nogil:
-        done = embermq_write_through(descriptor, start, size, position)
+        done = embermq_write_through(
+            descriptor, start, size, position, peer, words, words_size, &sent, &seconds
+        )
     if done < 0:
         PyErr_SetFromErrno(OSError)
+    promise.seconds = seconds
+    promise.sent = sent if sent > 0 else 0
     return done
 
 

@@ -3,6 +3,7 @@ import cython
 from embermq.store.dirty cimport Dirty
 from embermq.store.disk cimport Disk
 from embermq.store.filesystem cimport File, write_part
+from embermq.store.promise cimport Promise
 from embermq.store.room cimport make_room
 from embermq.store.segment cimport Segment
 
@@ -47,8 +48,8 @@ cdef class Log:
     cpdef bint ack(self, unsigned long long sequence) except -1
     @cython.locals(active=Segment, segment=Segment)
     cpdef void write(self) except *
-    @cython.locals(segment=Segment, done=Py_ssize_t)
-    cpdef bint write_synced(self) except -1
+    @cython.locals(segment=Segment, done=Py_ssize_t, file=File)
+    cpdef bint write_synced(self, Promise promise) except -1
     @cython.locals(segment=Segment)
     cpdef void wrote_synced(self) except *
     cpdef Dirty take_dirty(self)

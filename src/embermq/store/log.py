@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from embermq.store.dirty import NO_FILES, NO_NAMES, Dirty
 from embermq.store.disk import Disk
 from embermq.store.filesystem import File, write_part
+from embermq.store.promise import Promise
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Recovery, recover
@@ -244,7 +245,7 @@ class Log:
         if failure is not None:
             raise failure
 
-    def write_synced(self) -> bool:
+    def write_synced(self, promise: Promise) -> bool:
         """Write what was appended so that it is safe, in one system call, after which `wrote_synced` is due.
         False if one call could not do all of it; then, and after an OSError, go on with `write`."""
         if len(self.unwritten) != 1 or self.ack_dirty or self.finished or self.dirty_files:
@@ -252,8 +253,12 @@ class Log:
         segment = self.unwritten[0]
         if segment is not self.active or segment.live.count == 0 or segment.buried or segment.must_grow():
             return False
-        file = self._file(segment.name, True)
-        done = self.disk.filesystem.write_synced(file, segment.buffer, segment.fill, segment.written)
+        file = self.disk.file_of(segment)
+        if file is None:
+            file = self._file(segment.name, True)
+            self.disk.used_by(segment)
+        filesystem = self.disk.filesystem
+        done = filesystem.write_synced(file, segment.buffer, segment.fill, segment.written, promise)
         if done == segment.fill:
             return True
         segment.forget_written(done)

@@ -56,6 +56,8 @@ class Wire:
         )
         self.unfinished = b""
 
+    direct = -1
+
     def send(self, data: bytes) -> None:
         self.sent += data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from embermq.amqp.connection import Connection
 from embermq.app import App
 from embermq.config import Config
 from embermq.net.attention import Attention, loop_descriptor
-from embermq.net.calls import receive, send_now, wait_for
+from embermq.net.calls import receive, receive_soon, send_now, wait_for, watch
 from embermq.testing.host import ThreadHost
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER
@@ -276,11 +277,26 @@ def test_waiting(ends: Ends) -> None:
         assert wait_for(near.fileno(), loop_near.fileno(), 1000) == OTHERS
         assert wait_for(-1, loop_near.fileno(), 1000) == OTHERS
         far.send(b"x")
-        assert wait_for(near.fileno(), loop_near.fileno(), 1000) == MINE
+        assert wait_for(near.fileno(), loop_near.fileno(), 1000) == MINE | OTHERS
         loop_near.recv(1)
         assert wait_for(near.fileno(), loop_near.fileno(), 1000) == MINE
-    far.close()
-    assert wait_for(near.fileno(), near.fileno(), 1000) == MINE, "its end is something to be read, too"
+        far.close()
+        assert wait_for(near.fileno(), loop_near.fileno(), 1000) == MINE
+        near.recv(1)
+        assert wait_for(near.fileno(), loop_near.fileno(), 1000) == MINE, "its end is to be read, too"
+
+
+def test_a_loop_that_looks_away_for_a_moment(ends: Ends) -> None:
+    near, far = ends
+    with select.epoll() as loop:
+        assert not watch(loop.fileno(), near.fileno(), False), "it does not know the socket"
+        loop.register(near, select.EPOLLIN)
+        far.send(b"x")
+        assert watch(loop.fileno(), near.fileno(), False)
+        assert loop.poll(0) == []
+        assert watch(loop.fileno(), near.fileno(), True)
+        assert loop.poll(0) == [(near.fileno(), select.EPOLLIN)]
+    assert not watch(far.fileno(), near.fileno(), False), "not a loop at all"
 
 
 def test_receiving(ends: Ends) -> None:
@@ -296,6 +312,20 @@ def test_receiving(ends: Ends) -> None:
     with pytest.raises(IndexError):
         receive(near.fileno(), buffer, 11)
     assert near.fileno() >= 0
+
+
+def test_receiving_what_comes_soon(ends: Ends) -> None:
+    near, far = ends
+    buffer = bytearray(10)
+    assert receive_soon(near.fileno(), buffer, 10, 0) == -1
+    assert receive_soon(near.fileno(), buffer, 10, 3) == -1
+    far.send(b"abc")
+    assert receive_soon(near.fileno(), buffer, 10, 1) == 3
+    assert buffer == b"abc" + bytes(7)
+    far.close()
+    assert receive_soon(near.fileno(), buffer, 10, 3) == 0
+    with pytest.raises(IndexError):
+        receive_soon(near.fileno(), buffer, 11, 1)
 
 
 def test_sending_as_much_as_goes(ends: Ends) -> None:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 
 from embermq.store.filesystem import File, FileSystem
+from embermq.store.promise import Promise
 
 Change = dict[str, int | None]  # what happens at once to the names of a directory: name -> file, or gone
 Write = tuple[int, bytes | None]  # bytes at a position; None: the file was cut, or stretched, to that size
@@ -73,7 +74,7 @@ class FaultyFileSystem(FileSystem):
             self.space_left -= size
         return super().write_at(file, memoryview(data)[:size], position)
 
-    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
+    def write_synced(self, file: File, data: bytearray, size: int, position: int, promise: Promise) -> int:
         """What it wrote is safe, and how long the file is; whatever else was written to it is not."""
         done = self.write_at(file, memoryview(data)[:size], position)
         self._count_sync()
