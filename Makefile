@@ -87,12 +87,7 @@ CYCLES ?= 300
 CONNECTIONS ?= 5000
 soak: test-needs  ## kill brokers for a long time (CYCLES=300), then a crowd of clients (CONNECTIONS=5000)
 	@$(MAKE) install EMBERMQ_COMPILE=require
-	@echo '== soak: $(CYCLES) kills and as many power cuts; a failure names the seed that repeats it =='
-	tools/run-tests.sh compiled $(PY) tests/crash tests/unit/net/test_attention_histories.py --cycles $(CYCLES) -x -q -rfE --durations 5 $(T)
-	tools/run-tests.sh compiled $(PY) tests/access/test_crowd.py --connections $(CONNECTIONS) -x -q -s $(T)
-	tools/run-tests.sh compiled $(PY) tests/spark/test_kills.py --spark-kills 20 -x -q $(T)
-	tools/run-tests.sh compiled $(PY) tests/spark/test_cluster.py --spark-cluster -x -q $(T)
-	tools/run-tests.sh interpreted $(PY) tests/crash/test_mutants.py --cycles $(CYCLES) -q
+	tools/soak.sh $(PY) $(CYCLES) $(CONNECTIONS) $(T)
 
 .PHONY: differ
 PROGRAMS ?= 500

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.exchange import Binding, Exchange
-from embermq.broker.stream import Stream
 from embermq.errors import AMQPError, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -100,6 +99,6 @@ def delete(exchange: Exchange) -> None:
     vhost = exchange.vhost
     with vhost.catalog.together():
         for binding in partitions(exchange):
-            if isinstance(binding.destination, Stream):
+            if not isinstance(binding.destination, Exchange):
                 vhost.delete_queue(binding.destination)
         vhost.delete_exchange(exchange)
