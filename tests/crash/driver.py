@@ -12,6 +12,7 @@ from pamqp import commands as spec
 from tests.crash.client import ChannelClosed, Client, Delivery, look_at, publish_frames
 from tests.crash.model import SAFE, Model, Text
 from tests.crash.workers import (
+    DRAINED,
     FANOUT,
     KINDS,
     LEAVING,
@@ -22,6 +23,7 @@ from tests.crash.workers import (
     TOPOLOGY,
     VOLATILE,
     Definer,
+    Drainer,
     Publisher,
     Sprinkler,
     Taker,
@@ -36,7 +38,7 @@ WORKER_SECONDS_MAX = 55.0
 DEEP_COUNT = 36_000  # more than a queue keeps in memory (broker/level.py, WINDOW_COUNT)
 MANDATORY_IMMEDIATE = 3
 NO_ROUTE = 312
-KEPT = tuple(dict.fromkeys([*SHARED, *SINGLE, *KINDS, LETTERS, *QUIET]))  # always there
+KEPT = tuple(dict.fromkeys([*SHARED, DRAINED, *SINGLE, *KINDS, LETTERS, *QUIET]))  # always there
 
 
 class History:
@@ -79,7 +81,7 @@ class History:
             arguments = self.model.kind(queue).declared()
             client.call(spec.Queue.Declare(queue=queue, durable=True, arguments=arguments))
             self.model.define("queue", queue, there=True)
-        for queue in SHARED:
+        for queue in (*SHARED, DRAINED):
             client.call(spec.Queue.Bind(queue=queue, exchange=FANOUT, routing_key=""))
         for queue in VOLATILE:
             self.model.define("queue", queue, there=False)
@@ -147,6 +149,7 @@ class History:
             Definer,
             Sprinkler,
             *[Taker] * takers,
+            *self.chance.choice([[], [Drainer]]),
         ]
 
     def worker(self, kind: type[Worker], at: int) -> Worker:
@@ -173,7 +176,7 @@ class History:
         # First of all what grows old while we look.
         client = Client(self.broker.port)
         contents = look_at(client, (*LEAVING, *QUIET))
-        for queue in (LETTERS, *SHARED, *SINGLE, *VOLATILE):
+        for queue in (LETTERS, *SHARED, DRAINED, *SINGLE, *VOLATILE):
             if self.model.definitions["queue", queue]:
                 contents[queue] = self.content_of(queue)
         client.close()

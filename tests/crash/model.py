@@ -14,6 +14,9 @@ acks a letter before it is safe there sees it again after a crash, which finds i
 forgiven until it must have left that queue (`_may_come_again`). A queue with a limit and nowhere for letters
 to go has lost its oldest messages at most.
 
+Who consumes with automatic acknowledgement (`draining`) may have been sent anything that was in the queue in
+this life of the broker, and not have read it: of that queue nothing need be there, but what was read is GONE.
+
 For a definition: True, False, or None while a change is unanswered. All threads of a run share one model.
 
 About a transaction: what was not committed must not be there at all; a commit that was answered is there
@@ -115,6 +118,7 @@ class Model:
         self.life = 1
         self.round = 0  # one ends when something that was published in it is confirmed
         self.lengths: dict[str, int] = {}  # at the last look
+        self.drained: set[str] = set()  # queues that somebody drains in this life
         self.twins: set[tuple[str, str]] = set()  # queue and message, which was among the letters, too
 
     def snapshot(self) -> Model:
@@ -128,6 +132,7 @@ class Model:
             copy.round = self.round
             copy.lengths = dict(self.lengths)
             copy.twins = set(self.twins)
+            copy.drained = set(self.drained)
         return copy
 
     def kind(self, queue: str) -> Kind:
@@ -233,6 +238,11 @@ class Model:
                     self.fail(f"{queue} delivered {text.key} before {key}")
                     return
 
+    def draining(self, queue: str) -> None:
+        """Before somebody consumes it with automatic acknowledgement."""
+        with self.lock:
+            self.drained.add(queue)
+
     def given_back(self, queue: str, keys: Iterable[str]) -> None:
         """Rejected, to be delivered again or to become a dead letter."""
         with self.lock:
@@ -295,6 +305,7 @@ class Model:
             for queue, key in twins - self.twins:
                 self.fail(f"{key} is in {queue} and among its dead letters after a clean stop")
         self.twins = twins
+        self.drained.clear()
         self.life += 1
         for queue, keys in seen.items():
             # What is gone need not be remembered: if it comes back, it "was never published".
@@ -341,6 +352,8 @@ class Model:
         return seen
 
     def _check_lost(self, queue: str, seen: set[str], everywhere: dict[str, set[str]]) -> None:
+        if queue in self.drained:
+            return
         kind = self.kind(queue)
         dropping: set[tuple[int, str]] = set()  # where something younger is there already
         for key, copy in self.queues.get(queue, {}).items():

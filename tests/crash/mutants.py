@@ -19,7 +19,7 @@ from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.level import Level
 from embermq.broker.queue import Queue
 from embermq.broker.storage import Storage
-from embermq.store import definitions
+from embermq.store import definitions, segment
 from embermq.store.commit import Committer
 from embermq.store.definitions import Definitions
 from embermq.store.disk import Disk
@@ -116,6 +116,14 @@ def commits_without_acks(when_safe: Any) -> Any:
     return lambda self, callback, with_acks=False: when_safe(self, callback)
 
 
+def takes_everything_for_consumed(spares: Any) -> Any:
+    return lambda self, queues, turn: True
+
+
+def leaves_out_the_living(keep_alive: Any) -> Any:
+    return lambda buffer, begin, fill, live: begin
+
+
 def skips_a_sync(sync: Any) -> Any:
     def mutant(self: Committer, batch: Any) -> None:
         if not seldom(0.05):
@@ -184,6 +192,7 @@ Place = tuple[Any, str, Mutation]
 # What a power cut shows, and a kill alone does not.
 ELECTRIC: dict[str, Place] = {
     "confirms early": (Storage, "when_safe", confirms_early),
+    "takes everything for consumed": (Storage, "spares", takes_everything_for_consumed),
     "commits without acks": (Storage, "when_safe", commits_without_acks),
     "skips a sync": (Committer, "_sync", skips_a_sync),
     "syncs no names": (Committer, "_sync", syncs_no_names),
@@ -196,6 +205,7 @@ ELECTRIC: dict[str, Place] = {
 # What both show.
 PLAIN: dict[str, Place] = {
     "skips a write": (Log, "write", skips_a_write),
+    "leaves out the living": (segment, "keep_alive", leaves_out_the_living),
     "loses a copy": (Queue, "append", loses_a_copy),
     "forgets an ack": (Level, "forget", forgets_an_ack),
     "purges only memory": (Level, "clear", purges_only_memory),

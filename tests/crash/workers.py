@@ -17,6 +17,7 @@ from tests.crash.model import Kind, Model, Text
 
 FANOUT = "crash.fanout"
 SHARED = ("crash.a", "crash.b", "crash.c")  # bound to the fanout; everybody publishes and consumes here
+DRAINED = "crash.drained"  # bound to the fanout as well; consumed with automatic acknowledgement
 LETTERS = "crash.letters"
 KINDS = {
     "crash.limited": Kind(letters=LETTERS, length_max=50),
@@ -71,8 +72,8 @@ class Worker(threading.Thread):
     def target(self) -> tuple[str, str, tuple[str, ...]]:
         """Exchange, routing key, and the queues that this leads to."""
         if self.chance.random() < 0.4:
-            return FANOUT, "", SHARED
-        queue = self.chance.choice([*SHARED, *SINGLE, *KINDS])
+            return FANOUT, "", (*SHARED, DRAINED)
+        queue = self.chance.choice([*SHARED, *SINGLE, *KINDS, DRAINED])
         return "", queue, (queue,)
 
     def frames(self, text: Text, exchange: str, routing_key: str) -> bytes:
@@ -194,6 +195,20 @@ class Taker(Worker):
             if self.chance.random() < 0.7:
                 client.call(spec.Basic.Qos(prefetch_count=100))
                 self.model.gone(self.queue, keys)
+
+
+class Drainer(Worker):
+    """Consumes with automatic acknowledgement: what it gets may never have been written."""
+
+    def work(self, client: Client) -> None:
+        client.on_delivery = self.on_delivery
+        self.model.draining(DRAINED)
+        client.call(spec.Basic.Consume(queue=DRAINED, no_ack=True))
+        while True:
+            client.next()
+
+    def on_delivery(self, delivery: Delivery) -> None:
+        self.model.gone(DRAINED, [self.model.delivered(DRAINED, delivery)])
 
 
 class CarefulPublisher(Worker):
