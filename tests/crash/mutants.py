@@ -193,6 +193,7 @@ Place = tuple[Any, str, Mutation]
 ELECTRIC: dict[str, Place] = {
     "confirms early": (Storage, "when_safe", confirms_early),
     "takes everything for consumed": (Storage, "spares", takes_everything_for_consumed),
+    "leaves out the living": (segment, "keep_alive", leaves_out_the_living),
     "commits without acks": (Storage, "when_safe", commits_without_acks),
     "skips a sync": (Committer, "_sync", skips_a_sync),
     "syncs no names": (Committer, "_sync", syncs_no_names),
@@ -205,7 +206,6 @@ ELECTRIC: dict[str, Place] = {
 # What both show.
 PLAIN: dict[str, Place] = {
     "skips a write": (Log, "write", skips_a_write),
-    "leaves out the living": (segment, "keep_alive", leaves_out_the_living),
     "loses a copy": (Queue, "append", loses_a_copy),
     "forgets an ack": (Level, "forget", forgets_an_ack),
     "purges only memory": (Level, "clear", purges_only_memory),
