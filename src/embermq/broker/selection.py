@@ -100,6 +100,7 @@ def consumers_leave(queue: Queue, leaving: set[Consumer]) -> bool:
     rules = queue.rules
     if rules is not None and rules.single_active:
         return False
+    queue.next_consumer -= sum(consumer in leaving for consumer in queue.consumers[: queue.next_consumer])
     queue.consumers = [consumer for consumer in queue.consumers if consumer not in leaving]
     if rules is not None and rules.active in leaving:
         rules.active = queue.consumers[0] if queue.consumers else None
