@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.stream_arguments import STREAM
 from embermq.errors import AMQPError, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def delete(exchange: Exchange) -> None:
     vhost = exchange.vhost
     with vhost.catalog.together():
         for binding in partitions(exchange):
-            if not isinstance(binding.destination, Exchange):
-                vhost.delete_queue(binding.destination)
+            bound = binding.destination
+            if not isinstance(bound, Exchange) and bound.effective.get("x-queue-type") == STREAM:
+                vhost.delete_queue(bound)
         vhost.delete_exchange(exchange)
