@@ -13,6 +13,7 @@ from tests.conformance.harness import RawChannel, RawClient, unique
 from tests.conformance.rules import rabbitmq_differs, rule
 
 Connect = Callable[..., RawClient]
+HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 DISCARD = rule(
     "001",
@@ -54,6 +55,18 @@ def test_server_closes_the_socket_after_close_ok(client: RawClient) -> None:
 def test_any_reply_code(client: RawClient, code: int) -> None:
     client.send(spec.Connection.Close(code, "x" * 255, 60, 40))
     client.expect(spec.Connection.CloseOk)
+
+
+@rule("001", "1.4.2.10", "connection.close-ok/heard", "close-ok reaches a client that goes on talking")
+def test_close_ok_reaches_a_client_that_goes_on_talking(connect: Connect) -> None:
+    """To shut a socket while something unread is on its way resets it, and our last words would be lost."""
+    for _ in range(5):
+        client = connect()
+        client.send(spec.Connection.Close(200, "Goodbye", 0, 0))
+        for _ in range(20):
+            client.send_bytes(HEARTBEAT * 5000)
+        client.expect(spec.Connection.CloseOk)
+        client.expect_eof()
 
 
 @rule(

@@ -50,6 +50,8 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.connection = self.server.welcome(self)
 
     def must_wait(self) -> bool:
+        if self.closing:
+            return False
         connection = self.connection
         if connection.publishing:
             connection.publishing = False
@@ -130,7 +132,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             return
         self.held = False
         self.read_this_turn = 0
-        if not self.closing and not self.transport.is_closing():
+        if not self.transport.is_closing():
             self.transport.resume_reading()
 
     def stall(self) -> None:
@@ -164,14 +166,26 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.release()
 
     def shut(self) -> None:
-        if not self.closing:
-            self.closing = True
+        """Nothing more will be said; then it is the other side's turn to go.
+
+        A socket that is closed while the peer still talks is reset, and takes our last words with it. So only
+        our half of it is shut, and what comes in is read and forgotten until the peer has gone, too.
+        """
+        if self.closing:
+            return
+        self.closing = True
+        self.held = self.stalled = self.connection.stalled = False
+        if self.transport.is_closing():
+            return
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.transport.resume_reading()
+        else:  # TLS
             self.transport.close()
-            if self.transport.get_write_buffer_size():
-                self.server.loop.call_later(FAREWELL_S_MAX, self.abandon)
+        self.server.loop.call_later(FAREWELL_S_MAX, self.abandon)
 
     def abandon(self) -> None:
-        """The last words have waited long enough for somebody to read them."""
+        """The last words have waited long enough for somebody to read them, or to take note of them."""
         if self in self.server.protocols:
             self.transport.abort()
 
