@@ -109,7 +109,13 @@ class Server:
         self.go_round(self.round())
 
     def go_round(self, steps: Iterator[None]) -> None:
-        for _ in steps:
+        try:
+            next(steps)
+        except StopIteration:
+            pass
+        except Exception:  # the rest of this round is lost, but not all that come after it
+            self.log.exception("a fault of ours, in what is done every half second")
+        else:
             self.ticker = self.loop.call_soon(self.go_round, steps)
             return
         self.ticker = self.loop.call_later(TICK_S, self.tick)

@@ -253,6 +253,26 @@ def test_one_that_says_goodbye_and_never_reads_is_not_waited_for(
     play(tmp_path, scenario)
 
 
+def test_a_fault_in_a_round_does_not_end_the_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server_module, "TICK_S", 0.001)
+
+    async def scenario(app: App) -> None:
+        rounds = asyncio.Semaphore(0)
+
+        def fail() -> bool:
+            rounds.release()
+            raise RuntimeError("a fault of ours")
+
+        app.server.on_tick.append(fail)
+        for _ in range(3):
+            await rounds.acquire()
+
+    play(tmp_path, scenario)
+    assert "in what is done every half second" in caplog.text
+
+
 def test_a_client_that_asks_for_much_gets_it_all(tmp_path: Path) -> None:
     """More than one turn may put together, and while a durable declaration holds the output back."""
 
