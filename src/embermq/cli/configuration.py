@@ -25,16 +25,34 @@ def load_config(options: argparse.Namespace) -> Config:
 
 
 def add_config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    config = commands.add_parser("config", help="check, show or begin a configuration")
+    config = commands.add_parser(
+        "config",
+        help="check, show or begin a configuration",
+        description="Check, show or begin a configuration. No broker is needed, none is touched.",
+    )
     actions = config.add_subparsers(dest="action", metavar="ACTION", required=True)
-    check = actions.add_parser("check", help="is this configuration one that the broker would start with?")
+    check = actions.add_parser(
+        "check",
+        help="is this configuration one that the broker would start with?",
+        description="Read a configuration as the broker would, the environment and the files it names "
+        "included, and say what is wrong with it. Exit code 2 if anything is.",
+    )
     check.add_argument("config", metavar="FILE", type=Path, nargs="?", help="configuration file (TOML)")
     check.set_defaults(run=run_check)
-    show = actions.add_parser("show", help="the settings that hold, secrets masked; defaults are comments")
+    show = actions.add_parser(
+        "show",
+        help="the settings that hold, secrets masked; defaults are comments",
+        description="Print the settings that hold, from file and environment together, as a configuration "
+        "file: secrets masked, defaults as comments.",
+    )
     show.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
     show.add_argument("--json", action="store_true", help="print JSON, for scripts: all settings that hold")
     show.set_defaults(run=run_show)
-    begin = actions.add_parser("example", help="a file with every setting, its default and its meaning")
+    begin = actions.add_parser(
+        "example",
+        help="a file with every setting, its default and its meaning",
+        description="Print a configuration file to begin with: all settings, their defaults and meanings.",
+    )
     begin.set_defaults(run=run_example)
 
 

@@ -47,7 +47,12 @@ Check = Callable[[Config], Iterator[Finding]]
 
 
 def add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    doctor = commands.add_parser("doctor", help="look for what is wrong with a set-up")
+    doctor = commands.add_parser(
+        "doctor",
+        help="look for what is wrong with a set-up",
+        description="Look for what is wrong with a set-up before it hurts: versions, secrets in files, "
+        "limits of the machine, disk, ports, guest's password, clock. Exit code 1 if anything is.",
+    )
     doctor.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
     doctor.add_argument("--data-dir", metavar="DIR", help="where the broker keeps its data")
     doctor.add_argument("--json", action="store_true", help="print JSON, for scripts")
