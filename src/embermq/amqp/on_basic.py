@@ -146,6 +146,7 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
     name = queue_name(channel, method.queue)
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
+    wait_while(queue in channel.vhost.leaving)
     serve_consumers(queue)
     rules = queue.rules
     if rules is not None and rules.expiry.expire_heads(channel.link.turn.now_ms):

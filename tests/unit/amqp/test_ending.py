@@ -104,6 +104,25 @@ def test_who_comes_to_a_queue_while_messages_return_to_it_waits_for_them(scene: 
     assert not scene.vhost.leaving
 
 
+def test_who_gets_from_a_queue_while_messages_return_to_it_gets_the_first_of_them(scene: Scene) -> None:
+    count = 3000
+    queue = scene.declare("q")
+    for number in range(count):
+        scene.other.feed(publish("q", b"%d" % number), run=number % 500 == 0)
+    scene.leaving.say(methods.BasicConsume(queue="q", consumer_tag="c"), channel=1)
+    assert (queue.unacked_count, queue.ready_count) == (count, 0)
+    scene.leaving.connection.lost()
+    assert scene.is_under_way
+    scene.other.feed(frames_of([methods.BasicGet(queue="q", no_ack=True)], 1), run=False)
+    while scene.other.connection.stalled:
+        scene.other.feed(b"")
+    method, _, body = scene.other.take()
+    assert methods.decode_method(method[2], 0, len(method[2])) == methods.BasicGetOk(
+        1, True, "", "q", count - 1
+    )
+    assert body[2] == b"0"
+
+
 def test_who_declares_a_queue_anew_that_goes_with_its_last_consumer_gets_another(scene: Scene) -> None:
     queue = scene.declare("q", auto_delete=True)
     for number in range(3000):
