@@ -173,6 +173,13 @@ class Chromium:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
+    def until(self, expression: str) -> None:
+        """Until it is true on the page."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.run(expression):
+            assert time.monotonic() < deadline, f"{expression}: {self.run('document.body.innerText')}"
+            time.sleep(0.05)
+
     def press(self, key: str, text: str = "") -> None:
         codes = {"Tab": 9, "Enter": 13}
         code = codes.get(key, 0)

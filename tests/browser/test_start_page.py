@@ -13,6 +13,7 @@ import pytest
 from embermq.client import connect
 from embermq.testing import EmbeddedBroker
 from tests.browser.chromium import Chromium
+from tools.brokers import EmberBroker
 
 pytestmark = pytest.mark.once("what a browser shows does not depend on compilation")
 
@@ -178,12 +179,47 @@ def test_a_filter_and_its_pages(page: Chromium, broker: EmbeddedBroker) -> None:
 
 
 def test_it_comes_again_by_itself_if_one_likes(page: Chromium, broker: EmbeddedBroker) -> None:
-    page.go(broker.http_url + "/?every=2")
-    page.events.clear()
-    page.until_loaded()
-    assert page.run("location.search") == "?every=2"
+    page.look()
     page.go(broker.http_url + "/")
-    assert page.run("document.querySelector('meta[http-equiv=refresh]')") is None
+    assert page.run("document.scripts.length") == 0
+    page.go(broker.http_url + "/?name=late&every=2")
+    assert "No name has" in page.run("document.body.innerText")
+    page.run("document.querySelector('footer a').focus()")
+    put(broker, "/api/queues/%2F/late", {"durable": True})
+    page.until("document.getElementById('queues').innerText.startsWith('Queues 1 of')")
+    assert page.run(FOCUSED) == "HTTP API", "who is there with the keyboard stays there"
+    page.run("document.querySelector('input').focus()")
+    page.call("Input.insertText", text="typed")
+    asked = "performance.getEntriesByType('resource').length"
+    page.until(f"{asked} > {page.run(asked)}")
+    assert "typed" in page.run("document.querySelector('input').value"), "what is typed stays"
+    assert page.complaints() == []
+
+
+def test_it_comes_again_without_scripts(page: Chromium, broker: EmbeddedBroker) -> None:
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        page.go(broker.http_url + "/?every=2")
+        page.events.clear()
+        page.until_loaded()
+    finally:
+        page.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_it_stays_while_the_broker_is_away_and_comes_back_with_it(page: Chromium) -> None:
+    gone, text = "document.getElementById('gone') !== null", "document.body.innerText"
+    with EmberBroker() as broker:
+        page.look(width=400, dark=True)
+        page.go(broker.http_url + "/?every=2")
+        broker.kill()
+        page.until(gone)
+        assert page.run(STICKS_OUT) is False and page.run(FAINT) == []
+        assert "The broker does not answer." in page.run(text) and len(page.names("alert")) == 1
+        assert page.run("document.title").startswith("No answer: ")
+        broker.start()
+        page.until("!(" + gone + ")")
+        assert page.run("document.title").startswith("EmberMQ on ")
+        assert page.run("document.querySelectorAll('main').length") == 1
 
 
 @pytest.mark.parametrize(

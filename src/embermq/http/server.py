@@ -17,6 +17,7 @@ from typing import cast
 import h11
 
 from embermq.http.pace import Gate, Pace
+from embermq.http.pages.refresh import SCRIPT_HASH
 from embermq.http.request import Refusal, Response
 
 log = logging.getLogger("embermq.http")
@@ -39,7 +40,8 @@ SAFE_HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (
         b"content-security-policy",
-        b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'self'",
+        b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'self'; "
+        b"script-src 'sha256-" + SCRIPT_HASH.encode() + b"'; connect-src 'self'",
     ),
 ]
 

@@ -15,6 +15,7 @@ from embermq.http.login import sees_everything
 from embermq.http.overview import visible_vhosts
 from embermq.http.pages import chart, pipelines, queues
 from embermq.http.pages.document import FLAME, page
+from embermq.http.pages.refresh import refresh_head, refresh_links
 from embermq.http.pages.words import duration, many, size
 from embermq.http.request import Request, Response
 from embermq.http.totals import Totals, totals
@@ -57,7 +58,6 @@ footer { margin-top: 2.5rem }
 """
 FOOTER = """<footer>
 <p>More by the <a href="/api/">HTTP API</a> and as <a href="/metrics">metrics</a>.</p></footer>"""
-EVERY = (("", "off"), ("2", "2 s"), ("10", "10 s"), ("60", "1 min"))
 QUERY = (
     words("name", "queues with this text in their names"),
     words("sort", f"queues by one of {', '.join(word for word, _, _ in queues.HEADS)}"),
@@ -93,9 +93,8 @@ async def start_page(request: Request) -> Response:
         ),
         FOOTER,
     ]
-    again = f'<meta http-equiv="refresh" content="{choice.every}">\n' if choice.every else ""
     style = STYLE + chart.STYLE + pipelines.STYLE + queues.STYLE
-    return page(f"EmberMQ on {context.node}", style, "".join(content), again)
+    return page(f"EmberMQ on {context.node}", style, "".join(content), refresh_head(choice))
 
 
 def header(request: Request, choice: queues.Choice) -> str:
@@ -106,7 +105,7 @@ def header(request: Request, choice: queues.Choice) -> str:
         told += resources(request)
         told += [f"{listener.protocol} on port {listener.port}" for listener in context.listeners]
     return f"""<header><h1>{FLAME}<span><b>Ember</b>MQ</span></h1>
-<p>{refreshing(choice)} · <strong>{escape(request.user.name)}</strong> ·
+<p>{refresh_links(choice)} · <strong>{escape(request.user.name)}</strong> ·
 <time datetime="{now:%Y-%m-%dT%H:%M:%SZ}">{now:%H:%M:%S} UTC</time></p></header>
 <p>{escape(" · ".join(told))}</p>
 """
@@ -154,14 +153,3 @@ def why_no_queues(request: Request, vhosts: list[VirtualHost]) -> str:
     name = escape(request.user.name)
     command = f"<code>embermq permission grant {name} --vhost /</code>"
     return f"{name} has permissions in no virtual host, and so sees none. Administrators give some: {command}"
-
-
-def refreshing(choice: queues.Choice) -> str:
-    """By the browser itself, and only where somebody wants it: not everybody reads that fast."""
-    links = " ".join(
-        f'<strong aria-current="true">{text}</strong>'
-        if every == choice.every
-        else f'<a href="{choice.address(every=every)}">{text}</a>'
-        for every, text in EVERY
-    )
-    return f"Refresh {links}"

@@ -1,0 +1,86 @@
+"""The start page asks again by itself, where somebody wants that: not everybody reads so fast.
+
+A script puts the new page in the place of the old one, so that the page stays when the broker is gone: it
+says so, keeps what it showed last, goes on asking, and is itself again as soon as there is an answer.
+Browsers without scripts load the page anew, and tell in their own words when nobody answers.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from embermq.http.pages.queues import Choice
+
+EVERY = (("", "off"), ("2", "2 s"), ("10", "10 s"), ("60", "1 min"))
+
+# What is typed stays, and who is at a link with the keyboard stays there.
+SCRIPT = """
+const every = Number(new URLSearchParams(location.search).get("every")) * 1000;
+const title = document.title;
+const patience = 10000;
+
+function gone() {
+  if (document.getElementById("gone")) return;
+  const note = document.createElement("p");
+  note.id = "gone";
+  note.className = "alarm";
+  note.setAttribute("role", "alert");
+  const strong = document.createElement("strong");
+  strong.textContent = "The broker does not answer.";
+  const seen = document.querySelector("header time").textContent;
+  const promise = "This page keeps asking and comes back by itself.";
+  note.append(strong, ` What you see is how it was at ${seen}. ${promise}`);
+  document.querySelector("dl").before(note);
+  document.title = "No answer: " + title;
+}
+
+async function ask() {
+  let answer, text;
+  try {
+    const headers = {accept: "text/html"};
+    answer = await fetch(location.href, {headers, cache: "no-store", signal: AbortSignal.timeout(patience)});
+    text = await answer.text();
+  } catch {
+    gone();
+    return;
+  }
+  if (!answer.ok) {
+    location.reload();
+    return;
+  }
+  const at = document.activeElement;
+  if (at.matches("input") && !document.getElementById("gone")) return;
+  const link = at.getAttribute("href");
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  document.title = fresh.title;
+  document.querySelector("main").replaceWith(fresh.querySelector("main"));
+  if (link) document.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus({preventScroll: true});
+}
+
+async function forever() {
+  await ask();
+  setTimeout(forever, every);
+}
+
+setTimeout(forever, every);
+"""
+# Of all scripts that a page might have, browsers run this one.
+SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+
+
+def refresh_head(choice: Choice) -> str:
+    if not choice.every:
+        return ""
+    again = f'<noscript><meta http-equiv="refresh" content="{choice.every}"></noscript>'
+    return f'{again}\n<script type="module">{SCRIPT}</script>\n'
+
+
+def refresh_links(choice: Choice) -> str:
+    links = " ".join(
+        f'<strong aria-current="true">{text}</strong>'
+        if every == choice.every
+        else f'<a href="{choice.address(every=every)}">{text}</a>'
+        for every, text in EVERY
+    )
+    return f"Refresh {links}"
