@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pamqp import commands as spec
 
-from tests.crash.client import ChannelClosed, Lost, look_at, publish_frames
+from tests.crash.client import ChannelClosed, Delivery, Lost, look_at, publish_frames
 from tests.crash.machine import Machine, MachineClient
 from tests.crash.model import SAFE, Kind, Model, Text
 
@@ -33,6 +33,7 @@ KINDS = {
 }
 VOLATILE = "electric.volatile"
 TAKEN = (*KEPT, "electric.limited", "electric.old", "electric.returned", "electric.priority", LETTERS)
+TAKEN_AT_ONCE = (*KEPT, "electric.priority")  # before it is written; nothing leaves these by itself
 QUEUES = (*KEPT, *KINDS, VOLATILE, LETTERS)
 
 
@@ -96,6 +97,7 @@ class ElectricHistory:
             *[self.wait_confirms] * 2,
             *[self.transact] * 4,
             *[self.take] * 5,
+            *[self.take_at_once] * 3,
             self.purge,
             *[self.change_volatile] * 3,
             *[self.wander] * 2,
@@ -119,14 +121,18 @@ class ElectricHistory:
         persistent = not may_be_transient or self.chance.random() < 0.85
         return Text(self.name, self.number, persistent, self.chance.choice([None, None, 0, 2, 4, 5, 9]))
 
-    def some_frames(self, count: int) -> tuple[list[tuple[Text, tuple[str, ...]]], bytes]:
+    def some_frames(
+        self, count: int, queue: str | None = None
+    ) -> tuple[list[tuple[Text, tuple[str, ...]]], bytes]:
+        """For one queue, and perhaps others, or for any."""
         sent, data = [], []
         for _ in range(count):
-            if self.chance.random() < 0.3:
+            if self.chance.random() < 0.3 and (queue is None or queue in KEPT):
                 exchange, routing_key, queues = FANOUT, "", KEPT
             else:
                 there = self.declaring or self.model.definitions["queue", VOLATILE]
-                routing_key = self.chance.choice([*KEPT, *KINDS, *([VOLATILE] if there else [])])
+                any_queue = self.chance.choice([*KEPT, *KINDS, *([VOLATILE] if there else [])])
+                routing_key = any_queue if queue is None else queue
                 exchange, queues = "", (routing_key,)
             # What is transient takes room in a queue with a limit, and has vanished from it later.
             text = self.text(may_be_transient=self.model.kind(routing_key).length_max is None)
@@ -136,14 +142,16 @@ class ElectricHistory:
         return sent, b"".join(data)
 
     def publish(self) -> None:
-        sent, data = self.some_frames(self.chance.randint(1, 25))
+        self.send(*self.some_frames(self.chance.randint(1, 25)))
+        self.machine.steps(self.chance.choice([0, 0, 1, 5]))
+        self.read_confirms()
+
+    def send(self, sent: list[tuple[Text, tuple[str, ...]]], data: bytes) -> None:
         for text, queues in sent:
             self.tag += 1
             self.model.publishing([text], queues)
             self.waiting[self.tag] = text, queues
         self.publisher.send_bytes(data)
-        self.machine.steps(self.chance.choice([0, 0, 1, 5]))
-        self.read_confirms()
 
     def read_confirms(self) -> None:
         while self.publisher.has_answer():
@@ -209,6 +217,25 @@ class ElectricHistory:
         self.model.leaving(queue, keys)
         self.leaving.append((queue, keys))
         self.taker.send(spec.Basic.Ack(taken[-1][1], True))
+
+    def take_at_once(self) -> None:
+        """Some of what was published is done with before it is written; the rest of it stays."""
+        queue = self.chance.choice(TAKEN_AT_ONCE)
+        depth = self.taker.call(spec.Queue.Declare(queue=queue, passive=True)).message_count
+        count = self.chance.randint(2, 12)
+        self.send(*self.some_frames(count, queue))
+        takes = depth + self.chance.randint(1, count)
+        self.taker.send(*[spec.Basic.Get(queue=queue, no_ack=True)] * takes)
+        try:
+            for _ in range(takes):
+                got = self.taker.wait((Delivery, spec.Basic.GetEmpty))
+                key = self.model.delivered(queue, got, in_order=True)
+                self.model.leaving(queue, [key])
+                self.leaving.append((queue, [key]))
+        except Lost:
+            self.model.leaving(queue, self.model.keys(queue))  # nobody knows how many of them
+            raise
+        self.read_confirms()
 
     def purge(self) -> None:
         if self.chance.random() < 0.5:
