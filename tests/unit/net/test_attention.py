@@ -64,11 +64,11 @@ class Watched:
 
 
 class Peer:
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: Watched, virtual_host: str = "/") -> None:
         self.socket = socket.create_connection((watched.address.host, watched.address.amqp_port), PATIENCE_S)
         self.buffer = b""
         tune = methods.ConnectionTuneOk(channel_max=10, frame_max=131072, heartbeat=0)
-        opening: list[methods.Method] = [start_ok(), tune, methods.ConnectionOpen(virtual_host="/")]
+        opening: list[methods.Method] = [start_ok(), tune, methods.ConnectionOpen(virtual_host)]
         self.send(PROTOCOL_HEADER + frames_of(opening) + frames_of([methods.ChannelOpen()], 1))
         self.expect(methods.ChannelOpenOk)
 
@@ -102,8 +102,8 @@ class Peer:
 
 
 class Publisher(Peer):
-    def __init__(self, watched: Watched) -> None:
-        super().__init__(watched)
+    def __init__(self, watched: Watched, virtual_host: str = "/") -> None:
+        super().__init__(watched, virtual_host)
         self.watched = watched
         self.call(methods.QueueDeclare(queue=QUEUE, durable=True), methods.QueueDeclareOk)
         self.call(methods.ConfirmSelect(), methods.ConfirmSelectOk)
