@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tools.differ.known import has_limits, known
+from tools.differ.known import known
 from tools.differ.program import Program
 from tools.differ.side import Told
 
@@ -35,7 +35,7 @@ def compare(program: Program, ours: list[Told], theirs: list[Told]) -> Differenc
                 number,
                 only_different(mine, other),
                 only_different(other, mine),
-                known(step, mine, other, has_limits(program[:number])),
+                known(step, mine, other, program[:number]),
             )
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tools.differ.full_queue import keeps_what_a_limit_drops
 from tools.differ.program import Program
 
 CLOSES = ("channel.close", "connection.close")
@@ -33,10 +34,8 @@ SERVER_ERROR = 500
 RETURNS = ("basic.recover", "basic.recover-async", "basic.nack", "basic.reject")
 
 
-def known(
-    step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], limited: bool = False
-) -> str | None:
-    """The name of the deliberate difference, if it is one; `limited`: some queue has a limit."""
+def known(step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], before: Program) -> str | None:
+    """The name of the deliberate difference, if it is one; `before`: the program up to this step."""
     if "http" in ours and "http" in theirs:
         return known_of_http(ours["http"], theirs["http"])
     if "quiet_ms" in step and was_looked_at(ours.get("queues"), theirs.get("queues")):
@@ -49,8 +48,10 @@ def known(
         return "binding another connection's exclusive queue in a wrong way"
     if step["do"] == "queue.declare" and WRONG_LOCATOR.search(str(ours)):
         return "a wrong x-queue-master-locator"
-    if limited and step["do"] in RETURNS and delivers_again(ours):
+    if step["do"] in RETURNS and keeps_what_a_limit_drops(before, ours, theirs):
         return "what comes back to a full queue, and may go out at once"
+    if is_still_counted(before, step, ours, theirs):
+        return "what expires at once behind others in a priority queue"
     for told in theirs.values():
         if isinstance(told, list):
             if any(map(is_crash, told)):
@@ -99,25 +100,30 @@ def was_looked_at(ours: Any, theirs: Any) -> bool:
     return bool(ours) and all((ours[name], theirs.get(name)) == (NOT_FOUND, RESOURCE_LOCKED) for name in ours)
 
 
+def is_still_counted(
+    before: Program, step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]
+) -> bool:
+    """RabbitMQ counts a message in a queue with priorities that has expired but is not the first."""
+    if step["do"] != "basic.publish" or ours.keys() != theirs.keys():
+        return False
+    if any(ours[place] != theirs[place] for place in ours if place != "queues"):
+        return False
+    with_priorities = {
+        one["with"].get("queue")
+        for one in before
+        if one["do"] == "queue.declare" and "x-max-priority" in one["with"].get("arguments", {})
+    }
+    differ = [name for name in ours["queues"] if ours["queues"][name] != theirs["queues"][name]]
+    counts = [(ours["queues"][name], theirs["queues"][name]) for name in differ]
+    return set(differ) <= with_priorities and all(
+        isinstance(here, list) and isinstance(there, list) and here[0] < there[0] and here[1] == there[1]
+        for here, there in counts
+    )
+
+
 def closes_with(told: dict[str, Any], code: int) -> bool:
     return any(
         answer[0] == "channel.close" and answer[1]["reply-code"] == code
-        for answers in told.values()
-        if isinstance(answers, list)
-        for answer in answers
-    )
-
-
-def has_limits(program: Program) -> bool:
-    """Has a queue a largest length?"""
-    return any(
-        "x-max-length" in name for step in program for name in step.get("with", {}).get("arguments", {})
-    )
-
-
-def delivers_again(told: dict[str, Any]) -> bool:
-    return any(
-        answer[0] == "basic.deliver" and answer[1]["redelivered"]
         for answers in told.values()
         if isinstance(answers, list)
         for answer in answers

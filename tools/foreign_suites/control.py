@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import socketserver
+import time
 from pathlib import Path
 from typing import cast
 
 from tools.brokers import Broker
+
+READ_SECONDS_MAX = 20.0
 
 
 class Control(socketserver.ThreadingUnixStreamServer):
@@ -29,7 +32,15 @@ class Control(socketserver.ThreadingUnixStreamServer):
         self.settings[name] = value
         plain = "".join(f"{name} = {value}\n" for name, value in self.settings.items())
         self.configuration.write_text(plain + self.sections)
+        read_before = self.times_read()
         os.kill(self.broker.pid, signal.SIGHUP)
+        deadline = time.monotonic() + READ_SECONDS_MAX
+        while self.times_read() == read_before and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def times_read(self) -> int:
+        """How often the broker has said that it took over its settings."""
+        return self.broker.log_path.read_bytes().count(b"settings read anew")
 
 
 class Command(socketserver.StreamRequestHandler):

@@ -82,9 +82,7 @@ def connection_ends(connection: Connection, channels: list[Channel]) -> Pieces:
 
 def channels_end(connection: Connection, channels: list[Channel]) -> Pieces:
     open_until_now = [channel for channel in channels if not channel.closing]
-    parted = [channel.part() for channel in channels]
-    blocks = [block for blocks, _ in parted for block in blocks]
-    consumers = [consumer for _, consumers in parted for consumer in consumers]
+    blocks, consumers = parted(channels)
     gone_from = step_aside(consumers) if len(consumers) > CONSUMERS_AT_ONCE or blocks else set()
     with awaited(connection.vhost, consumers if count_of(blocks) > GIVEN_BACK_AT_ONCE_MAX else []):
         yield from give_back(blocks, connection)
@@ -101,6 +99,18 @@ def channels_end(connection: Connection, channels: list[Channel]) -> Pieces:
         connection.broker.events.emit("channel.closed", channel_closed, channel)
         if number % CHANNELS_AT_ONCE == 0:
             yield
+
+
+def parted(channels: list[Channel]) -> tuple[Blocks, list[ChannelConsumer]]:
+    """All that was out, and all who consumed. Nobody else has the blocks: each goes when it is used up, or
+    they would all go together in the end, and a million deliveries take a while for that."""
+    blocks: Blocks = []
+    consumers: list[ChannelConsumer] = []
+    for channel in channels:
+        out, there = channel.part()
+        blocks += out
+        consumers += there
+    return blocks, consumers
 
 
 def step_aside(consumers: list[ChannelConsumer]) -> set[Queue]:

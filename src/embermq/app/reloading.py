@@ -75,6 +75,7 @@ async def reload(app: App, new: Config) -> None:
     app.server.certificate_kind = config.auth.certificate_name
     if app.watch is not None:
         app.watch.set_limits(config.memory_high_watermark, config.disk_free_limit)
+        app.watch.look()
     logs.set_up(config)
     changed = [name for name, live in found if live]
     log.info("settings read anew; changed: %s", ", ".join(changed) or "nothing")

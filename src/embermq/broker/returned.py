@@ -14,7 +14,7 @@ Invariant: while a level has runs, its ring is not empty, and its first message 
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from operator import attrgetter
@@ -31,6 +31,11 @@ BROUGHT_COUNT = 1024  # messages that the ring gets at a time
 ENDLESS = 1 << 63  # above every sequence
 
 by_sequence = attrgetter("sequence")
+
+
+def before_sequence(entry: Entry) -> int:
+    """For runs, which stand from their ends."""
+    return -entry.sequence
 
 
 class Runs:
@@ -74,15 +79,22 @@ class Runs:
         """The first so many, in order, of those with a lower sequence."""
         taken: list[Entry] = []
         heap = self.heap
-        while heap and len(taken) < count and heap[0][0] < below:
+        while heap and (left := count - len(taken)) > 0 and heap[0][0] < below:
             run = heap[0][1]
-            entry = run.pop()
-            taken.append(entry)
-            self.body_bytes -= entry.message.size - entry.message.header_size
+            # The first run, up to where the next begins: as a rule that is all of it.
+            bound = min(below, *(each[0] for each in heap[1:3])) if len(heap) > 1 else below
+            wanted = run[-left:]
+            if wanted[0].sequence >= bound:
+                wanted = wanted[bisect_right(wanted, -bound, key=before_sequence) :]
+            assert wanted, "no two runs have the same message"
+            del run[-len(wanted) :]
+            wanted.reverse()
+            taken += wanted
             if run:
                 heapq.heapreplace(heap, (run[-1].sequence, run))
             else:
                 heapq.heappop(heap)
+        self.body_bytes -= body_bytes_of(taken)
         self.count -= len(taken)
         return taken
 

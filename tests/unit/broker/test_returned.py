@@ -221,6 +221,28 @@ def test_one_by_one_they_do_not_look_for_their_places_in_a_deep_ring(order: str)
     assert queue.low.returned is None
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_give_what_is_first_whatever_run_it_is_in(seed: int) -> None:
+    dice = random.Random(seed)
+    queue = new_queue()
+    for number in range(300):
+        queue.append(message(b"%d" % number))
+    left = taken(queue, 300)
+    runs = returned.Runs()
+    parts: list[list[Entry]] = [[] for _ in range(5)]
+    for entry in left:
+        dice.choice(parts).append(entry)
+    for part in parts:
+        runs.add(part)
+    while left:
+        count, below = dice.randrange(1, 60), left[min(dice.randrange(60), len(left) - 1)].sequence + 1
+        expected = [entry for entry in left if entry.sequence < below][:count]
+        assert runs.take(count, below) == expected
+        left = left[len(expected) :]
+        assert (runs.count, runs.body_bytes) == (len(left), returned.body_bytes_of(left))
+    assert not runs.heap
+
+
 def test_consumers_share_what_came_back_from_several_in_order() -> None:
     loop = Loop()
     queue = filled(new_queue(new_vhost(loop)), 6000)
