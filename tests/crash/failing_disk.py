@@ -64,6 +64,15 @@ class FailingFileSystem(FileSystem):
         self.sync(file)
         return done
 
+    def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
+        blocks = file.blocks
+        assert blocks is not None
+        blocks.lay(data, size)
+        done = self.write_synced(file, data, size, blocks.end(), promise)
+        if done == size:
+            blocks.advance(size)
+        return done
+
     def sync(self, file: File) -> None:
         if fault() == "bad syncs":
             raise broken(errno.EIO, file.path)

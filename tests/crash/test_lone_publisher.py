@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pamqp import commands as spec
 
-from embermq.store import disk, room
+from embermq.store import disk, room, synced_write
 from embermq.store.filesystem import File
 from embermq.store.promise import Promise
 from tests.crash.client import Client, Lost
@@ -24,18 +24,24 @@ QUEUE = "crash.lone"
 SYNCS_UNTIL_QUICK = 20
 
 
+@pytest.fixture(params=[False, True], ids=["through the cache", "past the cache"])
+def past_cache(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
 @pytest.fixture(autouse=True)
-def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def _little_room(past_cache: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that files are stretched, and new ones begun, in between."""
-    monkeypatch.setattr(disk, "ROOM_BYTES", 900)
+    monkeypatch.setattr(disk, "ROOM_BYTES", 2000 if past_cache else 900)
     monkeypatch.setattr(room, "WRITES_BEFORE_ROOM", 2)
+    monkeypatch.setattr(synced_write, "STEADY_WRITES", 3 if past_cache else 1_000_000)
 
 
 class Counted:
-    """How many writes were synced at once."""
+    """How many writes were synced at once, and how many of these past the cache."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
+        self.count = self.past_cache = 0
         write_synced = FaultyFileSystem.write_synced
 
         def counting(
@@ -47,6 +53,7 @@ class Counted:
             promise: Promise,
         ) -> int:
             self.count += 1
+            self.past_cache += file.blocks is not None
             return write_synced(filesystem, file, data, size, position, promise)
 
         monkeypatch.setattr(FaultyFileSystem, "write_synced", counting)
@@ -97,7 +104,7 @@ def machine(tmp_path: Path) -> Machine:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_was_confirmed_survives_a_power_cut(
-    machine: Machine, tmp_path: Path, counted: Counted, seed: int
+    machine: Machine, tmp_path: Path, counted: Counted, seed: int, past_cache: bool
 ) -> None:
     chance = random.Random(seed)
     if chance.random() < 0.5:
@@ -105,6 +112,8 @@ def test_what_was_confirmed_survives_a_power_cut(
     publisher = Publisher(machine)
     publisher.publish_and_wait(SYNCS_UNTIL_QUICK + chance.randint(1, 60))
     assert counted.count > 0
+    if machine.filesystem.write_bytes_max is None:
+        assert (counted.past_cache > 0) == past_cache
     publisher.publish()
     machine.steps(chance.randint(0, 3))
     found = found_after(machine, tmp_path / "after", chance)

@@ -7,6 +7,7 @@ likes. Only the earliest time has a timer, and it is the caller's: the domain kn
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
@@ -51,6 +52,10 @@ class Timetable:
             self.timer_due_ms = self.waiting[0][0]
             wait_ms = max(self.timer_due_ms - self.turn.now_ms, 0)
             self.timer = self.call_later(wait_ms / 1000, self.on_timer)
+
+    def due_in_s(self, now_ms: int) -> float:
+        """Until the earliest time, or since then."""
+        return (self.waiting[0][0] - now_ms) / 1000 if self.waiting else math.inf
 
     def stop(self) -> None:
         """Nothing is due any more: a broker that stops begins nothing that it could not end."""

@@ -24,6 +24,7 @@ cdef class Turn:
     cdef readonly object times
     cdef readonly unsigned long long now_ms
     cpdef int refresh(self) except -1
+    cpdef double due_in_s(self) except? -1
     cpdef int add_log(self, object level) except -1
     cpdef int add_queue(self, object queue) except -1
     cpdef int add_sink(self, object sink) except -1

@@ -12,6 +12,7 @@ the sockets may stay with it (`attend`) instead of going round the loop for its 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -120,6 +121,10 @@ class Turn:
         """Look at the clock; once per turn and read, not per message."""
         self.now_ms = int(self.clock() * 1000)
         return 0
+
+    def due_in_s(self) -> float:
+        """Until something in the timetable is due (less than 0: it was); infinite if nothing is."""
+        return math.inf if self.timetable is None else self.timetable.due_in_s(self.now_ms)
 
     def wake(self) -> int:
         if not self.scheduled:

@@ -4,6 +4,8 @@ from embermq.amqp.connection cimport Connection
 from embermq.net.calls cimport receive, receive_soon, wait_for, watch
 from embermq.net.traffic cimport Traffic
 
+cdef double STAY_S_MIN
+cdef double STAY_S_MAX
 cdef int ROUNDS_AFTER_OTHERS
 cdef Py_ssize_t READ_BYTES_MAX
 cdef int TRIES
@@ -15,7 +17,7 @@ cdef class Attention:
     cdef readonly int descriptor
     cdef readonly int rounds_left
     cdef readonly int asleep
-    cdef public double stay_s_max
+    cdef public double stay_s
     cdef public int wait_ms_max
 
     @cython.locals(connection=Connection, until_s=double, found=int, size=Py_ssize_t, alone=bint)

@@ -15,7 +15,8 @@ from embermq.amqp.connection import Connection
 from embermq.net.calls import receive, receive_soon, wait_for, watch
 from embermq.net.traffic import Traffic
 
-STAY_S_MAX = 0.002  # then timers and what was put off for the next pass of the loop have theirs
+STAY_S_MIN = 0.002  # then timers and what was put off for the next pass of the loop have theirs
+STAY_S_MAX = 0.016  # if nobody else was there for several such times
 WAIT_MS_MAX = 1  # for its next message
 ROUNDS_AFTER_OTHERS = 16  # somebody else was there: so many answers go round the loop
 READ_BYTES_MAX = 64 * 1024
@@ -33,13 +34,13 @@ def loop_descriptor(loop: AbstractEventLoop) -> int:
 
 
 class Attention:
-    __slots__ = ("asleep", "descriptor", "rounds_left", "stay_s_max", "wait_ms_max")
+    __slots__ = ("asleep", "descriptor", "rounds_left", "stay_s", "wait_ms_max")
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.descriptor = loop_descriptor(loop)
         self.rounds_left = 0  # until somebody may be stayed with again
         self.asleep = 0  # so many messages are waited for asleep
-        self.stay_s_max = STAY_S_MAX
+        self.stay_s = STAY_S_MIN  # at most
         self.wait_ms_max = WAIT_MS_MAX
 
     def attend(self, connection: Connection) -> None:
@@ -58,7 +59,7 @@ class Attention:
 
     def stay(self, traffic: Traffic) -> int:
         connection = traffic.connection
-        until_s = time.perf_counter() + self.stay_s_max
+        until_s = time.perf_counter() + min(self.stay_s, connection.turn.due_in_s())
         while time.perf_counter() < until_s:
             size = self.next_message(traffic)
             if size <= 0:
@@ -71,6 +72,7 @@ class Attention:
             traffic.spoke = True
             if not alone or traffic.direct < 0 or traffic.held or traffic.unfinished:
                 return 0
+        self.stay_s = min(self.stay_s * 2, STAY_S_MAX)
         return 0
 
     def next_message(self, traffic: Traffic) -> int:
@@ -91,6 +93,7 @@ class Attention:
         )
         if found & OTHERS:
             self.rounds_left = ROUNDS_AFTER_OTHERS
+            self.stay_s = STAY_S_MIN
         if found & MINE:
             size = receive(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX)
         return size

@@ -1,6 +1,6 @@
 import cython
 
-from embermq.store.kernel cimport write_through
+from embermq.store.kernel cimport Blocks, write_through
 from embermq.store.promise cimport Promise
 
 cdef class File:
@@ -8,12 +8,17 @@ cdef class File:
     cdef readonly int descriptor
     cdef readonly str path
     cdef object _close
+    cdef public File past_cache
+    cdef public Blocks blocks
+    cdef public long long synced_end
+    cdef public Py_ssize_t steady
 
 cdef class FileSystem:
     cpdef Py_ssize_t write_at(self, File file, object data, long long position) except -1
     cpdef Py_ssize_t write_synced(
         self, File file, bytearray data, Py_ssize_t size, long long position, Promise promise
     ) except -1
+    cpdef Py_ssize_t write_blocks(self, File file, bytearray data, Py_ssize_t size, Promise promise) except -1
     cpdef bytes read_at(self, File file, Py_ssize_t size, long long position)
     cpdef object truncate(self, File file, long long size)
     cpdef object sync(self, File file)

@@ -10,7 +10,7 @@ import ctypes
 import errno
 import os
 
-from embermq.store.kernel import write_through
+from embermq.store.kernel import Blocks, write_through
 from embermq.store.promise import Promise
 
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
@@ -22,11 +22,24 @@ class File:
     The commit thread may still sync a file that a log has already forgotten; a reference is all it needs.
     """
 
-    __slots__ = ("__weakref__", "_close", "descriptor", "path")
+    __slots__ = (
+        "__weakref__",
+        "_close",
+        "blocks",
+        "descriptor",
+        "past_cache",
+        "path",
+        "steady",
+        "synced_end",
+    )
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self.descriptor = descriptor
+        self.past_cache: File | None = None  # the same file, opened once more (see synced_write)
+        self.blocks: Blocks | None = None  # its end, while it is written to that way
+        self.synced_end = 0  # where the last synced write ended
+        self.steady = 0  # how many there were, each where the one before had ended
         self._close = os.close  # modules go before the last objects do, at the end of a process
 
     def __del__(self) -> None:
@@ -54,6 +67,15 @@ class FileSystem:
         holds need not be). If that is all of it, the promise may be kept."""
         return write_through(file.descriptor, data, size, position, promise)
 
+    def open_past_cache(self, file: File) -> File:
+        """The same file once more, for whole blocks that go to the disk from where they are."""
+        return File(file.path, os.open(file.path, os.O_RDWR | os.O_CLOEXEC | os.O_DIRECT))
+
+    def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
+        """`write_synced` past the page cache, where the file's blocks end."""
+        assert file.blocks is not None
+        return file.blocks.write_through(data, size, promise)
+
     def read_at(self, file: File, size: int, position: int) -> bytes:
         return os.pread(file.descriptor, size, position)
 
@@ -61,6 +83,7 @@ class FileSystem:
         return os.fstat(file.descriptor).st_size
 
     def truncate(self, file: File, size: int) -> None:
+        file.blocks = None
         os.ftruncate(file.descriptor, size)
 
     def sync(self, file: File) -> None:

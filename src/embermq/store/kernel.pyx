@@ -4,7 +4,8 @@
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_SetFromErrno
-from libc.string cimport memcpy, memmove
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memmove, memset
 
 from embermq.store.bitmap cimport Bitmap
 from embermq.store.checksum cimport crc32_of
@@ -14,6 +15,7 @@ cdef extern from *:
     """
     #include <sys/socket.h>
     #include <sys/types.h>
+    #include <stdlib.h>
     #include <sys/uio.h>
     #include <time.h>
     #include <unistd.h>
@@ -51,11 +53,16 @@ cdef extern from *:
         int descriptor, const char* data, size_t size, long long position,
         int peer, const char* words, size_t words_size, Py_ssize_t* sent, double* seconds
     ) nogil
+    int posix_memalign(void** memory, size_t alignment, size_t size) nogil
 
 HEADER_SIZE = 25
+BLOCK_BYTES = 4096
+BLOCKS_BYTES = 4 * BLOCK_BYTES
 
 cdef enum:
     SIZE = 25
+    BLOCK = 4096
+    BLOCKS = 4 * 4096
 
 
 cdef inline void store(unsigned char* target, unsigned long long value, int size) noexcept:
@@ -168,15 +175,20 @@ cpdef Py_ssize_t keep_alive(bytearray buffer, Py_ssize_t begin, Py_ssize_t fill,
 cpdef Py_ssize_t write_through(
     int descriptor, bytearray data, Py_ssize_t size, long long position, Promise promise
 ) except -1:
-    cdef const char* start = PyByteArray_AS_STRING(data)
+    if size < 0 or size > PyByteArray_GET_SIZE(data):
+        raise IndexError("more than the buffer holds")
+    return write_safely(descriptor, PyByteArray_AS_STRING(data), size, position, promise)
+
+
+cdef Py_ssize_t write_safely(
+    int descriptor, const char* start, Py_ssize_t size, long long position, Promise promise
+) except -1:
     cdef const char* words = PyBytes_AS_STRING(promise.words)
     cdef size_t words_size = PyBytes_GET_SIZE(promise.words)
     cdef int peer = promise.socket
     cdef Py_ssize_t done
     cdef Py_ssize_t sent = 0
     cdef double seconds = 0
-    if size < 0 or size > PyByteArray_GET_SIZE(data):
-        raise IndexError("more than the buffer holds")
     with nogil:
         done = embermq_write_through(
             descriptor, start, size, position, peer, words, words_size, &sent, &seconds
@@ -186,6 +198,58 @@ cpdef Py_ssize_t write_through(
     promise.seconds = seconds
     promise.sent = sent if sent > 0 else 0
     return done
+
+
+cdef class Blocks:
+    def __cinit__(self, int descriptor, long long end, bytes content, long long limit):
+        if posix_memalign(<void**>&self.memory, BLOCK, BLOCKS) != 0:
+            raise MemoryError
+        self.descriptor = descriptor
+        self.begin = end - end % BLOCK
+        self.fill = end - self.begin
+        self.limit = limit
+        if PyBytes_GET_SIZE(content) != self.fill:
+            raise ValueError(f"{len(content)} bytes of a block that holds {self.fill}")
+        memcpy(self.memory, PyBytes_AS_STRING(content), self.fill)
+        memset(self.memory + self.fill, 0, BLOCKS - self.fill)
+
+    def __dealloc__(self):
+        free(self.memory)
+
+    cpdef long long end(self) except -1:
+        return self.begin + self.fill
+
+    cpdef bint fit(self, long long position, Py_ssize_t size) except -1:
+        return (
+            position == self.begin + self.fill
+            and position + size <= self.limit - self.limit % BLOCK
+            and self.fill + size <= BLOCKS
+        )
+
+    cpdef Py_ssize_t lay(self, bytearray data, Py_ssize_t size) except -1:
+        cdef Py_ssize_t stop = self.fill + size
+        if size < 0 or size > PyByteArray_GET_SIZE(data) or stop > BLOCKS:
+            raise IndexError("more than the blocks hold")
+        memcpy(self.memory + self.fill, PyByteArray_AS_STRING(data), size)
+        return (stop + BLOCK - 1) // BLOCK * BLOCK
+
+    cpdef void advance(self, Py_ssize_t size) except *:
+        cdef Py_ssize_t over
+        self.fill += size
+        over = self.fill - self.fill % BLOCK
+        if over:
+            self.begin += over
+            self.fill -= over
+            memmove(self.memory, self.memory + over, self.fill)
+            memset(self.memory + self.fill, 0, over)
+
+    cpdef Py_ssize_t write_through(self, bytearray data, Py_ssize_t size, Promise promise) except -1:
+        cdef Py_ssize_t whole = self.lay(data, size)
+        cdef Py_ssize_t done = write_safely(self.descriptor, self.memory, whole, self.begin, promise)
+        if done < whole:
+            return max(0, min(done - self.fill, size))
+        self.advance(size)
+        return size
 
 
 cdef class Header:

@@ -6,6 +6,7 @@ from embermq.store.filesystem cimport File, write_part
 from embermq.store.promise cimport Promise
 from embermq.store.room cimport make_room
 from embermq.store.segment cimport Segment
+from embermq.store.synced_write cimport write_end
 
 cdef unsigned long long EVERYTHING
 cdef unsigned long long DRAINED_SPAN
@@ -48,7 +49,7 @@ cdef class Log:
     cpdef bint ack(self, unsigned long long sequence) except -1
     @cython.locals(active=Segment, segment=Segment)
     cpdef void write(self) except *
-    @cython.locals(segment=Segment, done=Py_ssize_t, file=File)
+    @cython.locals(segment=Segment, file=File)
     cpdef bint write_synced(self, Promise promise) except -1
     @cython.locals(segment=Segment)
     cpdef void wrote_synced(self) except *

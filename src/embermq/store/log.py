@@ -25,6 +25,7 @@ from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Recovery, recover
 from embermq.store.room import make_room
 from embermq.store.segment import Segment, new_identity
+from embermq.store.synced_write import write_end
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
@@ -251,18 +252,13 @@ class Log:
         if len(self.unwritten) != 1 or self.ack_dirty or self.finished or self.dirty_files:
             return False
         segment = self.unwritten[0]
-        if segment is not self.active or segment.live.count == 0 or segment.buried or segment.must_grow():
+        if segment is not self.active or segment.live.count == 0 or segment.buried or not segment.created:
             return False
         file = self.disk.file_of(segment)
         if file is None:
             file = self._file(segment.name, True)
             self.disk.used_by(segment)
-        filesystem = self.disk.filesystem
-        done = filesystem.write_synced(file, segment.buffer, segment.fill, segment.written, promise)
-        if done == segment.fill:
-            return True
-        segment.forget_written(done)
-        return False
+        return write_end(self.disk, file, segment, self.segment_bytes, promise)
 
     def wrote_synced(self) -> None:
         segment = self.unwritten.pop()

@@ -50,7 +50,7 @@ class Watched:
         assert self.app.data is not None
         self.app.data.committer.sync_here(self.app.turn, PATIENCE_S)
         self.attention = Attention(self.app.loop)
-        self.attention.stay_s_max = 2.0  # a thousand times longer than usual, so that a slow machine has time
+        self.attention.stay_s = 2.0  # a thousand times longer than usual, so that a slow machine has time
         self.attention.wait_ms_max = 500
         self.app.turn.attend = self.attend
 

@@ -87,6 +87,15 @@ class FaultyFileSystem(FileSystem):
                 self._synced[key] = bytes(safe)
         return done
 
+    def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
+        blocks = file.blocks
+        assert blocks is not None
+        blocks.lay(data, size)
+        done = self.write_synced(file, data, size, blocks.end(), promise)
+        if done == size:
+            blocks.advance(size)
+        return done
+
     def sync(self, file: File) -> None:
         self._count_sync()
         super().sync(file)
