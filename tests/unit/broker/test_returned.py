@@ -224,7 +224,7 @@ def test_one_by_one_they_do_not_look_for_their_places_in_a_deep_ring(order: str)
 @pytest.mark.parametrize("seed", range(20))
 def test_runs_give_what_is_first_whatever_run_it_is_in(seed: int) -> None:
     dice = random.Random(seed)
-    queue = new_queue()
+    queue = new_queue(new_vhost(Loop()))
     for number in range(300):
         queue.append(message(b"%d" % number))
     left = taken(queue, 300)
