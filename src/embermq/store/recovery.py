@@ -46,7 +46,8 @@ class Damage:
     set_aside: str  # where the file is now; empty if it was only looked at
     records_saved: int
     bytes_lost: int
-    lost: tuple[tuple[int, int], ...] = ()  # sequences [first, stop) among which records are missing
+    # Sequences [first, stop) among which records are missing; SEQUENCE_MAX: where they end nobody knows.
+    lost: tuple[tuple[int, int], ...] = ()
     acks_lost: int = 0  # entries of an ack file that could not be read
     records_lost: int = 0  # live ones, where that is known: of a file that was sound when it was opened
 
@@ -56,10 +57,15 @@ class Damage:
             return (
                 f"{self.path} is damaged{aside}: {self.acks_lost} ack entries lost, their messages are back"
             )
-        where = ", ".join(f"{first}..{stop - 1}" for first, stop in self.lost[:5])
-        if len(self.lost) > 5:
-            where += f" and {len(self.lost) - 5} more places"
-        between = f" (sequences within {where})" if where else ""
+        places = [
+            f"{first} and later" if stop == SEQUENCE_MAX else f"{first}..{stop - 1}"
+            for first, stop in self.lost
+            if first < stop
+        ]
+        where = ", ".join(places[:5])
+        if len(places) > 5:
+            where += f" and {len(places) - 5} more places"
+        between = f" (among sequences {where})" if where else ""
         return (
             f"{self.path} is damaged{aside}: {self.records_saved} live records saved, "
             f"{self.bytes_lost} bytes lost{between}"
@@ -107,7 +113,7 @@ def scan_directory(
         # The last segment is always read: it may still grow, and its end may be torn.
         full = indexed and at + 1 < len(found)
         if full and load_from_index(disk.filesystem, directory, segment, low, high):
-            scan = Scan(segment, segment.size, header_sound=True, acks=AckScan())
+            scan = Scan(segment, segment.size, header_sound=True, acks=AckScan(), stop=high)
             scan.live_bytes = segment.size - SEGMENT_HEADER_SIZE - segment.count * RECORD_HEADER_SIZE
         else:
             scan = scan_segment(disk.filesystem, directory, segment, low, high, keep_transient)

@@ -24,6 +24,7 @@ from embermq.store.record import (
     RECORD_HEADER,
     RECORD_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
+    SEQUENCE_MAX,
     SEQUENCE_SPAN_MAX,
     Record,
     is_ack_header,
@@ -59,6 +60,7 @@ class Scan:
     size: int
     header_sound: bool
     acks: AckScan
+    stop: int  # the first sequence behind it; SEQUENCE_MAX if nobody knows
     gaps: list[tuple[int, int]] = field(default_factory=list)
     lost: list[tuple[int, int]] = field(default_factory=list)  # per gap: between which sequences
     forgotten: int = 0  # transient records
@@ -216,8 +218,9 @@ def scan_segment(
     path = os.path.join(directory, segment.name)
     data = read_all(filesystem, filesystem.open(path, writable=False))
     header_sound = is_segment_header(data, path, segment.first, segment.identity)
-    scan = Scan(segment, len(data), header_sound, acks)
-    high = min(high, segment.first + SEQUENCE_SPAN_MAX)
+    span_end = segment.first + SEQUENCE_SPAN_MAX
+    scan = Scan(segment, len(data), header_sound, acks, high if high <= span_end else SEQUENCE_MAX)
+    high = min(high, span_end)
     walk = Walk(segment, data, max(low, segment.first), high, gone, keep_transient)
     walk_all(walk, scan)
     scan.forgotten = walk.forgotten
@@ -241,7 +244,7 @@ def walk_all(walk: Walk, scan: Scan) -> None:
         if found < 0:
             scan.room = len(data) - max(position, end)
             scan.gaps.append((position, len(data)))
-            scan.lost.append((walk.low, walk.high))
+            scan.lost.append((walk.low, scan.stop))
             break
         scan.gaps.append((position, found))
         scan.lost.append((walk.low, RECORD_HEADER.unpack_from(data, found)[2]))
@@ -253,7 +256,7 @@ def lost_while_running(filesystem: FileSystem, path: str, segment: Segment) -> S
     data = read_all(filesystem, filesystem.open(path, writable=False)) if segment.created else b""
     data = data[: segment.written].ljust(segment.written, b"\0") + segment.unwritten()
     fresh = Segment(segment.first, segment.identity)
-    scan = Scan(fresh, len(data), True, AckScan())
+    scan = Scan(fresh, len(data), True, AckScan(), segment.last + 1)
     walk_all(Walk(fresh, data, segment.first, segment.last + 1, None, True), scan)
     if segment.indexed:
         # Its index says that all is well: the next start must not believe that.

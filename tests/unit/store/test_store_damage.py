@@ -13,7 +13,8 @@ from embermq.store.disk import Disk
 from embermq.store.failure import NewerVersion
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
-from embermq.store.record import PERSISTENT, SEGMENT_HEADER_SIZE, encode_segment_header
+from embermq.store.record import PERSISTENT, SEGMENT_HEADER_SIZE, SEQUENCE_MAX, encode_segment_header
+from embermq.store.recovery import Damage
 from tests.unit.store.test_store_log import Entry, contents
 
 ACKED = {1, 2, 7}
@@ -177,6 +178,33 @@ def test_zeros_at_the_end_of_a_full_segment_are_damage(original: Path, tmp_path:
     (damage,) = log.recovery.damages
     assert damage.bytes_lost == 25 + len(b"message 9" + b"x" * 9)
     assert damage.lost == ((9, 10),)
+
+
+def test_where_the_last_file_would_have_ended_nobody_knows(original: Path, tmp_path: Path) -> None:
+    directory = copy(original, tmp_path)
+    last = segments(directory)[2]
+    data = last.read_bytes()
+    size = len(data) - SEGMENT_HEADER_SIZE
+    last.write_bytes(bytes(SEGMENT_HEADER_SIZE) + data[SEGMENT_HEADER_SIZE : -size // 5 - 9])
+    (damage,) = open_log(directory).recovery.damages
+    assert damage.records_saved == 3
+    assert damage.lost == ((13, SEQUENCE_MAX),)
+    assert str(damage).endswith("bytes lost (among sequences 13 and later)")
+
+
+def test_the_places_where_records_are_missing() -> None:
+    def lost(*places: tuple[int, int]) -> str:
+        return str(Damage("a", "", 1, 9, places)).removeprefix(
+            "a is damaged: 1 live records saved, 9 bytes lost"
+        )
+
+    assert lost() == ""
+    assert lost((7, 7)) == "", "none of them, between two files that follow each other"
+    assert lost((3, 4)) == " (among sequences 3..3)"
+    assert lost((3, 4), (7, 7), (9, 12)) == " (among sequences 3..3, 9..11)"
+    assert lost((3, 4), (9, SEQUENCE_MAX)) == " (among sequences 3..3, 9 and later)"
+    many = [(at, at + 1) for at in range(7)]
+    assert lost(*many) == " (among sequences 0..0, 1..1, 2..2, 3..3, 4..4 and 2 more places)"
 
 
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
