@@ -48,8 +48,11 @@ def end_connection(connection: Connection) -> None:
     user = connection.user
     if user is not None:
         user.channel_count -= len(channels)
+    announced, connection.announced = connection.announced, False
+    if announced:  # its place is free from now on: its client may be back before all is done
+        leave(user, connection.vhost)
     with connection.broker.events.acting(INTERNAL_USER if user is None else user.name):
-        begin(connection, connection_ends(connection, channels), connection)
+        begin(connection, connection_ends(connection, channels, announced), connection)
 
 
 def begin(connection: Connection, pieces: Pieces, about: object) -> None:
@@ -65,9 +68,8 @@ def begin(connection: Connection, pieces: Pieces, about: object) -> None:
         connection.hold_output()
 
 
-def connection_ends(connection: Connection, channels: list[Channel]) -> Pieces:
+def connection_ends(connection: Connection, channels: list[Channel], announced: bool) -> Pieces:
     queues, connection.exclusive_queues = connection.exclusive_queues, set()
-    announced, connection.announced = connection.announced, False
     if queues and connection.vhost is not None:
         connection.vhost.ending |= queues
     yield from channels_end(connection, channels)
@@ -76,7 +78,6 @@ def connection_ends(connection: Connection, channels: list[Channel]) -> Pieces:
         if number % QUEUES_AT_ONCE == 0:
             yield
     if announced:
-        leave(connection.user, connection.vhost)
         connection.broker.events.emit("connection.closed", connection_closed, connection)
 
 

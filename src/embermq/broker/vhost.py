@@ -180,10 +180,14 @@ class VirtualHost(Exchanges):
         self.events.emit("vhost.limits.set", limits_set, self.name, self.limits)
 
     def require_room(self, name: str) -> None:
-        """May there be another queue? Those for direct replies are nobody's business."""
+        """May there be another queue? Those for direct replies are nobody's business, nor are those that are
+        about to go with their connections."""
         if limit_reached(self.limits, "max-queues", len(self.queues)) is None:
             return
-        count = sum(not known.startswith(REPLY_PREFIX) for known in self.queues)
+        count = sum(
+            not (known.startswith(REPLY_PREFIX) or queue in self.ending)
+            for known, queue in self.queues.items()
+        )
         limit = limit_reached(self.limits, "max-queues", count)
         if limit is not None:
             raise PreconditionFailed(

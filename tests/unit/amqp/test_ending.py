@@ -203,16 +203,34 @@ def test_who_asks_for_an_exclusive_queue_that_is_about_to_go_does_not_find_it(
         assert scene.vhost.queues[left].owner is scene.other.connection
 
 
-def test_a_connection_counts_until_it_has_left(scene: Scene) -> None:
+def test_a_connection_that_is_as_good_as_gone_counts_no_more(scene: Scene) -> None:
+    """Its client may be back at once, where as many are allowed as there were. The world hears of it last."""
     for number in range(QUEUES):
         scene.declare(f"mine-{number}", exclusive=True)
     told: list[str] = []
     scene.leaving.broker.events.listen(lambda event: told.append(f"{event.actor} {event.key}"))
+    guest = scene.leaving.broker.users["guest"]  # who is in other tests, too
+    count = guest.connection_count
     scene.begin(CLOSE, channel=0)
-    assert scene.vhost.connection_count == 2
+    assert (scene.vhost.connection_count, guest.connection_count) == (1, count - 1)
     scene.leaving.loop.run()
-    assert scene.vhost.connection_count == 1
+    assert (scene.vhost.connection_count, guest.connection_count) == (1, count - 1)
     assert told == ["guest channel.closed", *["guest queue.deleted"] * QUEUES, "guest connection.closed"]
+
+
+def test_queues_that_are_as_good_as_gone_count_no_more(scene: Scene) -> None:
+    scene.vhost.limits["max-queues"] = QUEUES
+    for number in range(QUEUES):
+        scene.declare(f"mine-{number}", exclusive=True)
+    scene.leaving.connection.lost()
+    assert scene.is_under_way
+    for number in range(QUEUES + 1):
+        scene.other.feed(frames_of([methods.QueueDeclare(queue=f"other-{number}")], 1), run=False)
+    assert scene.vhost.ending
+    scene.leaving.loop.run()
+    *declared, refused = scene.other.take_methods()
+    assert declared == [methods.QueueDeclareOk(f"other-{number}", 0, 0) for number in range(QUEUES)]
+    assert isinstance(refused, methods.ChannelClose) and refused.reply_code == 406
 
 
 @pytest.mark.parametrize("what", ["queue", "exchange"])
