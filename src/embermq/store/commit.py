@@ -34,9 +34,9 @@ from embermq.store.histogram import Histogram
 FILES_SYNCED_SINGLY_MAX = 8
 ACK_SYNC_SECONDS_MAX = 1.0
 FILES_SYNCED_HERE_MAX = 2
-QUICK_SYNC_SECONDS = 300e-6  # longer than this, on average, and the loop must not wait for it
+QUICK_SYNC_SECONDS = 1e-3  # longer than this, on average, and the loop must not wait for it
 AVERAGED_SYNCS = 8
-HICCUP = 8  # a sync that takes so many times longer leaves the next ones to the thread
+HICCUP = 3  # a sync that takes so many times longer leaves the next ones to the thread
 SYNCS_AFTER_HICCUP = 16
 SYNCS_AFTER_COMPANY = 16  # so many are left to the thread when anybody else had a turn between two of them
 IDLE_ROUNDS = 5  # the thread looks so many times for something to do before it waits to be called
