@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -66,18 +66,19 @@ def test_only_what_comes_from_now_on(client: Client, arguments: dict[str, Any]) 
     assert bodies == [b"3", b"4"]
 
 
-def test_an_offset_that_is_to_come(client: Client) -> None:
+@pytest.mark.parametrize(("offset", "expected"), [(7, [7, 8, 9]), ("last", range(10)), ("first", range(10))])
+def test_an_offset_that_is_to_come(client: Client, offset: Any, expected: Iterable[int]) -> None:
     stream = declare(client)
     channel = client.connection.channel()
     channel.basic_qos(prefetch_count=10)
     bodies: list[bytes] = []
     channel.basic_consume(
-        stream, lambda _c, _m, _p, body: bodies.append(body), arguments={"x-stream-offset": 7}
+        stream, lambda _c, _m, _p, body: bodies.append(body), arguments={"x-stream-offset": offset}
     )
     fill(client, stream, 10)
-    while len(bodies) < 3:
+    while b"9" not in bodies:
         client.connection.process_data_events(0.05)
-    assert bodies == [b"7", b"8", b"9"]
+    assert bodies == [b"%d" % number for number in expected]
 
 
 def test_credit_is_given_by_acks(client: Client) -> None:

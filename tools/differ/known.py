@@ -22,6 +22,15 @@ MORE_HERE = {
     ),
     "conditions of queue.delete": re.compile("if-(empty|unused) flag set are not supported"),
 }
+# What we refuse, and RabbitMQ does not look at, or not first: arguments that only we have for this type.
+OURS = {
+    "a stream with another single active consumer": re.compile(
+        "inequivalent arg 'x-single-active-consumer'.*but current is none"
+    ),
+    "which wrong argument is told first": re.compile(
+        "invalid arg '(x-delivery-limit|x-dead-letter-strategy|x-queue-leader-locator)'"
+    ),
+}
 WRONG_LOCATOR = re.compile("invalid arg 'x-queue-master-locator'")
 DEFINITION_OF_NOTHING = re.compile("no (exchange|queue) '.*' in vhost '.*'|vhost_or_user_not_found")
 INTERNAL_ERROR = 541
@@ -50,6 +59,10 @@ def known(step: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], be
         return "a wrong x-queue-master-locator"
     if step["do"] in RETURNS and keeps_what_a_limit_drops(before, ours, theirs):
         return "what comes back to a full queue, and may go out at once"
+    if step["do"] == "queue.declare" and closes_with(ours, PRECONDITION_FAILED):
+        for meaning, words in OURS.items():
+            if words.search(str(ours)):
+                return meaning
     if is_still_counted(before, step, ours, theirs):
         return "what expires at once behind others in a priority queue"
     for told in theirs.values():
@@ -97,7 +110,8 @@ def was_looked_at(ours: Any, theirs: Any) -> bool:
     """A queue of another connection has expired here; there, this tool kept it alive by asking for it."""
     if not isinstance(ours, dict) or not isinstance(theirs, dict):
         return False
-    return bool(ours) and all((ours[name], theirs.get(name)) == (NOT_FOUND, RESOURCE_LOCKED) for name in ours)
+    differ = [(ours[name], theirs.get(name)) for name in ours if ours[name] != theirs.get(name)]
+    return bool(differ) and all(pair == (NOT_FOUND, RESOURCE_LOCKED) for pair in differ)
 
 
 def is_still_counted(

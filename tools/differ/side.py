@@ -222,6 +222,8 @@ class Run:
         counts_stream = seen.name == "queue.declare-ok" and seen.fields["queue"] in self.streams
         if counts_stream or seen.name == "queue.delete-ok" and self.streams:
             seen.fields["message-count"] = None
+        if counts_stream:
+            seen.fields["consumer-count"] = 0
         self.note(connection, seen.channel, seen.told())
         if seen.name == "channel.open-ok":
             self.channels[address] = ChannelState()
@@ -289,10 +291,10 @@ class Run:
         return counts
 
     def counts(self) -> Told:
-        """How many messages a stream has, RabbitMQ 3.10 does not tell by AMQP."""
+        """How many messages and consumers a stream has, RabbitMQ 3.10 does not tell by AMQP: it says 0."""
         counts = self.side.observer.counts()
         return {
-            name: [None, told[1]] if name in self.streams and isinstance(told, list) else told
+            name: [None, 0] if name in self.streams and isinstance(told, list) else told
             for name, told in counts.items()
         }
 

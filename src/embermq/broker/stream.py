@@ -224,7 +224,7 @@ class Stream(Queue):
         if place.name == "next":
             return self.safe_end
         if place.name == "last":
-            return max(self.safe_end - 1, self.first_offset)
+            return max(self.safe_end, self.first_offset + 1) - 1  # never below 0, which C would not tell
         if place.name == "offset":
             return max(place.offset, self.first_offset)
         return min(sequence_at_time(self.log, place.timestamp_ms), self.safe_end)
