@@ -24,3 +24,4 @@ cdef class Attention:
     cdef int stay(self, Traffic traffic) except -1
     @cython.locals(size=Py_ssize_t, found=int)
     cdef Py_ssize_t next_message(self, Traffic traffic) except? -2
+    cdef int note_others(self) except -1

@@ -81,19 +81,24 @@ class Attention:
         A client that does nothing but wait answers sooner than it takes to fall asleep and to be woken (on
         another processor, as likely as not). So at first it is waited for awake, while that proves right.
         """
-        size = -1
         if self.asleep:
             self.asleep -= 1
+        elif wait_for(-1, self.descriptor, 0):  # now, not when there is a message that waits to be written
+            self.note_others()
+            return 0
         else:
             size = receive_soon(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX, TRIES)
-            if size < 0:
-                self.asleep = ROUNDS_AFTER_TRIES
-        found = wait_for(
-            traffic.descriptor if size < 0 else -1, self.descriptor, self.wait_ms_max if size < 0 else 0
-        )
+            if size >= 0:
+                return size
+            self.asleep = ROUNDS_AFTER_TRIES
+        found = wait_for(traffic.descriptor, self.descriptor, self.wait_ms_max)
         if found & OTHERS:
-            self.rounds_left = ROUNDS_AFTER_OTHERS
-            self.stay_s = STAY_S_MIN
+            self.note_others()
         if found & MINE:
-            size = receive(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX)
-        return size
+            return receive(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX)
+        return 0
+
+    def note_others(self) -> int:
+        self.rounds_left = ROUNDS_AFTER_OTHERS
+        self.stay_s = STAY_S_MIN
+        return 0
