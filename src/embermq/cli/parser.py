@@ -6,7 +6,7 @@ import argparse
 import difflib
 import re
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from embermq.cli.failure import USAGE_ERROR
 
@@ -15,6 +15,18 @@ MISSING_COMMAND = re.compile(r"required: (COMMAND|ACTION)$")
 
 
 class Parser(argparse.ArgumentParser):
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """An option that is unknown is told by the command it was given to, not by the whole program."""
+        options, rest = super().parse_known_args(args, namespace)
+        unknown = next((word for word in rest if word.startswith("--")), None)
+        if unknown is not None:
+            given = unknown.partition("=")[0]
+            names = [name for name in self._option_string_actions if name.startswith("--")]
+            guesses = difflib.get_close_matches(given, names, n=1)
+            hint = f"did you mean '{guesses[0]}'?" if guesses else f"'{self.prog} --help' shows what there is"
+            self.error(f"there is no option '{given}'; {hint}")
+        return options, rest
+
     def error(self, message: str) -> NoReturn:
         if MISSING_COMMAND.search(message):
             self.print_help(sys.stderr)
