@@ -7,7 +7,6 @@ from embermq.broker.turn cimport Turn
 
 cdef int HIGH_PRIORITY_MIN
 cdef Py_ssize_t DRAIN_BUDGET
-cdef Py_ssize_t OVERHEAD
 cdef Py_ssize_t PRESSED_COUNT
 cdef Py_ssize_t PRESSED_BYTES
 
@@ -24,7 +23,7 @@ cdef class Queue:
     cdef public list consumers
     cdef public Py_ssize_t next_consumer
     cdef public bint selective
-    cdef Turn turn
+    cdef readonly Turn turn
     cdef readonly Level low
     cdef readonly Level high
     cdef public list levels
@@ -57,7 +56,7 @@ cdef class Queue:
     cdef Consumer pick(self, Py_ssize_t size)
     cpdef int hand_over(self, Entry entry, Consumer consumer) except -1
     cpdef bint drain(self) except -1
-    @cython.locals(entry=Entry, consumer=Consumer, level=Level, budget=Py_ssize_t, size=Py_ssize_t)
+    @cython.locals(entry=Entry, consumer=Consumer, level=Level, budget=Py_ssize_t, size=Py_ssize_t, overhead=Py_ssize_t)
     cdef bint drain_plainly(self) except -1
     cpdef Entry get(self, bint no_ack=*)
     cpdef int settle(self, Entry entry) except -1

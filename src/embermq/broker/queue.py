@@ -22,7 +22,6 @@ from embermq.broker.returned import put_back
 from embermq.broker.rule_arguments import has_rules
 from embermq.broker.rules import QueueRules
 from embermq.broker.selection import (
-    DELIVERY_OVERHEAD_BYTES,
     DRAIN_BYTES_MAX,
     consumer_added,
     consumer_left,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from embermq.broker.vhost import VirtualHost
 
 # The same under names of this module, where they are C numbers.
-DRAIN_BUDGET, OVERHEAD, HIGH_PRIORITY_MIN = DRAIN_BYTES_MAX, DELIVERY_OVERHEAD_BYTES, HIGH_PRIORITY
+DRAIN_BUDGET, HIGH_PRIORITY_MIN = DRAIN_BYTES_MAX, HIGH_PRIORITY
 HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
 KEEPS_NOTHING, KEEPS_PERSISTENT, KEEPS_ALL = 0, 1, 2  # which messages are on disk before they are confirmed
 PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
@@ -232,6 +231,7 @@ class Queue:
 
     def drain_plainly(self) -> bool:
         budget = DRAIN_BUDGET
+        overhead = self.turn.company.delivery_bytes
         while self.ready_count:
             if budget <= 0:
                 return True
@@ -245,7 +245,7 @@ class Queue:
             size = entry.message.size
             if entry.expires_ms != 0 and entry.expires_ms <= self.turn.now_ms:
                 self.expire(self.take_from(level))
-                budget -= 16 * OVERHEAD  # it may become a dead letter
+                budget -= 16 * overhead  # it may become a dead letter
                 continue
             consumer = self.pick(size)
             if consumer is None:
@@ -253,7 +253,7 @@ class Queue:
             level.take()
             self.ready_count -= 1
             self.ready_bytes -= size - entry.message.header_size
-            budget -= size + OVERHEAD
+            budget -= size + overhead
             self.hand_over(entry, consumer)
         return False
 

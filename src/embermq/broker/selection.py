@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from embermq.broker.queue import Queue
 
 DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
-DELIVERY_OVERHEAD_BYTES = 64  # frames and names around a message, roughly
 PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not have a no-local consumer looks
 
 
@@ -131,6 +130,7 @@ def drain_selectively(queue: Queue) -> bool:
     """What `Queue.drain` does, for a selective queue."""
     passed_over: list[Entry] = []
     budget = DRAIN_BYTES_MAX
+    overhead = queue.turn.company.delivery_bytes
     # What is passed over comes back next time, so it is not charged to the turn: that would never end.
     sight = PASSED_OVER_BYTES_MAX
     while queue.ready_count and budget > 0 and sight > 0:
@@ -142,13 +142,13 @@ def drain_selectively(queue: Queue) -> bool:
         taker = next((consumer for consumer in willing if consumer.can_take(message.size)), None)
         if taker is not None:
             give_turn_away(queue, taker)
-            budget -= message.size + DELIVERY_OVERHEAD_BYTES
+            budget -= message.size + overhead
             if queue.vhost.trace is not None:
                 queue.vhost.trace.delivered(queue, entry, getattr(taker, "channel", None))
             queue.hand_over(entry, taker)
             continue
         passed_over.append(entry)
-        sight -= message.size + DELIVERY_OVERHEAD_BYTES
+        sight -= message.size + overhead
         if willing:  # they only lack credit; later messages must not overtake
             break
     queue.put_back(passed_over)

@@ -1,3 +1,5 @@
+from embermq.broker.company cimport Company
+
 cdef unsigned long long TIMED_MASK
 cdef Py_ssize_t LIGHT_SINKS_MAX
 
@@ -5,6 +7,7 @@ cdef class Turn:
     cdef object schedule
     cdef readonly bint scheduled
     cdef list queues
+    cdef Py_ssize_t left
     cdef list sinks
     cdef public bint alarmed
     cdef list logs
@@ -16,6 +19,7 @@ cdef class Turn:
     cdef object lone
     cdef public object attend
     cdef public object timetable
+    cdef readonly Company company
     cdef readonly object piecework
     cdef object clock
     cdef public long long copies

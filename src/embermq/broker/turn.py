@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from embermq.broker.company import Company
 from embermq.broker.piecework import Piecework
 from embermq.store.histogram import Histogram
 
@@ -73,10 +74,12 @@ class Turn:
         "alarmed",
         "attend",
         "clock",
+        "company",
         "confirms",
         "copies",
         "count",
         "last",
+        "left",
         "logs",
         "lone",
         "now_ms",
@@ -98,6 +101,7 @@ class Turn:
         self.schedule = schedule
         self.scheduled = False
         self.queues: list[Drainable] = []
+        self.left = 0  # the first so many had more than their share: others come before them this time
         self.sinks: list[Sink] = []
         self.logs: list[Logged] = []
         self.actions: list[Callable[[], None]] = []
@@ -106,6 +110,7 @@ class Turn:
         self.storage: Storage | None = None
         self.timetable: Timetable | None = None
         self.piecework = Piecework(self)
+        self.company = Company()
         self.clock = clock
         self.now_ms = int(clock() * 1000)
         self.alarmed = False  # memory or disk are short: publishers wait
@@ -205,16 +210,24 @@ class Turn:
         if self.queues or self.sinks or self.actions or self.last:
             self.telling += 1
         self.copies = 0
+        self.company.begin_turn(self.now_ms)
         queues = self.queues
         self.queues = []
+        if self.left:
+            queues = queues[self.left :] + queues[: self.left]
+        left: list[Drainable] = []
         for queue in queues:
             queue.dirty = False
             try:
                 if queue.drain() and not queue.dirty:
                     queue.dirty = True
-                    self.add_queue(queue)
+                    left.append(queue)
             except Exception:  # what is wrong with one must not silence the others
                 log.exception("a fault of ours, draining %r", queue)
+        self.left = len(left)
+        if left:
+            self.queues = left + self.queues
+            self.wake()
         if self.logs:
             self.write(not queues)
         self.confirms = 0

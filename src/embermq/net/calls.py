@@ -66,3 +66,12 @@ def send_now(descriptor: int, data: bytes) -> int:
             return 0
         finally:
             borrowed.detach()
+
+
+def others_wait(loop_descriptor: int, descriptor: int) -> bool:
+    """Has the loop something to do for anybody but this socket? (Also if that cannot be told.)"""
+    try:
+        with select.epoll.fromfd(os.dup(loop_descriptor)) as loop:
+            return any(found != descriptor for found, _ in loop.poll(0, 2))
+    except OSError:
+        return True

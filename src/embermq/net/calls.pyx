@@ -20,10 +20,12 @@ cdef extern from "<poll.h>" nogil:
 
 cdef extern from "<sys/epoll.h>" nogil:
     ctypedef union epoll_data_t:
+        int fd
         unsigned long long u64
     struct epoll_event:
         unsigned int events
         epoll_data_t data
+    int epoll_wait(int epoll_descriptor, epoll_event* events, int count, int milliseconds)
     int epoll_ctl(int epoll_descriptor, int operation, int descriptor, epoll_event* event)
     int EPOLL_CTL_MOD
     unsigned int EPOLLIN
@@ -76,3 +78,11 @@ cpdef Py_ssize_t send_now(int descriptor, bytes data) except -1:
         descriptor, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), MSG_DONTWAIT | MSG_NOSIGNAL
     )
     return sent if sent > 0 else 0
+
+
+cpdef bint others_wait(int loop_descriptor, int descriptor) except? -1:
+    cdef epoll_event[2] events
+    cdef int found = epoll_wait(loop_descriptor, events, 2, 0)
+    return found < 0 or (found > 0 and events[0].data.fd != descriptor) or (
+        found > 1 and events[1].data.fd != descriptor
+    )

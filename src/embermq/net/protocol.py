@@ -24,7 +24,7 @@ WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
 WRITE_BUFFER_LOW_BYTES = 256 * 1024
 HELD_OUTPUT_POLL_S = 0.005
 FAREWELL_S_MAX = 10.0
-STRANGER_READ_BYTES_MAX = 16 * 1024  # at a time, from one who has not logged in
+REST_PASSES_MAX = 4  # one who has had its share lets others go first for so many passes of the loop
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
 
 
@@ -32,7 +32,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
     """The shell of an `amqp.Connection`: owns the transport, knows no AMQP."""
 
     def __init__(self, server: Server, peer: Peer | None = None, place: Place | None = None) -> None:
-        super().__init__(server.read_buffer, server.read_view[:STRANGER_READ_BYTES_MAX])
+        super().__init__(server.read_buffer, server.loop_descriptor)
         self.server = server
         self.peer = peer  # as a proxy told it
         self.place = place  # in the lobby, until the client has logged in
@@ -40,6 +40,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.heard_at = 0.0
         self.spoke_at = 0.0
         self.heartbeat_s = 0
+        self.passes_left = 0  # of the loop, in which others may still come first
         self.stalled = False  # held because replies pile up unsent
 
     # -- asyncio calls these
@@ -71,7 +72,19 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
 
     def rest(self) -> None:
         self.hold()
-        self.server.after_turn(self.release)
+        if self.connection.has_company():
+            self.passes_left = REST_PASSES_MAX
+            self.connection.turn.at_end(self.rested)
+        else:  # the more has come when it is read again, the better
+            self.server.after_turn(self.release)
+
+    def rested(self, quiet: bool) -> None:
+        """A turn has ended: read on, unless others have come meanwhile who would have to wait for that."""
+        if self.passes_left and not self.closing and self.others_wait():
+            self.passes_left -= 1
+            self.connection.turn.at_end(self.rested)
+        else:
+            self.release()
 
     def eof_received(self) -> bool:
         return False
@@ -109,7 +122,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
 
     def heartbeat_negotiated(self, interval_s: int) -> None:
         self.leave_lobby()
-        self.view = self.server.read_view
+        self.set_share(len(self.server.read_buffer))
         self.heartbeat_s = interval_s
         self.heard_at = self.spoke_at = self.server.loop.time()
 

@@ -12,6 +12,7 @@ from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, OPEN
 from embermq.amqp.telling import about
+from embermq.net.attention import loop_descriptor
 from embermq.net.lobby import Lobby, Place
 from embermq.net.pacing import Pacer
 from embermq.net.protocol import AMQPProtocol
@@ -32,8 +33,8 @@ class Server:
         assert limits.frame_max * 2 <= READ_BUFFER_BYTES
         self.connect = connect
         self.loop = loop
+        self.loop_descriptor = loop_descriptor(loop)
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
-        self.read_view = memoryview(self.read_buffer)
         self.pacer = Pacer(loop)
         self.lobby = Lobby(loop.time)
         self.blocked: set[AMQPProtocol] = set()

@@ -1,15 +1,17 @@
 import cython
 
 from embermq.amqp.connection cimport Connection
-from embermq.net.calls cimport send_now
+from embermq.net.calls cimport others_wait, send_now
 
 cdef Py_ssize_t READ_BYTES_PER_TURN_MAX
+cdef Py_ssize_t STRANGER_READ_BYTES_MAX
 
 cdef class Traffic:
     cdef public object transport
     cdef public Connection connection
     cdef bytearray read_buffer
-    cdef public object view
+    cdef object view
+    cdef readonly Py_ssize_t share
     cdef public bytes unfinished
     cdef public Py_ssize_t read_this_turn
     cdef public bint held
@@ -18,11 +20,14 @@ cdef class Traffic:
     cdef public bint closing
     cdef public int descriptor
     cdef public int direct
+    cdef int loop_descriptor
 
     @cython.locals(used=Py_ssize_t)
     cpdef object get_buffer(self, Py_ssize_t sizehint)
     @cython.locals(connection=Connection, buffer=bytearray, used=Py_ssize_t, end=Py_ssize_t)
     cpdef object buffer_updated(self, Py_ssize_t nbytes)
+    cpdef bint others_wait(self) except -1
+    cpdef object set_share(self, Py_ssize_t share)
     cpdef bint go_direct(self) except -1
     @cython.locals(sent=Py_ssize_t)
     cpdef object send(self, bytes data)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from embermq.amqp.connection import Connection
-from embermq.net.calls import send_now
+from embermq.net.calls import others_wait, send_now
 
 if TYPE_CHECKING:
     from asyncio import Transport
 
 READ_BYTES_PER_TURN_MAX = 256 * 1024
+STRANGER_READ_BYTES_MAX = 16 * 1024  # at a time, from one who has not logged in: more is a flood
 
 
 class Traffic:
@@ -26,19 +27,22 @@ class Traffic:
         "direct",
         "heard",
         "held",
+        "loop_descriptor",
         "read_buffer",
         "read_this_turn",
+        "share",
         "spoke",
         "transport",
         "unfinished",
         "view",
     )
 
-    def __init__(self, read_buffer: bytearray, view: memoryview) -> None:
+    def __init__(self, read_buffer: bytearray, loop_descriptor: int) -> None:
         self.transport: Transport = cast("Transport", None)
         self.connection: Connection = cast("Connection", None)
         self.read_buffer = read_buffer
-        self.view = view  # of the buffer, as much as we may fill
+        self.loop_descriptor = loop_descriptor  # -1 if the loop does not tell
+        self.set_share(STRANGER_READ_BYTES_MAX)
         self.unfinished = b""  # the beginning of a frame whose end has not arrived
         self.read_this_turn = 0
         self.held = False  # reading is paused until the turn ends
@@ -52,7 +56,7 @@ class Traffic:
         used = len(self.unfinished)
         if used:
             self.read_buffer[:used] = self.unfinished
-            return self.view[used:]
+            return memoryview(self.read_buffer)[used : used + self.share]
         return self.view
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -60,7 +64,13 @@ class Traffic:
         connection = self.connection
         buffer = self.read_buffer
         end = len(self.unfinished) + nbytes
-        used = connection.feed(buffer, end)
+        if nbytes > STRANGER_READ_BYTES_MAX:
+            used = connection.feed_much(buffer, end, nbytes)
+            if connection.read_bytes != self.share:
+                self.set_share(connection.read_bytes)
+        else:
+            used = connection.feed(buffer, end)
+            connection.said_little(nbytes)
         self.unfinished = bytes(buffer[used:end]) if used < end else b""
         self.read_this_turn += nbytes
         if (
@@ -71,8 +81,25 @@ class Traffic:
             or self.held
         ) and self.must_wait():
             return
-        if self.read_this_turn >= READ_BYTES_PER_TURN_MAX:
+        if self.read_this_turn >= READ_BYTES_PER_TURN_MAX or (
+            nbytes > STRANGER_READ_BYTES_MAX and self.others_wait()
+        ):
             self.rest()
+
+    def others_wait(self) -> bool:
+        """Is anybody there whom it would keep waiting if we read on (as far as that can be told)?"""
+        if not self.connection.has_company():
+            return False
+        if self.connection.keeps_waiting() or self.loop_descriptor < 0:
+            return True
+        if self.descriptor < 0:
+            self.descriptor = self.find_descriptor()
+        return self.descriptor < 0 or others_wait(self.loop_descriptor, self.descriptor)
+
+    def set_share(self, share: int) -> None:
+        """How much to read at once."""
+        self.share = share
+        self.view = memoryview(self.read_buffer)[:share]
 
     def send(self, data: bytes) -> None:
         if self.direct >= 0:

@@ -84,6 +84,14 @@ def test_a_queue_that_has_more_comes_again_in_the_next_turn(diary: Diary) -> Non
     assert diary.scheduled == []
 
 
+def test_a_queue_that_has_more_lets_others_go_first(diary: Diary) -> None:
+    diary.turn.add_queue(Part(diary, "long", leftovers=1))
+    diary.run()
+    diary.turn.add_queue(Part(diary, "short"))
+    diary.run()
+    assert diary.notes == ["drain long", "drain short", "drain long"]
+
+
 def test_what_is_marked_while_a_turn_runs_belongs_to_the_next(diary: Diary) -> None:
     late = Part(diary, "late")
     diary.turn.after_write(lambda: diary.turn.add_queue(late) and None)

@@ -228,6 +228,28 @@ def test_a_flood_is_read_in_shares_and_arrives_whole(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_beside_others_a_flood_is_read_in_pieces_and_all_get_what_is_theirs(tmp_path: Path) -> None:
+    async def scenario(app: App) -> None:
+        flooding = await (await Client.connect(app)).open()
+        quiet = await (await Client.connect(app)).open()
+        flooding.writer.write(method_frame(1, methods.QueueDeclare(queue="flood")))
+        await flooding.expect(methods.QueueDeclareOk)
+        flooding.writer.write(publish("flood", bytes(16)) * 40_000)
+        quiet.writer.write(method_frame(1, methods.QueueDeclare(queue="quiet")))
+        quiet.writer.write(method_frame(1, methods.BasicConsume(queue="quiet", no_ack=True)))
+        await quiet.expect(methods.BasicConsumeOk)
+        for _ in range(50):
+            quiet.writer.write(publish("quiet", b"small"))
+            await quiet.expect(methods.BasicDeliver)
+        flooding.writer.write(method_frame(1, methods.QueueDeclare(queue="flood", passive=True)))
+        counted = await flooding.expect(methods.QueueDeclareOk)
+        assert isinstance(counted, methods.QueueDeclareOk) and counted.message_count == 40_000
+        flooding.writer.close()
+        quiet.writer.close()
+
+    play(tmp_path, scenario)
+
+
 def test_one_that_says_goodbye_and_never_reads_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
