@@ -30,9 +30,15 @@ KINDS = {
     "electric.old": Kind(letters=LETTERS, arguments=(("x-message-ttl", TTL_MS),)),
     "electric.returned": Kind(letters=LETTERS, arguments=(("x-delivery-limit", 1),)),
     "electric.priority": Kind(priority_max=3),
+    "electric.mixed": Kind(
+        letters=LETTERS,
+        priority_max=3,
+        length_max=7,
+        arguments=(("x-message-ttl", TTL_MS), ("x-delivery-limit", 1)),
+    ),
 }
 VOLATILE = "electric.volatile"
-TAKEN = (*KEPT, "electric.limited", "electric.old", "electric.returned", "electric.priority", LETTERS)
+TAKEN = (*KEPT, *(name for name in KINDS if name != "electric.short"), LETTERS)
 TAKEN_AT_ONCE = (*KEPT, "electric.priority")  # before it is written; nothing leaves these by itself
 QUEUES = (*KEPT, *KINDS, VOLATILE, LETTERS)
 
@@ -229,6 +235,9 @@ class ElectricHistory:
         try:
             for _ in range(takes):
                 got = self.taker.wait((Delivery, spec.Basic.GetEmpty))
+                if not isinstance(got, Delivery):
+                    assert self.publisher.unread, f"{queue} is empty, and less was taken than was in it"
+                    continue
                 key = self.model.delivered(queue, got, in_order=True)
                 self.model.leaving(queue, [key])
                 self.leaving.append((queue, [key]))

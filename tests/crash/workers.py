@@ -25,10 +25,17 @@ KINDS = {
     "crash.old": Kind(letters=LETTERS, arguments=(("x-message-ttl", 150),)),
     "crash.returned": Kind(letters=LETTERS, arguments=(("x-delivery-limit", 2),)),
     "crash.priority": Kind(priority_max=3),
+    "crash.mixed": Kind(
+        letters=LETTERS,
+        priority_max=3,
+        length_max=60,
+        arguments=(("x-message-ttl", 300), ("x-delivery-limit", 2)),
+    ),
 }
-LEAVING = ("crash.limited", "crash.short", "crash.old", "crash.returned")  # messages leave by themselves
+# Messages leave these by themselves.
+LEAVING = ("crash.limited", "crash.short", "crash.old", "crash.returned", "crash.mixed")
 SINGLE = ("crash.d", "crash.deep", "crash.priority")
-TAKEN = (*SHARED, *SINGLE, "crash.limited", "crash.old", "crash.returned", LETTERS)
+TAKEN = (*SHARED, *SINGLE, "crash.limited", "crash.old", "crash.returned", "crash.mixed", LETTERS)
 QUIET = tuple(f"crash.quiet.{number}" for number in range(40))  # the sprinkler's alone
 VOLATILE = ("crash.volatile.1", "crash.volatile.2")  # declared, purged and deleted by the definer alone
 TOPOLOGY = "crash.topology"
@@ -175,8 +182,8 @@ class Taker(Worker):
         tag = self.chance.choice(list(self.held))
         many = [known for known in self.held if known <= tag]
         choice = self.chance.random()
-        if self.queue == "crash.returned" and choice < 0.6:
-            choice /= 2  # what comes back too often is what this queue is about
+        if self.queue in ("crash.returned", "crash.mixed") and choice < 0.6:
+            choice /= 2  # what comes back too often is what these queues are about
         if choice < 0.15:
             del self.held[tag]
             client.send(spec.Basic.Reject(tag, True))
