@@ -24,8 +24,8 @@ MORE_HERE = {
 }
 # What we refuse, and RabbitMQ does not look at, or not first: arguments that only we have for this type.
 OURS = {
-    "a stream with another single active consumer": re.compile(
-        "inequivalent arg 'x-single-active-consumer'.*but current is none"
+    "arguments of other queue types, declared again": re.compile(
+        "inequivalent arg '(x-single-active-consumer|x-max-priority)'.*but current is none"
     ),
     "which wrong argument is told first": re.compile(
         "invalid arg '(x-delivery-limit|x-dead-letter-strategy|x-queue-leader-locator)'"
