@@ -265,6 +265,25 @@ def test_a_connection_can_be_closed_while_it_is_away(broker: Broker) -> None:
     broker.start()
 
 
+def test_who_closes_it_in_the_moment_it_is_lost_is_told_so(broker: Broker) -> None:
+    connection = connect(broker.url, reconnect_delay_s=30)
+    channel = connection.channel()
+    line = connection._line
+    waiting = []
+
+    def on_change(what: str, error: object) -> None:
+        if what == "lost":
+            waiting.append(channel.publish_soon(b"x", "q"))
+            connection.close()
+
+    line.on_change = on_change
+    broker.kill()
+    line.thread.join(PATIENCE_S)
+    with pytest.raises(ConnectionClosed, match="closed by its user"):
+        waiting[0].wait(PATIENCE_S)
+    broker.start()
+
+
 def test_asyncio_comes_back_too(broker: Broker) -> None:
     async def run() -> None:
         options = {"reconnect_delay_s": 0.05, "call_timeout_s": PATIENCE_S}

@@ -95,7 +95,7 @@ class Line:
             self.reached_open = False
             error = self._connect_and_serve(attempts.endpoint)
             if self.stopping.is_set():
-                return error
+                return self.ended or error  # who closes it just after it broke has closed it
             pause_s = attempts.pause_after(error, was_open=self.reached_open)
             if pause_s is None:
                 return error
@@ -103,13 +103,15 @@ class Line:
                 return ConnectionClosed("the connection was closed by its user")
 
     def _connect_and_serve(self, endpoint: Endpoint) -> ClientError:
+        with self.engine.lock:
+            if not self.stopping.is_set():
+                self.ended = None
         try:
             transport = open_transport(endpoint, self.settings)
         except OSError as failure:
             return not_connected(endpoint, self.settings, failure)
         self._unsent = NOTHING
         self.reader.begin()
-        self.ended = None
         self.endpoint = endpoint
         try:
             with self.engine.lock:
