@@ -14,6 +14,7 @@ from pathlib import Path
 from embermq.store import data_directory
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.promise import Promise
+from tests.unit.store.faulty_disk import write_blocks_through
 from tools.brokers import EmberBroker
 
 CONTROL = "CRASH_TEST_FAULT_FILE"  # not EMBERMQ_…: that would be a setting
@@ -65,13 +66,7 @@ class FailingFileSystem(FileSystem):
         return done
 
     def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
-        blocks = file.blocks
-        assert blocks is not None
-        blocks.lay(data, size)
-        done = self.write_synced(file, data, size, blocks.end(), promise)
-        if done == size:
-            blocks.advance(size)
-        return done
+        return write_blocks_through(self, file, data, size, promise)
 
     def sync(self, file: File) -> None:
         if fault() == "bad syncs":

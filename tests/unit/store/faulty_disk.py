@@ -88,13 +88,7 @@ class FaultyFileSystem(FileSystem):
         return done
 
     def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
-        blocks = file.blocks
-        assert blocks is not None
-        blocks.lay(data, size)
-        done = self.write_synced(file, data, size, blocks.end(), promise)
-        if done == size:
-            blocks.advance(size)
-        return done
+        return write_blocks_through(self, file, data, size, promise)
 
     def sync(self, file: File) -> None:
         self._count_sync()
@@ -269,6 +263,19 @@ class FaultyFileSystem(FileSystem):
                     file.write(_scattered(self._synced[key], self._writes[key], chance))
                 else:
                     file.write(torn(self._synced[key], contents.get(key, b""), chance))
+
+
+def write_blocks_through(
+    filesystem: FileSystem, file: File, data: bytearray, size: int, promise: Promise
+) -> int:
+    """For a file system with faults: what goes past the cache meets those of a synced write."""
+    blocks = file.blocks
+    assert blocks is not None
+    blocks.lay(data, size)
+    done = filesystem.write_synced(file, data, size, blocks.end(), promise)
+    if done == size:
+        blocks.advance(size)
+    return done
 
 
 def _content(path: str) -> bytes:
