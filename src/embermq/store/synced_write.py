@@ -15,12 +15,11 @@ from embermq.store.disk import Disk
 from embermq.store.filesystem import File, read_span
 from embermq.store.kernel import BLOCK_BYTES, BLOCKS_BYTES, Blocks
 from embermq.store.promise import Promise
-from embermq.store.room import write_zeros
+from embermq.store.room import NEVER, write_zeros
 from embermq.store.segment import Segment
 
 STEADY_WRITES = 16  # so many in a row, and more will come
 ROOMS_AT_ONCE = 4
-NEVER = -(1 << 62)
 WRITE_BYTES_MAX = BLOCKS_BYTES - BLOCK_BYTES
 
 

@@ -6,6 +6,7 @@ import asyncio
 import select
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -131,13 +132,19 @@ class Publisher(Peer):
         raise AssertionError("nobody was stayed with")
 
 
-@pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    host = ThreadHost(Config(amqp_port=0, http_port=0, data_dir=tmp_path / "data"), in_memory=False)
+@contextmanager
+def watched_broker(data: Path) -> Iterator[Watched]:
+    host = ThreadHost(Config(amqp_port=0, http_port=0, data_dir=data), in_memory=False)
     try:
         yield Watched(host)
     finally:
         host.stop()
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    with watched_broker(tmp_path / "data") as watched:
+        yield watched
 
 
 @pytest.fixture

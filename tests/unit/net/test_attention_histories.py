@@ -14,17 +14,14 @@ import random
 import socket
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from embermq.config import Config
-from embermq.testing.host import ThreadHost
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, method_frame
 from tests.extensions.client import eventually
 from tests.unit.amqp.conversation import publish
-from tests.unit.net.test_attention import PERSISTENT, Peer, Watched
+from tests.unit.net.test_attention import PERSISTENT, Peer, Watched, watched_broker
 
 ACTIONS = 40
 CHANNELS = (1, 2, 3)
@@ -33,14 +30,9 @@ TX = 4  # the channel of transactions
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    data: Path = tmp_path_factory.mktemp("histories") / "data"
-    host = ThreadHost(Config(amqp_port=0, http_port=0, data_dir=data), in_memory=False)
-    try:
-        watched = Watched(host)
+    with watched_broker(tmp_path_factory.mktemp("histories") / "data") as watched:
         watched.do(long_patience, watched)
         yield watched
-    finally:
-        host.stop()
 
 
 def long_patience(watched: Watched) -> None:

@@ -7,30 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from embermq.config import Config
-from embermq.testing.host import ThreadHost
 from embermq.wire import methods
 from tests.extensions.client import eventually
 from tests.extensions.management import api
 from tests.unit.amqp.conversation import frames_of, publish
-from tests.unit.net.test_attention import PERSISTENT, QUEUE, Peer, Publisher, Watched
+from tests.unit.net.test_attention import PERSISTENT, QUEUE, Peer, Publisher, Watched, watched_broker
 
 EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    data: Path = tmp_path_factory.mktemp("interrupted") / "data"
-    host = ThreadHost(Config(amqp_port=0, http_port=0, data_dir=data), in_memory=False)
-    try:
-        yield Watched(host)
-    finally:
-        host.stop()
+    with watched_broker(tmp_path_factory.mktemp("interrupted") / "data") as watched:
+        yield watched
 
 
 @pytest.fixture
