@@ -110,7 +110,6 @@ class Wire:
         self.go_on = go_on
         self.received = bytearray()
         self.ended = False
-        self.direct = -1
 
     def send(self, data: bytes) -> None:
         self.received += data

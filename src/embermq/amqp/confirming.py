@@ -63,7 +63,7 @@ class Confirming(Deliveries):
         self.published += count
         if not self.confirm_pending:
             self.confirm_pending = True
-            self.connection.confirming_channels.append(self)
+            self.link.confirming_channels.add(self)
             self.link.turn.confirms += 1
             self.link.touch()
         return 0

@@ -11,8 +11,10 @@ cdef int BASIC_ACK_BYTES
 cdef unsigned long long FLOOD_MS
 cdef unsigned long long COUNTED_MS
 cdef Py_ssize_t LITTLE_BYTES_MAX
-cdef int STATE_OPEN
+cdef int STATE_HEADER
 cdef int STATE_CHECKING
+cdef int STATE_OPEN
+cdef int STATE_CLOSED
 
 cdef class Connection(Sending):
     cdef public object broker
@@ -52,6 +54,7 @@ cdef class Connection(Sending):
     cpdef int said_little(self, Py_ssize_t read) except -1
     cpdef bint has_company(self) except -1
     cpdef bint keeps_waiting(self) except -1
+    @cython.locals(pos=Py_ssize_t)
     cpdef Py_ssize_t feed(self, bytearray buf, Py_ssize_t end) except -1
     @cython.locals(stop=Py_ssize_t, number=cython.int, frame_type=cython.int, size=cython.longlong,
                    method_id=cython.longlong, channel=Channel)

@@ -51,7 +51,8 @@ log = logging.getLogger("embermq.connection")
 BASIC_PUBLISH = methods.BasicPublish.ID
 BASIC_ACK = methods.BasicAck.ID
 BASIC_ACK_BYTES = 13
-STATE_OPEN, STATE_CHECKING = OPEN, CHECKING  # the same as numbers of this module, which are C numbers
+# The same as numbers of this module, which are C numbers.
+STATE_HEADER, STATE_CHECKING, STATE_OPEN, STATE_CLOSED = HEADER, CHECKING, OPEN, CLOSED
 # The header of 0-9-1, and those of 0-9 and 0-8, whose clients use what is common with it; the version we
 # answer each with in connection.start.
 ACCEPTED_HEADERS = {
@@ -151,11 +152,11 @@ class Connection(Sending):
         """Work through the whole frames in buf[:end]; how many bytes are done with."""
         pos = 0
         self.turn.refresh()
-        if self.state == HEADER:
+        if self.state == STATE_HEADER:
             pos = self.take_protocol_header(buf, end)
-            if self.state == HEADER:
+            if self.state == STATE_HEADER:
                 return pos
-        while self.state != CLOSED:
+        while self.state != STATE_CLOSED:
             try:
                 pos = self.feed_frames(buf, pos, end)
                 break
@@ -168,7 +169,7 @@ class Connection(Sending):
             pos = self.next_frame
             if self.stalled:
                 break
-        if self.state == CLOSED:
+        if self.state == STATE_CLOSED:
             pos = end
         self.received_bytes += pos
         return pos
@@ -234,7 +235,7 @@ class Connection(Sending):
                 self.last_channel = channel
             if channel is None or channel.closing or self.state != STATE_OPEN:
                 on_control_frame(self, frame_type, number, buf, pos + 7, stop)
-                if self.state == CLOSED:
+                if self.state == STATE_CLOSED:
                     return end
                 pos = self.next_frame
                 if self.state == STATE_CHECKING:

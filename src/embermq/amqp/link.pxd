@@ -1,3 +1,5 @@
+from embermq.broker.gathering cimport Gathering
+from embermq.broker.marked cimport Sink
 from embermq.broker.turn cimport Turn
 from embermq.wire.kernel cimport Output
 
@@ -5,10 +7,10 @@ cdef Py_ssize_t OUTPUT_TURN_BYTES_MAX
 cdef long long COPIES_PER_TURN_MAX
 cdef Py_ssize_t LITTLE_BYTES_MAX
 
-cdef class Link:
+cdef class Link(Sink):
     cdef public Output out
+    cdef readonly Gathering confirming_channels
     cdef readonly Turn turn
-    cdef public bint dirty
     cdef public bint writable
     cdef public bint starved
     cdef public int holds
@@ -19,6 +21,5 @@ cdef class Link:
     cdef public long long number
     cpdef int touch(self) except -1
     cpdef bint has_room(self) except -1
-    cpdef bint has_little(self) except -1
     cpdef bint has_room_for_block(self) except -1
     cpdef int count_copies(self, Py_ssize_t count) except -1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embermq.broker.gathering import Gathering
+from embermq.broker.marked import Sink
 from embermq.broker.queue import Queue
 from embermq.broker.turn import Turn
 from embermq.wire.kernel import Output
@@ -12,9 +14,9 @@ OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together for one connectio
 LITTLE_BYTES_MAX = 2048
 
 
-class Link:
+class Link(Sink):
     __slots__ = (
-        "dirty",
+        "confirming_channels",
         "frame_max",
         "holds",
         "number",
@@ -28,11 +30,12 @@ class Link:
     )
 
     def __init__(self, turn: Turn, number: int, frame_max: int) -> None:
+        super().__init__()
         self.turn = turn
         self.number = number
         self.frame_max = frame_max
         self.out = Output()
-        self.dirty = False
+        self.confirming_channels = Gathering()  # with something to confirm at the end of the turn
         self.writable = True  # the transport takes more; cleared while the peer does not keep up
         self.pressed_queue: Queue | None = None  # one that this connection published past its mark
         self.holds = 0  # promises in `out` that are not true yet: nothing is sent until they are
@@ -86,6 +89,3 @@ class Link:
     def has_little(self) -> bool:
         """Nothing to send that would keep anybody waiting?"""
         return self.out.size + self.out.pieces_size <= LITTLE_BYTES_MAX
-
-    def end_turn(self) -> None:
-        raise NotImplementedError

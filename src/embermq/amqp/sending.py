@@ -24,7 +24,6 @@ class Sending(Link):
     __slots__ = (
         "capabilities",
         "channels",
-        "confirming_channels",
         "parting_s",
         "sent_bytes",
         "shell",
@@ -37,7 +36,6 @@ class Sending(Link):
         self.state = HEADER
         self.capabilities: dict[str, object] = {}
         self.channels: dict[int, Channel] = {}
-        self.confirming_channels: list[Confirming] = []
         self.parting_s: float | None = None  # the socket is to be shut once held output has left
         self.sent_bytes = 0
 
@@ -45,14 +43,17 @@ class Sending(Link):
         self.out.write(method_frame(number, method))
         self.touch()
 
-    def end_turn(self) -> None:
+    def end_turn(self) -> int:
         """Confirm what was published, then hand over all output in one piece."""
-        if self.confirming_channels:
-            channels, self.confirming_channels = self.confirming_channels, []
-            for channel in channels:
+        if self.confirming_channels.count == 1:
+            only = self.confirming_channels.first()
+            self.confirming_channels.forget()
+            only.put_confirms()
+        elif self.confirming_channels.count:
+            for channel in self.confirming_channels.take():
                 channel.put_confirms()
         if self.holds:
-            return  # released, it comes here again
+            return 0  # released, it comes here again
         if self.out.size:
             self.sent_bytes += self.out.size + self.out.pieces_size
             if self.out.pieces is None:
@@ -62,26 +63,26 @@ class Sending(Link):
         if self.starved:
             self.starved = False
             self.wake_consumers()
+        return 0
 
     # -- for one publisher that waits alone (see broker.turn)
 
     def answer_ahead(self) -> bytes:
         channels = self.confirming_channels
-        if len(channels) != 1 or self.holds or self.out.size or self.starved:
+        if channels.count != 1 or self.holds or self.out.size or self.starved:
             return b""
-        channel = channels[0]
+        channel: Confirming = channels.first()
         return channel.ack_ahead()
 
-    def direct_line(self) -> int:
-        return self.shell.direct
-
-    def answered(self, answer: bytes, told: int) -> None:
+    def answered(self, answer: bytes, told: int) -> int:
         size = len(answer)
         if told < size:
             self.shell.send(answer[told:])
         self.sent_bytes += size
-        channel = self.confirming_channels.pop()
+        channel: Confirming = self.confirming_channels.first()
+        self.confirming_channels.forget()
         channel.acked_ahead()
+        return 0
 
     # -- promises that are not true yet
 

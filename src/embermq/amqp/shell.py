@@ -10,9 +10,6 @@ from typing import Protocol
 class Shell(Protocol):
     """What a connection needs of the room that owns the socket."""
 
-    direct: int
-    """The socket's descriptor while anybody may write to it past everything else, else -1."""
-
     def send(self, data: bytes) -> None: ...
 
     def send_pieces(self, pieces: list[memoryview]) -> None: ...

@@ -22,6 +22,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from embermq.broker.marked import Logged
 from embermq.store.layout import IDENTITIES_PART
 
 if TYPE_CHECKING:
@@ -62,14 +63,12 @@ def is_known(log: Log, acked_firsts: list[int], sequence: int) -> bool:
     return sequence < first + count
 
 
-class IdJournal:
+class IdJournal(Logged):
     def __init__(self, queue: Queue, storage: Storage) -> None:
+        super().__init__(queue.id + IDENTITIES_PART)
         self.queue = queue
         self.turn = queue.vhost.turn
         self.storage = storage
-        self.log_id = queue.id + IDENTITIES_PART
-        self.log: Log | None = None
-        self.dirty = False
         self.dropped = False
         self.declaring = False
         self.declared_in: object = None  # the file of the log in which that was done last

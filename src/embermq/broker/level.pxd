@@ -1,5 +1,6 @@
 cimport cython
 
+from embermq.broker.marked cimport Logged
 from embermq.broker.message cimport Message
 from embermq.broker.ring cimport Ring
 from embermq.broker.turn cimport Turn
@@ -27,14 +28,11 @@ cdef class Entry:
     cdef public int returns
     cdef public object consumer
 
-cdef class Level:
+cdef class Level(Logged):
     cdef public object queue
     cdef public object storage
-    cdef public str log_id
-    cdef public Log log
     cdef Turn turn
     cdef public bint durable
-    cdef public bint dirty
     cdef public bint keeps_place
     cdef public Ring ring
     cdef public Py_ssize_t ring_bytes

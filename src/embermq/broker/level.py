@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker.marked import Logged
 from embermq.broker.message import NO_TTL, Message, expiry_of
 from embermq.broker.message_record import META, message_of, record_parts
 from embermq.broker.returned import Runs, bring, by_sequence, forget_all
@@ -76,15 +77,12 @@ class Entry:
         return self.level.queue
 
 
-class Level:
+class Level(Logged):
     __slots__ = (
         "delivered_up_to",
-        "dirty",
         "durable",
         "held",
         "keeps_place",
-        "log",
-        "log_id",
         "meta",
         "meta_header_size",
         "meta_priority",
@@ -105,15 +103,13 @@ class Level:
     )
 
     def __init__(self, queue: Queue, turn: Turn, durable: bool, storage: Storage | None, log_id: str) -> None:
+        super().__init__(log_id)  # its log is opened by the first message that needs it
         self.queue = queue
         self.turn = turn
         self.durable = durable
         self.storage = storage
-        self.log_id = log_id
-        self.log: Log | None = None  # opened by the first message that needs it
         self.held: set[int] | None = None  # behind `paged_from`, but taken out (see withdrawal)
         self.keeps_place = False  # the log's last sequence must be known after any crash
-        self.dirty = False
         self.ring = Ring()
         self.ring_bytes = 0
         self.returned: Runs | None = None  # many that came back, and wait beside the ring

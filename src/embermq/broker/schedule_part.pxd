@@ -1,11 +1,8 @@
 from embermq.broker.delayed cimport Delayed
-from embermq.store.log cimport Log
+from embermq.broker.marked cimport Logged
 
-cdef class Part:
+cdef class Part(Logged):
     cdef object turn
-    cdef public Log log
-    cdef public str log_id
-    cdef public bint dirty
     cpdef int mark(self) except -1
     cpdef int append(self, Delayed delayed) except -1
     cpdef int ack(self, unsigned long long sequence) except -1

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from embermq.broker.delayed import Delayed
+from embermq.broker.marked import Logged
 from embermq.store.record import PERSISTENT
 
 if TYPE_CHECKING:
@@ -16,16 +17,14 @@ if TYPE_CHECKING:
 TRANSIENT = 0
 
 
-class Part:
+class Part(Logged):
     """A log, as the storage wants it."""
 
-    __slots__ = ("dirty", "log", "log_id", "turn")
+    __slots__ = ("turn",)
 
     def __init__(self, turn: Turn, log: Log, log_id: str) -> None:
+        super().__init__(log_id, log)
         self.turn = turn
-        self.log: Log | None = log
-        self.log_id = log_id
-        self.dirty = False
 
     def mark(self) -> int:
         """The log has something to write at the end of the turn."""

@@ -1,13 +1,14 @@
 import cython
 
 from embermq.broker.level cimport Level
+from embermq.broker.marked cimport Logged, LogWriter, Sink
 from embermq.store.commit cimport Committer
 from embermq.store.log cimport Log
 from embermq.store.promise cimport Promise
 
 cdef int note_turn(Log written, unsigned long long turn) except -1
 
-cdef class Storage:
+cdef class Storage(LogWriter):
     cdef readonly object data
     cdef Committer committer
     cdef object definitions
@@ -24,13 +25,13 @@ cdef class Storage:
     cdef list untidy
     cdef public object on_full
 
-    @cython.locals(began_s=double, step_s=double, at=Py_ssize_t, waited=bint, over=bint)
+    @cython.locals(began_s=double, step_s=double, at=Py_ssize_t, waited=bint, over=bint, level=Logged)
     cpdef list write(self, list levels, unsigned long long turn)
     @cython.locals(written=Log)
-    cdef void write_log(self, object level) except *
+    cdef void write_log(self, Logged level) except *
     @cython.locals(level=Level, known=Log, spared=bint)
     cpdef bint spares(self, tuple queues, unsigned long long turn) except -1
     @cython.locals(written=Log, promise=Promise)
-    cpdef bint write_synced(self, object level, unsigned long long turn, object waiting) except -1
+    cpdef bint write_synced(self, Logged level, unsigned long long turn, Sink waiting) except -1
     cpdef void when_safe(self, object callback, bint with_acks=*) except *
     cdef void sync(self, object callback, bint with_acks) except *

@@ -18,15 +18,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
+from embermq.broker.marked import Logged, LogWriter, Sink
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
 from embermq.store.promise import Promise
 from embermq.store.room import give_up_room
-
-if TYPE_CHECKING:
-    from embermq.broker.turn import Waiting
 
 log = logging.getLogger("embermq.storage")
 
@@ -35,16 +33,6 @@ RETRY_S = 1.0
 STEP_S = 0.004  # writing in one turn, or as long as everything else took since the last time
 STEP_S_MAX = 0.05
 TIDY_AT_ONCE = 5  # logs; each takes a few calls of the file system
-
-
-class Logged(Protocol):
-    """Somebody with a log to be written: a level of a queue, a part of a schedule."""
-
-    dirty: bool
-    log_id: str
-
-    @property
-    def log(self) -> Log | None: ...
 
 
 def begins(log: Log | None) -> bool:
@@ -64,7 +52,7 @@ def note_turn(written: Log | None, turn: int) -> int:
     return 0
 
 
-class Storage:
+class Storage(LogWriter):
     def __init__(
         self,
         data: DataDirectory,
@@ -164,11 +152,8 @@ class Storage:
                 return False
         return len(queues) > 0
 
-    def write_synced(self, level: Logged, turn: int, waiting: Waiting) -> bool:
-        """Write the only log that has something new so that it is safe at once, and answer the only one who
-        waits. False, and nothing is done, if that is not as quick and as simple as it should be.
-
-        The answer is made before the write and leaves right behind it: what we need for our own books can
+    def write_synced(self, level: Logged, turn: int, waiting: Sink) -> bool:
+        """The answer is made before the write and leaves right behind it: what we need for our own books can
         wait until the other side is at work again.
         """
         written = level.log
@@ -180,7 +165,7 @@ class Storage:
         if not answer:
             return False
         promise = self.promise
-        promise.prepare(waiting.direct_line(), answer)
+        promise.prepare(waiting.direct, answer)
         try:
             if not written.write_synced(promise):
                 return False

@@ -1,4 +1,10 @@
+import cython
+
 from embermq.broker.company cimport Company
+from embermq.broker.gathering cimport Gathering
+from embermq.broker.marked cimport Logged, LogWriter, Sink
+from embermq.clock cimport monotonic_s, wall_ms
+from embermq.store.histogram cimport Histogram
 
 cdef unsigned long long TIMED_MASK
 cdef Py_ssize_t LIGHT_SINKS_MAX
@@ -8,15 +14,15 @@ cdef class Turn:
     cdef readonly bint scheduled
     cdef list queues
     cdef Py_ssize_t left
-    cdef list sinks
+    cdef Gathering sinks
     cdef public bint alarmed
-    cdef list logs
+    cdef Gathering logs
     cdef list actions
     cdef list last
     cdef bint working
-    cdef public object storage
+    cdef public LogWriter storage
     cdef public long confirms
-    cdef object lone
+    cdef Sink lone
     cdef public object attend
     cdef public object timetable
     cdef readonly Company company
@@ -25,18 +31,24 @@ cdef class Turn:
     cdef public long long copies
     cdef readonly unsigned long long count
     cdef readonly unsigned long long telling
-    cdef readonly object times
+    cdef readonly Histogram times
     cdef readonly unsigned long long now_ms
     cpdef int refresh(self) except -1
     cpdef double due_in_s(self) except? -1
-    cpdef int add_log(self, object level) except -1
+    cpdef int add_log(self, Logged level) except -1
     cpdef int add_queue(self, object queue) except -1
-    cpdef int add_sink(self, object sink) except -1
+    cpdef int add_sink(self, Sink sink) except -1
     cpdef int begin_at_once(self) except -1
     cpdef bint run_at_once(self) except -1
+    @cython.locals(began_s=double)
     cdef int work_timed(self) except -1
     cdef int wake(self) except -1
+    @cython.locals(drained=bint)
     cdef int work(self) except -1
+    cdef bint has_work(self) except -1
+    cdef int drain(self) except -1
+    @cython.locals(waiting=Sink)
     cdef int write(self, bint nothing_drained) except -1
+    @cython.locals(sink=Sink)
     cdef int send(self) except -1
     cdef int end(self) except -1

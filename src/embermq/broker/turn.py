@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from embermq.broker.company import Company
+from embermq.broker.gathering import Gathering
+from embermq.broker.marked import Logged, LogWriter, Sink
 from embermq.broker.piecework import Piecework
+from embermq.clock import monotonic_s, wall_ms
 from embermq.store.histogram import Histogram
 
 if TYPE_CHECKING:
-    from embermq.broker.storage import Logged, Storage
     from embermq.broker.timetable import Timetable
 
 
@@ -37,34 +38,6 @@ class Drainable(Protocol):
 
     def drain(self) -> bool:
         """Deliver what can be delivered; True when some is left for the next turn."""
-        ...
-
-
-class Sink(Protocol):
-    dirty: bool
-
-    def end_turn(self) -> None:
-        """Send what the turn has put together."""
-        ...
-
-    def has_little(self) -> bool:
-        """Is that no more than a few small messages?"""
-        ...
-
-
-class Waiting(Sink, Protocol):
-    """A sink with a publisher that waits for its confirm."""
-
-    def answer_ahead(self) -> bytes:
-        """All there is to tell once what was published is safe; empty if that cannot be said beforehand."""
-        ...
-
-    def direct_line(self) -> int:
-        """A descriptor that takes the answer right now, or -1."""
-        ...
-
-    def answered(self, answer: bytes, told: int) -> None:
-        """It is safe, and so much of the answer was told: tell the rest."""
         ...
 
 
@@ -96,27 +69,28 @@ class Turn:
     )
 
     def __init__(
-        self, schedule: Callable[[Callable[[], None]], object], clock: Callable[[], float] = time.time
+        self, schedule: Callable[[Callable[[], None]], object], clock: Callable[[], float] | None = None
     ) -> None:
         self.schedule = schedule
         self.scheduled = False
         self.queues: list[Drainable] = []
         self.left = 0  # the first so many had more than their share: others come before them this time
-        self.sinks: list[Sink] = []
-        self.logs: list[Logged] = []
+        self.sinks = Gathering()  # of `Sink`
+        self.logs = Gathering()  # of `Logged`
         self.actions: list[Callable[[], None]] = []
         self.last: list[Callable[[bool], None]] = []
         self.working = False
-        self.storage: Storage | None = None
+        self.storage: LogWriter | None = None
         self.timetable: Timetable | None = None
         self.piecework = Piecework(self)
         self.company = Company()
-        self.clock = clock
-        self.now_ms = int(clock() * 1000)
+        self.clock = clock  # None: the machine's
+        self.now_ms = 0
+        self.refresh()
         self.alarmed = False  # memory or disk are short: publishers wait
         self.copies = 0  # of messages for several queues, in this turn
         self.confirms = 0  # channels that wait to confirm what was published in this turn
-        self.lone: Waiting | None = None  # who alone waited for this turn, and has its answer
+        self.lone: Sink | None = None  # who alone waited for this turn, and has its answer
         self.attend: Callable[[Any], None] | None = None  # stays with such a one
         self.count = 0  # turns so far
         self.telling = 0  # those in which anybody was to get anything
@@ -124,7 +98,7 @@ class Turn:
 
     def refresh(self) -> int:
         """Look at the clock; once per turn and read, not per message."""
-        self.now_ms = int(self.clock() * 1000)
+        self.now_ms = wall_ms() if self.clock is None else int(self.clock() * 1000)
         return 0
 
     def due_in_s(self) -> float:
@@ -144,12 +118,12 @@ class Turn:
         return 0
 
     def add_sink(self, sink: Sink) -> int:
-        self.sinks.append(sink)
+        self.sinks.add(sink)
         self.wake()
         return 0
 
     def add_log(self, level: Logged) -> int:
-        self.logs.append(level)
+        self.logs.add(level)
         self.wake()
         return 0
 
@@ -169,7 +143,7 @@ class Turn:
         """The last turns: until every log is written."""
         self.piecework.finish()
         self.run()
-        while self.logs:
+        while self.logs.count:
             self.run()
 
     def run(self) -> None:
@@ -186,7 +160,7 @@ class Turn:
 
     def run_at_once(self) -> bool:
         """The turn for what was marked; was it again for one who waits alone, and has its answer?"""
-        if not (self.queues or self.sinks or self.logs or self.actions or self.last):
+        if not self.has_work():
             self.scheduled = False
             return False
         self.work_timed()
@@ -199,18 +173,44 @@ class Turn:
         self.count += 1
         if self.count & TIMED_MASK:
             return self.work()
-        began = time.perf_counter()
+        began_s = monotonic_s()
         self.work()
-        self.times.observe(time.perf_counter() - began)
+        self.times.observe(monotonic_s() - began_s)
         return 0
 
     def work(self) -> int:
         self.scheduled = False
         self.working = True
-        if self.queues or self.sinks or self.actions or self.last:
+        if self.queues or self.sinks.count or self.actions or self.last:
             self.telling += 1
         self.copies = 0
         self.company.begin_turn(self.now_ms)
+        drained = False
+        if self.queues:
+            self.drain()
+            drained = True
+        if self.logs.count:
+            self.write(not drained)
+        self.confirms = 0
+        if self.actions:
+            actions = self.actions
+            self.actions = []
+            for action in actions:
+                try:
+                    action()
+                except Exception:
+                    log.exception("a fault of ours, after writing: %r", action)
+        if self.sinks.count:
+            self.send()
+        if self.last:
+            self.end()
+        self.working = False
+        return 0
+
+    def has_work(self) -> bool:
+        return bool(self.queues or self.sinks.count or self.logs.count or self.actions or self.last)
+
+    def drain(self) -> int:
         queues = self.queues
         self.queues = []
         if self.left:
@@ -228,46 +228,29 @@ class Turn:
         if left:
             self.queues = left + self.queues
             self.wake()
-        if self.logs:
-            self.write(not queues)
-        self.confirms = 0
-        if self.actions:
-            actions = self.actions
-            self.actions = []
-            for action in actions:
-                try:
-                    action()
-                except Exception:
-                    log.exception("a fault of ours, after writing: %r", action)
-        self.send()
-        if self.last:
-            self.end()
-        self.working = False
         return 0
 
     def write(self, nothing_drained: bool) -> int:
         """Write the logs; safely at once if one publisher waits for it and nobody for anything else."""
-        logs = self.logs
-        self.logs = []
         storage = self.storage
         assert storage is not None
-        if nothing_drained and self.confirms == 1 and len(logs) == 1 and len(self.sinks) == 1:
+        if nothing_drained and self.confirms == 1 and self.logs.count == 1 and self.sinks.count == 1:
             if not (self.scheduled or self.actions or self.last):
-                waiting: Any = self.sinks[0]  # a `Waiting`: it owes the one confirm
-                if storage.write_synced(logs[0], self.telling, waiting):
+                waiting = self.sinks.first()  # it owes the one confirm
+                if storage.write_synced(self.logs.first(), self.telling, waiting):
                     waiting.dirty = False
-                    self.sinks = []
+                    self.sinks.forget()
+                    self.logs.forget()
                     self.lone = waiting
                     return 0
-        left = storage.write(logs, self.count)
+        left = storage.write(self.logs.take(), self.count)
         if left:
-            self.logs = left + self.logs
+            self.logs.put_first(left)
             self.wake()
         return 0
 
     def send(self) -> int:
-        sinks = self.sinks
-        self.sinks = []
+        sinks = self.sinks.take()
         if 1 < len(sinks) <= LIGHT_SINKS_MAX and sinks[-1].has_little():
             # A message on its way goes before the confirm of its publisher, who was marked when it came: what
             # comes second waits for a system call that wakes somebody up. Under load publishers shall go on.
@@ -284,13 +267,13 @@ class Turn:
         actions = self.last
         self.last = []
         scheduled = self.scheduled  # perhaps only for what this turn has done meanwhile
-        quiet = not (self.queues or self.logs or self.actions or self.sinks)
+        quiet = not self.has_work()
         self.scheduled = True  # what the actions mark needs no further turn
         for action in actions:
             action(quiet)
         if quiet:
             self.send()
             self.scheduled = scheduled
-            if self.queues or self.logs or self.actions or self.sinks or self.last:
+            if self.has_work():
                 self.wake()
         return 0

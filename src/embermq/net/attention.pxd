@@ -1,6 +1,7 @@
 import cython
 
 from embermq.amqp.connection cimport Connection
+from embermq.clock cimport monotonic_s
 from embermq.net.calls cimport receive, receive_soon, wait_for, watch
 from embermq.net.traffic cimport Traffic
 
@@ -8,8 +9,8 @@ cdef double STAY_S_MIN
 cdef double STAY_S_MAX
 cdef int ROUNDS_AFTER_OTHERS
 cdef Py_ssize_t READ_BYTES_MAX
-cdef int TRIES
-cdef int ROUNDS_AFTER_TRIES
+cdef double AWAKE_S
+cdef int NAPS_MAX
 cdef int MINE
 cdef int OTHERS
 
@@ -17,6 +18,7 @@ cdef class Attention:
     cdef readonly int descriptor
     cdef readonly int rounds_left
     cdef readonly int asleep
+    cdef int naps
     cdef public double stay_s
     cdef public int wait_ms_max
 

@@ -8,10 +8,10 @@ and gets its turn at once. Whatever else comes ends that, and for a while nobody
 
 from __future__ import annotations
 
-import time
 from asyncio import AbstractEventLoop
 
 from embermq.amqp.connection import Connection
+from embermq.clock import monotonic_s
 from embermq.net.calls import receive, receive_soon, wait_for, watch
 from embermq.net.traffic import Traffic
 
@@ -20,8 +20,8 @@ STAY_S_MAX = 0.016  # if nobody else was there for several such times
 WAIT_MS_MAX = 1  # for its next message
 ROUNDS_AFTER_OTHERS = 16  # somebody else was there: so many answers go round the loop
 READ_BYTES_MAX = 64 * 1024
-TRIES = 150  # to read its next message before going to sleep
-ROUNDS_AFTER_TRIES = 16  # they were in vain: so many messages are waited for asleep
+AWAKE_S = 30e-6  # its next message is looked for, before going to sleep
+NAPS_MAX = 16  # that was in vain: so many messages at most are waited for asleep
 MINE, OTHERS = 1, 2  # as `calls` has them
 
 
@@ -34,12 +34,13 @@ def loop_descriptor(loop: AbstractEventLoop) -> int:
 
 
 class Attention:
-    __slots__ = ("asleep", "descriptor", "rounds_left", "stay_s", "wait_ms_max")
+    __slots__ = ("asleep", "descriptor", "naps", "rounds_left", "stay_s", "wait_ms_max")
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.descriptor = loop_descriptor(loop)
         self.rounds_left = 0  # until somebody may be stayed with again
         self.asleep = 0  # so many messages are waited for asleep
+        self.naps = 1  # as many, the next time that one is waited for awake in vain
         self.stay_s = STAY_S_MIN  # at most
         self.wait_ms_max = WAIT_MS_MAX
 
@@ -55,12 +56,12 @@ class Attention:
                     self.stay(traffic)
                 finally:
                     watch(self.descriptor, traffic.descriptor, True)
-            traffic.direct = -1
+            connection.direct = -1
 
     def stay(self, traffic: Traffic) -> int:
         connection = traffic.connection
-        until_s = time.perf_counter() + min(self.stay_s, connection.turn.due_in_s())
-        while time.perf_counter() < until_s:
+        until_s = monotonic_s() + min(self.stay_s, connection.turn.due_in_s())
+        while monotonic_s() < until_s:
             size = self.next_message(traffic)
             if size <= 0:
                 return 0
@@ -70,7 +71,7 @@ class Attention:
             finally:
                 alone = connection.turn.run_at_once() and not self.rounds_left
             traffic.spoke = True
-            if not alone or traffic.direct < 0 or traffic.held or traffic.unfinished:
+            if not alone or connection.direct < 0 or traffic.held or traffic.unfinished:
                 return 0
         self.stay_s = min(self.stay_s * 2, STAY_S_MAX)
         return 0
@@ -79,7 +80,8 @@ class Attention:
         """Read it; its size, 0 or less if there is none to be stayed for. Notes whether others are there.
 
         A client that does nothing but wait answers sooner than it takes to fall asleep and to be woken (on
-        another processor, as likely as not). So at first it is waited for awake, while that proves right.
+        another processor, as likely as not). So it is waited for awake, while that proves right; each time
+        that it does not, the next are waited for asleep, twice as many as the time before.
         """
         if self.asleep:
             self.asleep -= 1
@@ -87,10 +89,12 @@ class Attention:
             self.note_others()
             return 0
         else:
-            size = receive_soon(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX, TRIES)
+            size = receive_soon(traffic.descriptor, traffic.read_buffer, READ_BYTES_MAX, AWAKE_S)
             if size >= 0:
+                self.naps = 1
                 return size
-            self.asleep = ROUNDS_AFTER_TRIES
+            self.asleep = self.naps
+            self.naps = min(self.naps * 2, NAPS_MAX)
         found = wait_for(traffic.descriptor, self.descriptor, self.wait_ms_max)
         if found & OTHERS:
             self.note_others()

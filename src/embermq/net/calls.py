@@ -10,6 +10,8 @@ import os
 import select
 import socket
 
+from embermq.clock import monotonic_s
+
 MINE = 1  # the socket has something to read (or is at its end)
 OTHERS = 2  # somebody else has something for the loop
 
@@ -48,12 +50,19 @@ def receive(descriptor: int, buffer: bytearray, size_max: int) -> int:
             borrowed.detach()
 
 
-def receive_soon(descriptor: int, buffer: bytearray, size_max: int, tries: int) -> int:
-    """`receive`, so many times if need be: about a third of a microsecond each, where this is compiled."""
-    size = -1
-    while size < 0 and tries > 0:
+def receive_soon(descriptor: int, buffer: bytearray, size_max: int, seconds: float) -> int:
+    """`receive`, again and again for so long if need be.
+
+    Who is to send may have to run on this processor, so at first it is offered; or on another that shares its
+    core with this one, so between two looks nothing is done for a while.
+    """
+    size = receive(descriptor, buffer, size_max)
+    if size >= 0 or seconds <= 0:
+        return size
+    until_s = monotonic_s() + seconds
+    while size < 0 and monotonic_s() < until_s:
+        os.sched_yield()
         size = receive(descriptor, buffer, size_max)
-        tries -= 1
     return size
 
 

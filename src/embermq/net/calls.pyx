@@ -4,11 +4,31 @@
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from embermq.clock cimport monotonic_s
+
 cdef extern from "<sys/socket.h>" nogil:
     Py_ssize_t recv(int descriptor, void* buffer, size_t size, int flags)
     Py_ssize_t send(int descriptor, const void* buffer, size_t size, int flags)
     int MSG_DONTWAIT
     int MSG_NOSIGNAL
+
+cdef extern from *:
+    """
+    /* About a microsecond in which a processor that shares its core with another leaves it that. */
+    static void embermq_pause(void) {
+        for (int i = 0; i < 50; i++) {
+    #if defined(__x86_64__) || defined(__i386__)
+            __builtin_ia32_pause();
+    #elif defined(__aarch64__)
+            __asm__ volatile("yield");
+    #endif
+        }
+    }
+    """
+    void embermq_pause() nogil
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
 
 cdef extern from "<poll.h>" nogil:
     struct pollfd:
@@ -41,8 +61,11 @@ cpdef int wait_for(int descriptor, int loop_descriptor, int milliseconds) except
     both[1].fd = loop_descriptor
     both[0].events = both[1].events = POLLIN
     both[0].revents = both[1].revents = 0
-    with nogil:
-        found = poll(both, 2, milliseconds)
+    if milliseconds:
+        with nogil:
+            found = poll(both, 2, milliseconds)
+    else:
+        found = poll(both, 2, 0)
     if found <= 0:
         return 0
     return (1 if both[0].revents else 0) | (2 if both[1].revents else 0)
@@ -61,15 +84,25 @@ cpdef Py_ssize_t receive(int descriptor, bytearray buffer, Py_ssize_t size_max) 
     return recv(descriptor, PyByteArray_AS_STRING(buffer), size_max, MSG_DONTWAIT)
 
 
-cpdef Py_ssize_t receive_soon(int descriptor, bytearray buffer, Py_ssize_t size_max, int tries) except? -2:
+cpdef Py_ssize_t receive_soon(int descriptor, bytearray buffer, Py_ssize_t size_max, double seconds) except? -2:
     cdef char* start = PyByteArray_AS_STRING(buffer)
-    cdef Py_ssize_t size = -1
+    cdef Py_ssize_t size
+    cdef int offers = 0
+    cdef double until_s
     if size_max > PyByteArray_GET_SIZE(buffer):
         raise IndexError("more than the buffer holds")
-    with nogil:
-        while size < 0 and tries > 0:
-            size = recv(descriptor, start, size_max, MSG_DONTWAIT)
-            tries -= 1
+    # The interpreter is kept: giving it away and having it back takes longer than one look.
+    size = recv(descriptor, start, size_max, MSG_DONTWAIT)
+    if size >= 0 or seconds <= 0:
+        return size
+    until_s = monotonic_s() + seconds
+    while size < 0 and offers < 3:
+        sched_yield()
+        offers += 1
+        size = recv(descriptor, start, size_max, MSG_DONTWAIT)
+    while size < 0 and monotonic_s() < until_s:
+        embermq_pause()
+        size = recv(descriptor, start, size_max, MSG_DONTWAIT)
     return size
 
 

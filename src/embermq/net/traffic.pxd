@@ -19,7 +19,6 @@ cdef class Traffic:
     cdef public bint spoke
     cdef public bint closing
     cdef public int descriptor
-    cdef public int direct
     cdef int loop_descriptor
 
     @cython.locals(used=Py_ssize_t)
@@ -29,5 +28,5 @@ cdef class Traffic:
     cpdef bint others_wait(self) except -1
     cpdef object set_share(self, Py_ssize_t share)
     cpdef bint go_direct(self) except -1
-    @cython.locals(sent=Py_ssize_t)
+    @cython.locals(connection=Connection, sent=Py_ssize_t)
     cpdef object send(self, bytes data)

@@ -24,7 +24,6 @@ class Traffic:
         "closing",
         "connection",
         "descriptor",
-        "direct",
         "heard",
         "held",
         "loop_descriptor",
@@ -50,7 +49,6 @@ class Traffic:
         self.spoke = True
         self.closing = False
         self.descriptor = -1  # of the socket, once somebody has asked for it
-        self.direct = -1  # the same while the socket is ours: the transport has nothing to send
 
     def get_buffer(self, sizehint: int) -> memoryview:
         used = len(self.unfinished)
@@ -102,12 +100,13 @@ class Traffic:
         self.view = memoryview(self.read_buffer)[:share]
 
     def send(self, data: bytes) -> None:
-        if self.direct >= 0:
-            sent = send_now(self.direct, data)
+        connection = self.connection
+        if connection.direct >= 0:
+            sent = send_now(connection.direct, data)
             self.spoke = True
             if sent == len(data):
                 return
-            self.direct = -1
+            connection.direct = -1
             data = data[sent:]
         if self.closing or self.transport.is_closing():
             return
@@ -115,14 +114,14 @@ class Traffic:
         self.transport.write(data)
 
     def send_pieces(self, pieces: list[memoryview]) -> None:
-        self.direct = -1
+        self.connection.direct = -1
         if self.closing or self.transport.is_closing():
             return
         self.spoke = True
         self.transport.writelines(pieces)
 
     def go_direct(self) -> bool:
-        """May the socket be read and written without the transport for a moment?"""
+        """May the socket be read and written without the transport for a moment? Then it is."""
         if self.descriptor < 0:
             self.descriptor = self.find_descriptor()
             if self.descriptor < 0:
@@ -131,7 +130,7 @@ class Traffic:
             return False
         if self.transport.get_write_buffer_size():
             return False
-        self.direct = self.descriptor
+        self.connection.direct = self.descriptor
         return True
 
     def find_descriptor(self) -> int:

@@ -1,3 +1,5 @@
+import cython
+
 from embermq.store.filesystem cimport File, FileSystem
 
 cdef Py_ssize_t BUFFER_BYTES_MIN
@@ -24,4 +26,5 @@ cdef class Disk:
     cpdef void used_by(self, object user) except *
     cpdef File file_of(self, object user)
     cpdef bytearray take_buffer(self)
+    @cython.locals(size=Py_ssize_t)
     cpdef void give_back(self, bytearray buffer) except *

@@ -11,6 +11,10 @@ from embermq.store.bitmap cimport Bitmap
 from embermq.store.checksum cimport crc32_of
 from embermq.store.promise cimport Promise
 
+cdef extern from "<endian.h>" nogil:
+    unsigned long long htole64(unsigned long long value)
+    unsigned long long le64toh(unsigned long long value)
+
 cdef extern from *:
     """
     #include <sys/socket.h>
@@ -66,18 +70,14 @@ cdef enum:
 
 
 cdef inline void store(unsigned char* target, unsigned long long value, int size) noexcept:
-    cdef int i
-    for i in range(size):
-        target[i] = <unsigned char>(value & 0xFF)
-        value >>= 8
+    value = htole64(value)
+    memcpy(target, &value, size)
 
 
 cdef inline unsigned long long fetch(const unsigned char* source, int size) noexcept:
     cdef unsigned long long value = 0
-    cdef int i
-    for i in range(size - 1, -1, -1):
-        value = (value << 8) | source[i]
-    return value
+    memcpy(&value, source, size)
+    return le64toh(value)
 
 
 cdef unsigned char* room_for(bytearray buffer, Py_ssize_t fill, Py_ssize_t length) except NULL:

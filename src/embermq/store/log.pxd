@@ -9,6 +9,7 @@ from embermq.store.segment cimport Segment
 from embermq.store.synced_write cimport write_end
 
 cdef unsigned long long EVERYTHING
+cdef unsigned long long SPAN_MAX
 cdef unsigned long long DRAINED_SPAN
 
 cdef class Log:

@@ -33,7 +33,7 @@ READ_BLOCK_BYTES = 256 * 1024
 # or when it is the last of several, so that nothing is left of a backlog.
 DRAINED_PART = 4
 DRAINED_SPAN = 1 << 16  # or when so many sequences went through it: each takes a bit of memory
-EVERYTHING = SEQUENCE_MAX  # the same as a C number
+EVERYTHING, SPAN_MAX = SEQUENCE_MAX, SEQUENCE_SPAN_MAX  # the same as C numbers
 
 
 class Log:
@@ -122,11 +122,7 @@ class Log:
         """Add a record in memory, where it can be read and acked at once; `write` hands it to the disk."""
         assert sequence >= self.next_sequence
         segment = self.active
-        if (
-            segment is None
-            or segment.size >= self.segment_bytes
-            or sequence - segment.first >= SEQUENCE_SPAN_MAX
-        ):
+        if segment is None or segment.size >= self.segment_bytes or sequence - segment.first >= SPAN_MAX:
             segment = self._begin_segment(sequence, timestamp_ms)
         if not segment.queued:
             self._queue(segment)

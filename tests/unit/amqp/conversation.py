@@ -56,8 +56,6 @@ class Wire:
         )
         self.unfinished = b""
 
-    direct = -1
-
     def send(self, data: bytes) -> None:
         self.sent += data
 

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 import pytest
 
-from embermq.broker.level import Level
-from embermq.broker.storage import Storage
+from embermq.broker.marked import Logged, LogWriter, Sink
 from embermq.broker.turn import Turn
 
 LIGHT_SINKS_MAX = 16
 
 
-class Diary:
+class Diary(LogWriter):
     """A queue, a sink and a storage that write down when they were called."""
 
     def __init__(self) -> None:
         self.scheduled: list[Callable[[], None]] = []
         self.turn = Turn(self.scheduled.append, lambda: 12.345)
-        self.turn.storage = cast(Storage, self)
+        self.turn.storage = self
         self.notes: list[str] = []
 
-    def write(self, levels: list[Level], turn: int) -> None:
+    def write(self, levels: list[Logged], turn: int) -> list[Logged]:
         self.notes.append(f"write {len(levels)}")
+        return []
 
     def run(self) -> None:
         """One pass of the loop."""
@@ -33,8 +32,9 @@ class Diary:
             action()
 
 
-class Part:
+class Part(Sink):
     def __init__(self, diary: Diary, name: str, leftovers: int = 0, fails: bool = False) -> None:
+        super().__init__()
         self.diary, self.name, self.leftovers, self.fails = diary, name, leftovers, fails
         self.dirty = True
         self.little = False
@@ -50,11 +50,12 @@ class Part:
         self.leftovers -= 1
         return self.leftovers >= 0
 
-    def end_turn(self) -> None:
+    def end_turn(self) -> int:
         assert not self.dirty
         self.diary.notes.append(f"send {self.name}")
         if self.fails:
             raise RuntimeError("a mistake of ours")
+        return 0
 
 
 @pytest.fixture
@@ -65,8 +66,8 @@ def diary() -> Diary:
 def test_the_order_of_a_turn(diary: Diary) -> None:
     diary.turn.add_sink(Part(diary, "a"))
     diary.turn.after_write(lambda: diary.notes.append("action"))
-    diary.turn.add_log(cast(Level, object()))
-    diary.turn.add_log(cast(Level, object()))
+    diary.turn.add_log(Logged(""))
+    diary.turn.add_log(Logged(""))
     diary.turn.add_queue(Part(diary, "q"))
     assert len(diary.scheduled) == 1, "a turn is scheduled once"
     diary.run()
@@ -105,7 +106,7 @@ def test_sinks_that_are_marked_by_draining_are_served_in_the_same_turn(diary: Di
     class Feeding(Part):
         def drain(self) -> bool:
             self.diary.turn.add_sink(Part(self.diary, "fed"))
-            self.diary.turn.add_log(cast(Level, object()))
+            self.diary.turn.add_log(Logged(""))
             return super().drain()
 
     diary.turn.add_queue(Feeding(diary, "q"))
@@ -115,7 +116,7 @@ def test_sinks_that_are_marked_by_draining_are_served_in_the_same_turn(diary: Di
 
 
 def test_a_turn_that_only_notes_something_tells_nobody(diary: Diary) -> None:
-    diary.turn.add_log(cast(Level, object()))
+    diary.turn.add_log(Logged(""))
     diary.run()
     assert (diary.turn.count, diary.turn.telling) == (1, 0)
     for mark in (diary.turn.add_queue, diary.turn.add_sink):

@@ -234,6 +234,7 @@ def test_a_fault_of_ours_ends_it_and_nothing_else(watched: Watched, publisher: P
         watched.app.loop.set_exception_handler(lambda loop, context: faults.append(str(context["exception"])))
 
     watched.do(prepare)
+    watched.attention.stay_s = 2.0  # again: somebody came
     publisher.publish_until_stayed_with()
     (protocol,) = watched.app.server.protocols
     # From here, not by way of the loop: it stays where it is.
@@ -324,15 +325,15 @@ def test_receiving(ends: Ends) -> None:
 def test_receiving_what_comes_soon(ends: Ends) -> None:
     near, far = ends
     buffer = bytearray(10)
-    assert receive_soon(near.fileno(), buffer, 10, 0) == -1
-    assert receive_soon(near.fileno(), buffer, 10, 3) == -1
+    assert receive_soon(near.fileno(), buffer, 10, 0.0) == -1
+    assert receive_soon(near.fileno(), buffer, 10, 0.001) == -1
     far.send(b"abc")
-    assert receive_soon(near.fileno(), buffer, 10, 1) == 3
+    assert receive_soon(near.fileno(), buffer, 10, 60.0) == 3
     assert buffer == b"abc" + bytes(7)
     far.close()
-    assert receive_soon(near.fileno(), buffer, 10, 3) == 0
+    assert receive_soon(near.fileno(), buffer, 10, 60.0) == 0
     with pytest.raises(IndexError):
-        receive_soon(near.fileno(), buffer, 11, 1)
+        receive_soon(near.fileno(), buffer, 11, 0.001)
 
 
 def test_sending_as_much_as_goes(ends: Ends) -> None:
