@@ -70,9 +70,18 @@ def spread(runs: list[dict[str, float]], name: str) -> str:
     return f"{metric.show(value)} ({metric.show(min(values))} to {metric.show(max(values))})"
 
 
+def title(scenario: Scenario, record: dict[str, Any]) -> str:
+    """What was measured, and the name by which to measure it again."""
+    scale = record["options"]["scale"]
+    tells = scale == 1 or scenario.messages or not scenario.scales
+    scaled = "" if tells else f", at scale {scale:g}"
+    return f"**{scenario.titled(Options(**record['options']))}** (`{scenario.name}`{scaled})"
+
+
 def rows(scenario: Scenario, record: dict[str, Any]) -> list[str]:
+    """A line that says what was measured, then one for each metric, the main one first."""
     runs = metrics_of(record)
-    lines = []
+    lines = [f"| {title(scenario, record)} | | | |"]
     for name in dict.fromkeys((scenario.headline, *scenario.shown)):
         metric = describe(name)
         values = {broker: middle(runs.get(broker, []), name) for broker in NAMES}
@@ -80,18 +89,14 @@ def rows(scenario: Scenario, record: dict[str, Any]) -> list[str]:
             continue
         advantage = times(metric.advantage(values["embermq"], values["rabbitmq"]))
         if name == scenario.headline:
-            scale = record["options"]["scale"]
-            tells = scale == 1 or scenario.messages or not scenario.scales
-            scaled = "" if tells else f" (at scale {scale:g})"
-            label = f"**{scenario.titled(Options(**record['options']))}**{scaled}: {metric.label}"
             cells = [spread(runs.get(broker, []), name) for broker in NAMES]
-            lines.append(f"| {label} | {cells[0]} | {cells[1]} | {advantage and f'**{advantage}**'} |")
+            advantage = advantage and f"**{advantage}**"
         else:
             cells = [metric.show(values[broker]) for broker in NAMES]
-            lines.append(f"| {metric.label} | {cells[0]} | {cells[1]} | {advantage} |")
+        lines.append(f"| {metric.label} | {cells[0]} | {cells[1]} | {advantage} |")
     for broker, error in record["errors"].items():
         first_line = error.partition("\n")[0]
-        lines.append(f"| {scenario.name}: {NAMES[broker]} failed | `{first_line}` | | |")
+        lines.append(f"| {NAMES[broker]} failed | `{first_line}` | | |")
     return lines
 
 
@@ -131,7 +136,7 @@ def goal_section(records: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def conditions(records: dict[str, dict[str, Any]]) -> list[str]:
-    """Machine, versions, dates and commands; more than one line each when results come from several runs."""
+    """Machine, versions and dates in a table, and the commands that led to these results."""
 
     def distinct(values: list[str]) -> str:
         return "; ".join(dict.fromkeys(value for value in values if value))
@@ -144,7 +149,6 @@ def conditions(records: dict[str, dict[str, Any]]) -> list[str]:
     for broker, label in NAMES.items():
         lines.append(f"| {label} | {distinct([record['versions'].get(broker, '') for record in every])} |")
     lines.append(f"| measured | {dates[0]} to {dates[-1]} |")
-    lines.append(f"| command | {distinct(['`' + record['command'] + '`' for record in every])} |")
     busy = [
         run["metrics"]["other_cores_busy"]
         for record in every
@@ -156,7 +160,8 @@ def conditions(records: dict[str, dict[str, Any]]) -> list[str]:
         lines.append(
             f"| cores used by other processes during a run | {sum(busy) / len(busy):.2f} on average |"
         )
-    return lines
+    commands = dict.fromkeys(record["command"] for record in every)
+    return [*lines, "", "The commands:", "", "```sh", *commands, "```"]
 
 
 def measured(records: dict[str, dict[str, Any]], pictures: dict[str, list[str]]) -> str:
@@ -164,9 +169,10 @@ def measured(records: dict[str, dict[str, Any]], pictures: dict[str, list[str]])
     if not records:
         lines += ["", "No results yet: run `make bench`, then `python -m bench report`."]
     else:
-        lines += conditions(records) + goal_section(records)
+        lines += conditions(records)
         for group in HEADINGS:
             lines += group_section(group, records, pictures.get(group, []))
+        lines += goal_section(records)
     return "\n".join([*lines, "", END])
 
 

@@ -66,6 +66,14 @@ def test_the_table_shows_medians_and_how_much_better_we_are(results: Path) -> No
     assert "times as good as RabbitMQ | 20.0x | yes |" in text
 
 
+def test_a_scenario_is_named_above_its_numbers_and_commands_can_be_copied(results: Path) -> None:
+    keep(results, "1", record("throughput_16", "a", rabbitmq=[rate(50_000)], embermq=[rate(100_000)]))
+    text = report.measured(report.newest(), {})
+    titled = "| **1 publisher, 1 consumer, 16 B, automatic acks, transient** (`throughput_16`) | | | |\n"
+    assert titled + "| messages/s | 50,000 | 100,000 | **2.0x** |\n" in text
+    assert "```sh\npython -m bench\n```" in text
+
+
 def test_a_goal_that_was_missed_says_so(results: Path) -> None:
     keep(results, "1", record("throughput_16", "a", rabbitmq=[rate(50_000)], embermq=[rate(100_000)]))
     lines = report.goal_section(report.newest())
