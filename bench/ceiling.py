@@ -6,7 +6,8 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.build import load_module
@@ -33,11 +34,11 @@ def _in_child(work: Callable[[], object], unwanted: list[socket.socket]) -> int:
     return child
 
 
-def confirms_per_second(folder: Path | None, body_bytes: int, room: int, seconds: float = 1.0) -> float:
-    """One publisher that waits, and a server that does nothing but write, sync and confirm: as much as the
-    disk, the loopback interface and the wake-ups of two processes allow a broker."""
-    module, kernel = load_module("load"), load_module("echo")
-    block, body_at = publication("", "bench-durable", body_bytes, persistent=True)
+@contextmanager
+def confirming_server(folder: Path | None, room: int) -> Iterator[socket.socket]:
+    """A connection to a server that does nothing but write what comes, sync it and confirm: as much as the
+    disk, the loopback interface and the wake-ups of two processes leave to a broker."""
+    kernel = load_module("echo")
     publisher, publisher_far = _pair()
     with tempfile.NamedTemporaryFile(dir=folder, prefix="confirms-") as file:
         descriptor = os.open(file.name, os.O_RDWR | os.O_DSYNC)
@@ -47,12 +48,11 @@ def confirms_per_second(folder: Path | None, body_bytes: int, room: int, seconds
         )
         publisher_far.close()
         os.close(descriptor)
-        load = module.Load()
-        load.publish_on(load.add_link(publisher.fileno()), [block], [body_at], [0], window=1)
-        result = load.run(seconds)
-        publisher.close()
-        os.waitpid(child, 0)
-    return float(result["confirmed"] / result["seconds"])
+        try:
+            yield publisher
+        finally:
+            publisher.close()
+            os.waitpid(child, 0)
 
 
 def relayed_ns(seconds: float, rate: float = 0.0) -> list[int]:

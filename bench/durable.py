@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from bench.ceiling import confirms_per_second
 from bench.rig import Rig
 from bench.scenario import Options, Outcome, Scenario, Target
 from bench.session import Session
+from bench.waiting_alone import run_waiting_alone
 from tools.brokers import Broker
 
 DISK_EMPTY_SECONDS_MAX = 30.0
-ROOM_BYTES = 64 * 1024  # by which a file that is written to in small pieces runs ahead of what it holds
 
 
 def fdatasync_per_second(folder: Path | None, seconds: float = 1.0) -> float:
@@ -50,7 +49,6 @@ def run_flow(target: Target, options: Options, *, body_bytes: int) -> Outcome:
 def run_waiting(target: Target, options: Options, *, publishers: int) -> Outcome:
     """No consumer: a broker need not write what was acknowledged before it came to writing."""
     disk = [fdatasync_per_second(data_folder(target))]
-    least = [least_server_per_second(target, publishers)]
     with Rig(target, senders=publishers) as rig:
         rig.declare(["bench-durable"], durable=True)
         for _ in range(publishers):
@@ -58,17 +56,9 @@ def run_waiting(target: Target, options: Options, *, publishers: int) -> Outcome
         outcome = rig.measure(options.seconds)
         depth = rig.admin.depth("bench-durable")
     assert depth == outcome.metrics["confirmed"], f"{depth} messages in the queue, {outcome.metrics}"
-    # Before and after: the disk of a shared machine changes its speed from minute to minute.
     disk.append(fdatasync_per_second(data_folder(target)))
-    least.append(least_server_per_second(target, publishers))
     outcome.metrics["fdatasync_per_second"] = fmean(disk)
-    if publishers == 1:
-        outcome.metrics["least_server_per_second"] = fmean(least)
     return outcome
-
-
-def least_server_per_second(target: Target, publishers: int) -> float:
-    return confirms_per_second(data_folder(target), 100, ROOM_BYTES) if publishers == 1 else 0.0
 
 
 def run_waiting_beside_consumer(target: Target, options: Options, *, ack_every: int) -> Outcome:
@@ -247,8 +237,14 @@ SCENARIOS = [
         "durable_wait_1",
         "durable",
         "persistent 100 B, 1 publisher waiting for each confirm",
-        partial(run_waiting, publishers=1),
-        shown=("broker_us_per_message", "fdatasync_per_second", "least_server_per_second"),
+        run_waiting_alone,
+        shown=(
+            "broker_us_per_message",
+            "to_fdatasync",
+            "to_least_server",
+            "fdatasync_per_second",
+            "least_server_per_second",
+        ),
     ),
     Scenario(
         "durable_wait_20",

@@ -62,6 +62,8 @@ METRICS = {
     "other_p99_us": Metric("delivery p99 beside a process that computes as the reader does, us"),
     "fdatasync_per_second": Metric("plain fdatasync/s of the disk"),
     "least_server_per_second": Metric("confirms/s of a server that does nothing else"),
+    "to_fdatasync": Metric("confirms / plain syncs of the disk in the same seconds", "{:.2f}"),
+    "to_least_server": Metric("confirms / those of a server that does nothing else", "{:.2f}"),
     "rss_mb_full": Metric("resident memory with the backlog, MB", "{:.1f}", higher_is_better=False),
     "rss_bytes_per_message": Metric("memory per waiting message, bytes", "{:,.1f}"),
     "fill_per_second": Metric("confirmed publishes/s while filling", higher_is_better=True),
