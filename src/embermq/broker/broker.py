@@ -196,7 +196,7 @@ class Broker(Accounts):
             if stream is None:
                 catalog.note(stream_group.KIND, definition.vhost, definition.name, None)
             else:
-                stream.group(definition.name).left_at = definition.body["offset"]
+                stream.groups.named(definition.name).left_at = definition.body["offset"]
 
     def restore_binding(self, definition: Definition) -> None:
         vhost, body = self.vhosts[definition.vhost], definition.body
