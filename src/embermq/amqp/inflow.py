@@ -43,10 +43,9 @@ class Inflow:
 
         Who acknowledges waits for nothing, nor does who merely shows that he is still there.
         """
-        connection = self.connection
-        if connection.current_channel == 0 or connection.current_method == BASIC_ACK:
+        if self.connection.current_channel == 0 or self.connection.current_method == BASIC_ACK:
             return 0
-        turn = connection.turn
+        turn = self.connection.turn
         if turn.now_ms - self.counted_ms > COUNTED_MS:
             self.counted_ms = turn.now_ms
             self.counted_bytes = 0

@@ -1,3 +1,6 @@
+cimport cython
+
+@cython.final
 cdef class SyncSpeed:
     cdef double quick_seconds
     cdef double hiccup_seconds
