@@ -18,7 +18,7 @@ from embermq.store.promise import Promise
 from tests.crash.client import Client, Lost
 from tests.crash.machine import Machine, MachineClient
 from tests.crash.test_waiting import delayed_frames
-from tests.unit.store.faulty_disk import FaultyFileSystem
+from tests.unit.store.faulty_disk import FaultyFileSystem, blocks_of
 
 QUEUE = "crash.lone"
 SYNCS_UNTIL_QUICK = 20
@@ -53,7 +53,7 @@ class Counted:
             promise: Promise,
         ) -> int:
             self.count += 1
-            self.past_cache += file.blocks is not None
+            self.past_cache += blocks_of(file) is not None
             return write_synced(filesystem, file, data, size, position, promise)
 
         monkeypatch.setattr(FaultyFileSystem, "write_synced", counting)

@@ -2,15 +2,11 @@ cimport cython
 
 from embermq.amqp.channel cimport Channel
 from embermq.amqp.sending cimport Sending
-from embermq.broker.turn cimport Turn
 from embermq.wire.kernel cimport load_u16, load_u32, load_u64
 
 cdef long long BASIC_PUBLISH
 cdef long long BASIC_ACK
 cdef int BASIC_ACK_BYTES
-cdef unsigned long long FLOOD_MS
-cdef unsigned long long COUNTED_MS
-cdef Py_ssize_t LITTLE_BYTES_MAX
 cdef int STATE_HEADER
 cdef int STATE_CHECKING
 cdef int STATE_OPEN
@@ -41,19 +37,8 @@ cdef class Connection(Sending):
     cdef public long long current_method
     cdef public int current_channel
     cdef readonly unsigned long long received_bytes
-    cdef readonly Py_ssize_t read_bytes
-    cdef readonly unsigned long long flooded_ms
-    cdef readonly long long flooded_turn
-    cdef unsigned long long counted_ms
-    cdef Py_ssize_t counted_bytes
     cdef public double connected_at
 
-    @cython.locals(turn=Turn, began_s=double, used=Py_ssize_t)
-    cpdef Py_ssize_t feed_much(self, bytearray buf, Py_ssize_t end, Py_ssize_t read) except -1
-    @cython.locals(turn=Turn)
-    cpdef int said_little(self, Py_ssize_t read) except -1
-    cpdef bint has_company(self) except -1
-    cpdef bint keeps_waiting(self) except -1
     @cython.locals(pos=Py_ssize_t)
     cpdef Py_ssize_t feed(self, bytearray buf, Py_ssize_t end) except -1
     @cython.locals(stop=Py_ssize_t, number=cython.int, frame_type=cython.int, size=cython.longlong,

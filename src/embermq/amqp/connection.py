@@ -64,8 +64,6 @@ ACCEPTED_HEADERS = {
 FRAME_BYTES_MAX_BEFORE_TUNE = 8192
 FRAME_ERROR_PAUSE_S = 1.0  # for the last words to be read, before the socket is shut
 REPLIES_BYTES_MAX = 4 * 1024 * 1024  # a few bytes of basic.get or basic.recover may ask for whole messages
-FLOOD_MS = 1000  # for so long after much has come, little is a part of that
-COUNTED_MS, LITTLE_BYTES_MAX = 100, 256 * 1024  # more in that time is much, in however small pieces
 LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the socket is shut
 
 
@@ -77,14 +75,10 @@ class Connection(Sending):
         "channel_max",
         "client_properties",
         "connected_at",
-        "counted_bytes",
-        "counted_ms",
         "current_channel",
         "current_method",
         "exclusive_queues",
         "expires_at",
-        "flooded_ms",
-        "flooded_turn",
         "frame_size_max",
         "heartbeat_s",
         "last_channel",
@@ -93,7 +87,6 @@ class Connection(Sending):
         "name",
         "next_frame",
         "peer_address",
-        "read_bytes",
         "received_bytes",
         "sasl",
         "speaks_0_8",
@@ -139,10 +132,6 @@ class Connection(Sending):
         self.current_method = 0
         self.current_channel = 0
         self.received_bytes = 0
-        self.read_bytes = 0  # as much should be read at once from one who floods us
-        self.flooded_ms = 0  # when that was last
-        self.flooded_turn = -1
-        self.counted_ms = self.counted_bytes = 0
         self.connected_at = 0.0
         self.announced = False  # as an event; its end will be one, too
 
@@ -173,44 +162,6 @@ class Connection(Sending):
             pos = end
         self.received_bytes += pos
         return pos
-
-    def feed_much(self, buf: bytearray, end: int, read: int) -> int:
-        """`feed` for one who floods us: see how long it takes, for others may be waiting."""
-        turn = self.turn
-        if self.flooded_turn != turn.count:
-            self.flooded_turn = turn.count
-            turn.company.floods += 1
-        began_s = perf_counter()
-        used = self.feed(buf, end)
-        self.read_bytes = turn.company.read_bytes(turn.now_ms, read, perf_counter() - began_s)
-        self.flooded_ms = turn.now_ms
-        return used
-
-    def said_little(self, read: int) -> int:
-        """Little was fed. Is that all this client has to say? Then we have company.
-
-        Who acknowledges waits for nothing, nor does who merely shows that he is still there.
-        """
-        if self.current_channel == 0 or self.current_method == BASIC_ACK:
-            return 0
-        turn = self.turn
-        if turn.now_ms - self.counted_ms > COUNTED_MS:
-            self.counted_ms = turn.now_ms
-            self.counted_bytes = 0
-        self.counted_bytes += read
-        if self.counted_bytes > LITTLE_BYTES_MAX:
-            self.flooded_ms = turn.now_ms
-        elif turn.now_ms - self.flooded_ms > FLOOD_MS:
-            turn.company.heard(turn.now_ms)
-        return 0
-
-    def has_company(self) -> bool:
-        """Is there anybody with little to say, of late?"""
-        return self.turn.company.is_there(self.turn.now_ms)
-
-    def keeps_waiting(self) -> bool:
-        """Has one of them said something in this turn?"""
-        return self.turn.company.waits
 
     def feed_frames(self, buf: bytearray, pos: int, end: int) -> int:
         while end - pos >= 7:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from embermq.broker.binding import Binding, identity_of
 from embermq.broker.catalog import Catalog, binding_body, binding_name
 from embermq.broker.event_properties import binding_ends
 from embermq.broker.events import Events
-from embermq.broker.exchange import Binding, Exchange, identity_of
+from embermq.broker.exchange import Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.sharing import check_binding
 

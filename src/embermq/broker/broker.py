@@ -9,13 +9,14 @@ from embermq.broker import catalog as definitions
 from embermq.broker import departing, stream_group
 from embermq.broker.accounts import DEFAULT_VHOST, Accounts
 from embermq.broker.alarm import Alarms
+from embermq.broker.binding import Binding
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.deduplication import recall_exchanges
 from embermq.broker.defaults import Defaults
 from embermq.broker.delays import KIND as DELAYED
 from embermq.broker.event_exchange import add_event_exchange
 from embermq.broker.event_properties import name_only, vhost_created
-from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.exchange import Exchange
 from embermq.broker.leases import restore_all as restore_leases
 from embermq.broker.parameter import Parameters
 from embermq.broker.policy import OPERATOR_POLICY, POLICY
@@ -195,7 +196,7 @@ class Broker(Accounts):
             if stream is None:
                 catalog.note(stream_group.KIND, definition.vhost, definition.name, None)
             else:
-                stream.group(definition.name).left_at = definition.body["offset"]
+                stream.groups.named(definition.name).left_at = definition.body["offset"]
 
     def restore_binding(self, definition: Definition) -> None:
         vhost, body = self.vhosts[definition.vhost], definition.body

@@ -35,7 +35,8 @@ from embermq.broker.passwords import SCRYPT, ScramKeys, Secret
 from embermq.wire.table import decode_table, encode_table
 
 if TYPE_CHECKING:
-    from embermq.broker.exchange import Binding, Exchange
+    from embermq.broker.binding import Binding
+    from embermq.broker.exchange import Exchange
     from embermq.broker.queue import Queue
     from embermq.broker.vhost import VirtualHost
     from embermq.store.definitions import Definitions

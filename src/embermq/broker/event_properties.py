@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from embermq.broker.access import Permission, TopicPermission
+    from embermq.broker.binding import Binding
     from embermq.broker.consumer import Consumer
     from embermq.broker.events import Properties
-    from embermq.broker.exchange import Binding, Exchange
+    from embermq.broker.exchange import Exchange
     from embermq.broker.queue import Queue
     from embermq.broker.vhost import VirtualHost
 

@@ -1,4 +1,4 @@
-"""Exchanges, bindings, and the routes that they add up to.
+"""Exchanges, and the routes that their bindings add up to.
 
 A `Route` is the answer for one exchange and routing key: the queues, worked out once and kept. It is valid
 while `route.version == route.exchange.version`; every change of bindings raises the version of the exchange
@@ -8,157 +8,22 @@ message, as with a headers exchange on the way, it is worked out anew (`varies`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication import Window, serve_exchange, stop_serving, window_from
-from embermq.broker.headers import HeadersPattern
+from embermq.broker.matcher import MATCHERS, Matcher
 from embermq.broker.queue import KEEPS_ALL, Queue
-from embermq.broker.sharing import (
-    BY_CHANCE,
-    BY_PROPERTIES,
-    FIXED,
-    ConsistentHashMatcher,
-    ModulusHashMatcher,
-    RandomMatcher,
-)
-from embermq.broker.topic import TopicTrie
+from embermq.broker.sharing import BY_CHANCE, BY_PROPERTIES, FIXED
 from embermq.wire.properties import Properties
 
 if TYPE_CHECKING:
+    from embermq.broker.binding import Binding
     from embermq.broker.message import Message
     from embermq.broker.trace import Session
     from embermq.broker.vhost import VirtualHost
 
 ROUTES_MAX = 16384  # kept answers per exchange
-
-
-class Binding:
-    """Source exchange, destination (queue or exchange), key and arguments; equal ones are one binding."""
-
-    __slots__ = ("arguments", "destination", "pattern", "routing_key", "source")
-
-    def __init__(
-        self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
-    ) -> None:
-        self.source = source
-        self.destination = destination
-        self.routing_key = routing_key
-        self.arguments = arguments
-        self.pattern = HeadersPattern(arguments) if source.routing_type == "headers" else None
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        return identity_of(self.destination, self.routing_key, self.arguments)
-
-    @property
-    def destination_kind(self) -> str:
-        return "queue" if isinstance(self.destination, Queue) else "exchange"
-
-    @property
-    def durable(self) -> bool:
-        """Survives a restart: both ends do."""
-        destination = self.destination
-        exclusive = isinstance(destination, Queue) and destination.exclusive
-        return bool(self.source.durable and destination.durable and not exclusive)
-
-
-def identity_of(
-    destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
-) -> tuple[object, ...]:
-    """What tells the bindings of an exchange apart."""
-    return (destination, routing_key, frozen(arguments))
-
-
-def frozen(value: object) -> object:
-    """A table as something hashable."""
-    if isinstance(value, dict):
-        return ("dict", *sorted((name, frozen(item)) for name, item in value.items()))
-    if isinstance(value, list):
-        return ("list", *(frozen(item) for item in value))
-    return (type(value).__name__, value)
-
-
-class Matcher(Protocol):
-    @property
-    def varies(self) -> int: ...
-
-    def add(self, binding: Binding) -> None: ...
-
-    def remove(self, binding: Binding) -> None: ...
-
-    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]: ...
-
-
-class DirectMatcher:
-    varies = FIXED
-
-    def __init__(self, arguments: Mapping[str, object]) -> None:
-        self.by_key: dict[str, list[Binding]] = {}
-
-    def add(self, binding: Binding) -> None:
-        self.by_key.setdefault(binding.routing_key, []).append(binding)
-
-    def remove(self, binding: Binding) -> None:
-        bindings = self.by_key[binding.routing_key]
-        bindings.remove(binding)
-        if not bindings:
-            del self.by_key[binding.routing_key]
-
-    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
-        return [binding.destination for binding in self.by_key.get(routing_key, ())]
-
-
-class FanoutMatcher:
-    varies = FIXED
-
-    def __init__(self, arguments: Mapping[str, object]) -> None:
-        self.bindings: dict[Binding, None] = {}
-
-    def add(self, binding: Binding) -> None:
-        self.bindings[binding] = None
-
-    def remove(self, binding: Binding) -> None:
-        del self.bindings[binding]
-
-    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
-        return [binding.destination for binding in self.bindings]
-
-
-class TopicMatcher:
-    varies = FIXED
-
-    def __init__(self, arguments: Mapping[str, object]) -> None:
-        self.trie: TopicTrie[Queue | Exchange] = TopicTrie()
-
-    def add(self, binding: Binding) -> None:
-        self.trie.add(binding.routing_key, binding.destination)
-
-    def remove(self, binding: Binding) -> None:
-        self.trie.remove(binding.routing_key, binding.destination)
-
-    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
-        return self.trie.match(routing_key)
-
-
-class HeadersMatcher(FanoutMatcher):
-    varies = BY_PROPERTIES
-
-    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
-        headers = (properties.headers if properties is not None else None) or {}
-        return [b.destination for b in self.bindings if b.pattern is not None and b.pattern.matches(headers)]
-
-
-MATCHERS: dict[str, Callable[[Mapping[str, object]], Matcher]] = {
-    "direct": DirectMatcher,
-    "fanout": FanoutMatcher,
-    "topic": TopicMatcher,
-    "headers": HeadersMatcher,
-    "x-consistent-hash": ConsistentHashMatcher,
-    "x-modulus-hash": ModulusHashMatcher,
-    "x-random": RandomMatcher,
-    "x-local-random": RandomMatcher,
-}
 DELAYED_TYPE = "x-delayed-message"  # routes as the type in the argument x-delayed-type
 
 

@@ -9,7 +9,8 @@ from embermq.broker.bindings import Bindings
 from embermq.broker.catalog import exchange_body
 from embermq.broker.delays import Delays
 from embermq.broker.event_properties import exchange_created
-from embermq.broker.exchange import DELAYED_TYPE, MATCHERS, Exchange
+from embermq.broker.exchange import DELAYED_TYPE, Exchange
+from embermq.broker.matcher import MATCHERS
 from embermq.broker.policy import Policies
 from embermq.broker.sharing import check_hash_arguments
 from embermq.broker.tally import Tally

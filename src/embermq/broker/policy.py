@@ -212,7 +212,7 @@ class Policies:
         if self.note(queue, found):
             effective_changed(queue, found.over(arguments))
             if isinstance(queue, Stream):
-                self.vhost.turn.after_write(queue.retain)
+                self.vhost.turn.after_write(queue.retention.retain)
 
     def apply_to_exchange(self, exchange: Exchange) -> None:
         found = self.matching(exchange.name, EXCHANGE)

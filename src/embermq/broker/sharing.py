@@ -18,7 +18,8 @@ from embermq.broker.rendezvous import Rendezvous, number_of
 from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
-    from embermq.broker.exchange import Binding, Exchange
+    from embermq.broker.binding import Binding
+    from embermq.broker.exchange import Exchange
     from embermq.broker.queue import Queue
     from embermq.wire.properties import Properties
 

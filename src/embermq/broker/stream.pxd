@@ -4,6 +4,7 @@ from embermq.broker.level cimport Entry, Level
 from embermq.broker.message cimport Message
 from embermq.broker.queue cimport Queue
 from embermq.broker.stream_cursor cimport Cursor
+from embermq.broker.stream_groups cimport Groups
 from embermq.store.log cimport Log
 from embermq.store.straight cimport append_spans
 
@@ -20,13 +21,10 @@ cdef class Stream(Queue):
     cdef readonly unsigned long long safe_end
     cdef bint unwritten
     cdef bint syncing
-    cdef public dict groups
+    cdef readonly Groups groups
     cdef readonly object filters
     cdef object noted_segment
-    cdef dict group_cursors
-    cdef object limits
-    cdef object limits_of
-    cdef unsigned long long looks_at_ms
+    cdef readonly object retention
     @cython.locals(level=Level, offset=cython.ulonglong)
     cpdef int append(self, Message message) except -1
     @cython.locals(level=Level, offset=cython.ulonglong)

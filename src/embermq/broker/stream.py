@@ -21,23 +21,22 @@ from embermq.broker.queue import KEEPS_ALL, Queue, describe
 from embermq.broker.stream_arguments import (
     OFFSET_MAX,
     Place,
-    Retention,
     check_forms,
     check_group,
     end_from,
     place_from,
-    retention_from,
 )
 from embermq.broker.stream_cursor import Cursor
 from embermq.broker.stream_filter import Filters, choice_from, value_of
-from embermq.broker.stream_group import Group
+from embermq.broker.stream_groups import Groups
 from embermq.broker.stream_headers import HEADERS_FLAG, prepared
+from embermq.broker.stream_retention import StreamRetention
 from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
 from embermq.store.record import PERSISTENT
 from embermq.store.segment_index import write_indexes
 from embermq.store.straight import append_spans
-from embermq.store.stream import Block, retain, sequence_at_time
+from embermq.store.stream import Block, sequence_at_time
 
 if TYPE_CHECKING:
     from embermq.broker.storage import Storage
@@ -57,13 +56,10 @@ class Stream(Queue):
         "cursors",
         "filters",
         "first_cursor",
-        "group_cursors",
         "groups",
-        "limits",
-        "limits_of",
         "log",
-        "looks_at_ms",
         "noted_segment",
+        "retention",
         "safe_end",
         "syncing",
         "unwritten",
@@ -88,23 +84,20 @@ class Stream(Queue):
             raise PreconditionFailed(f"{describe(self)} needs a disk: streams do not live in memory")
         self.keeps = KEPT_ALWAYS
         self.levels = [self.low]
-        self.limits: Retention = retention_from(self.effective)
-        self.limits_of = self.effective  # what `limits` was made of
-        self.log = self.low.log = storage.open_log(id, self.limits.segment_bytes, indexed=True)
+        self.retention = StreamRetention(self)
+        self.log = self.low.log = storage.open_log(id, self.retention.limits.segment_bytes, indexed=True)
         self.filters = Filters(self.log)
         self.noted_segment: Segment | None = None  # has a message without headers
         self.low.next_sequence = self.log.next_sequence
         self.ready_count = self.log.count
         self.ready_bytes = self.log.bytes_on_disk
         self.cursors: list[Cursor] = []
-        self.groups: dict[str, Group] = {}  # by name
-        self.group_cursors: dict[object, Cursor] = {}  # those that belong to a group
+        self.groups = Groups(self)
         self.first_cursor = 0  # who is asked first in the next turn
         self.block: Block | None = None  # the one read last, for others who are at the same place
         self.safe_end = self.log.next_sequence  # the first offset that a power cut might take
         self.unwritten = False  # something is to be synced that no sync under way covers
         self.syncing = False
-        self.looks_at_ms = 0  # when the oldest segment will be too old
 
     # -- messages in
 
@@ -175,41 +168,11 @@ class Stream(Queue):
         self.safe_end = end
         self.filters.write()
         write_indexes(self.log, end)
-        self.retain()
+        self.retention.retain()
         self.mark()
         if self.unwritten:
             # Not now: what has come since the last turn stands in no file yet.
             self.turn.after_write(self.written)
-
-    # -- retention
-
-    def retain(self) -> None:
-        if self.deleted:
-            return
-        if self.limits_of is not self.effective:
-            self.limits_of = self.effective
-            self.limits = retention_from(self.effective)
-            self.log.segment_bytes = self.limits.segment_bytes
-        log, limits = self.log, self.limits
-        # Should the newest segment be lost with the power, the one before must be there to count on from.
-        if limits.limited and len(log.segments) > 1 and self.safe_end > log.segments[-1].first:
-            self.filters.forget(retain(log, self.turn.now_ms, limits.bytes_max, limits.age_ms_max))
-            if limits.age_ms_max is not None:
-                self.look_at(log.segments[0].time_max + limits.age_ms_max + 1)
-        self.ready_count = log.count
-        self.ready_bytes = log.bytes_on_disk
-
-    def look_at(self, due_ms: int) -> None:
-        """Look at the age of the oldest segment at that time."""
-        if len(self.log.segments) > 1 and self.turn.timetable is not None:
-            if self.looks_at_ms == 0 or due_ms < self.looks_at_ms:
-                self.looks_at_ms = due_ms
-                self.turn.timetable.ask(due_ms, self)
-
-    def on_due(self, now_ms: int) -> None:
-        if now_ms >= self.looks_at_ms:
-            self.looks_at_ms = 0
-        self.retain()
 
     # -- look-up
 
@@ -279,14 +242,14 @@ class Stream(Queue):
 
     def settle(self, entry: Entry) -> int:
         self.acked_count += 1
-        if self.group_cursors:
-            self.settle_in_group(entry)
+        if self.groups.cursors:
+            self.groups.settled(entry)
         return 0
 
     def requeue(self, entries: list[Entry]) -> None:
         """Given back: the messages never left. One with a name gets them when it comes again."""
         for entry in entries:
-            self.settle_in_group(entry, unread=True)
+            self.groups.settled(entry, unread=True)
 
     def receive(self, entries: list[Entry]) -> list[Entry]:
         self.requeue(entries)
@@ -295,12 +258,7 @@ class Stream(Queue):
     def discard(self, entries: list[Entry]) -> None:
         """Rejected for good: this consumer is done with them; the stream keeps them for the others."""
         for entry in entries:
-            self.settle_in_group(entry)
-
-    def settle_in_group(self, entry: Entry, unread: bool = False) -> None:
-        cursor = self.group_cursors.get(entry.consumer)
-        if cursor is not None and cursor.group is not None:
-            cursor.group.settled(cursor, entry.sequence, unread)
+            self.groups.settled(entry)
 
     def is_pressed(self, half: bool = False) -> bool:
         """Consumers of a stream may be as far behind as they like."""
@@ -332,8 +290,7 @@ class Stream(Queue):
         single_active = "x-single-active-consumer"
         if name or arguments.get(single_active) is True or self.effective.get(single_active) is True:
             assert isinstance(name, str)
-            self.group(name).add(cursor)
-            self.group_cursors[consumer] = cursor
+            self.groups.add(name, cursor)
         self.mark()
 
     def remove_consumer(self, consumer: Consumer) -> None:
@@ -341,31 +298,10 @@ class Stream(Queue):
             self.consumers.remove(consumer)
         self.cursors = [cursor for cursor in self.cursors if cursor.consumer is not consumer]
         self.first_cursor = 0
-        member = self.group_cursors.pop(consumer, None)
-        if member is not None and member.group is not None:
-            member.group.remove(member)
+        if self.groups.remove(consumer):
             self.mark()
         if not self.cursors:
             self.block = None
-
-    # -- consumers with a name
-
-    def group(self, name: str) -> Group:
-        if name not in self.groups:
-            self.groups[name] = Group(self, name)
-        return self.groups[name]
-
-    def place_consumer(self, name: str, offset: int | None) -> None:
-        """Where consumers of this name go on; None: they begin anew."""
-        group = self.group(name)
-        if group.members:
-            raise PreconditionFailed(f"'{name}' is reading {describe(self)}")
-        group.left_at = offset
-        if offset is None:
-            group.forget()
-            del self.groups[name]
-        else:
-            group.write()
 
     # -- the whole
 
@@ -384,11 +320,10 @@ class Stream(Queue):
 
     def recovered(self) -> None:
         write_indexes(self.log, self.safe_end, everywhere=True)
-        self.retain()
+        self.retention.retain()
 
     def drop(self) -> None:
-        for group in self.groups.values():
-            group.forget()
+        self.groups.forget()
         self.cursors = []
         self.block = None
         super().drop()

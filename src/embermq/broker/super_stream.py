@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.binding import Binding
+from embermq.broker.exchange import Exchange
 from embermq.broker.stream_arguments import STREAM
 from embermq.errors import AMQPError, PreconditionFailed
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 
 from embermq.broker import arguments as args
+from embermq.broker.binding import Binding
 from embermq.broker.catalog import Catalog, queue_body, vhost_body
 from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.defaults import Defaults
@@ -18,7 +19,7 @@ from embermq.broker.delays import Delays
 from embermq.broker.departing import Departing
 from embermq.broker.event_properties import limits_set, queue_created
 from embermq.broker.events import Events
-from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.exchange import Exchange
 from embermq.broker.exchanges import DEFAULT_EXCHANGE, PREDECLARED, RESERVED_PREFIX, Exchanges
 from embermq.broker.leases import Leases
 from embermq.broker.parameter import Parameters

@@ -5,7 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from embermq.broker.access import User
-from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.binding import Binding
+from embermq.broker.exchange import Exchange
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import AccessRefused

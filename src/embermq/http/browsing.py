@@ -11,13 +11,11 @@ from typing import Any
 from embermq.broker.browsing import Place, Seen, ready_from
 from embermq.broker.message_filter import MessageFilter
 from embermq.broker.queue import Queue
-from embermq.broker.vhost import require_access
 from embermq.http import schemas
 from embermq.http.describing import Parameter, describes, number, words
-from embermq.http.exchanges import vhost_of
 from embermq.http.messages import content_view
 from embermq.http.pace import Pace
-from embermq.http.queues import NOBODY, queue_named
+from embermq.http.queues import queue_to
 from embermq.http.request import Request, Response, bad_request, check_field, integer
 from embermq.http.views import View
 
@@ -45,17 +43,9 @@ QUERY = (
 )
 
 
-def queue_to_read(request: Request) -> Queue:
-    vhost = vhost_of(request)
-    queue = queue_named(vhost, request.names["name"])
-    request.user.require("read", vhost.name, "queue", queue.name)
-    require_access(queue, NOBODY)
-    return queue
-
-
 @describes("Look at messages, or search them, without touching them.", query=QUERY, answer=schemas.BROWSED)
 async def browse(request: Request) -> Response:
-    queue = queue_to_read(request)
+    queue = queue_to(request, "read")
     wanted = filter_in_query(request.query)
     query: dict[str, Any] = dict(request.query)
     count = integer(query, "count", 1, COUNT_MAX) if "count" in query else COUNT

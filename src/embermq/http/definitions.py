@@ -15,9 +15,10 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from embermq.broker.access import Permission, User
+from embermq.broker.binding import Binding
 from embermq.broker.broker import Broker
 from embermq.broker.event_exchange import EVENT_EXCHANGE
-from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.exchange import Exchange
 from embermq.broker.exchanges import PREDECLARED
 from embermq.broker.parameter import GLOBAL
 from embermq.broker.policy import POLICY

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from embermq.broker.vhost import require_access
 from embermq.http.describing import describes
 from embermq.http.exchanges import exchange_named, vhost_of
-from embermq.http.queues import NOBODY, queue_named
+from embermq.http.queues import queue_to
 from embermq.http.request import Request, Response
 
 
@@ -21,9 +20,6 @@ def take_back_from_exchange(request: Request) -> Response:
 @describes("Take back messages that wait to go to a queue.", status=204)
 def take_back_from_queue(request: Request) -> Response:
     """What was published for the queue by its name, and what consumers gave back to it."""
-    vhost = vhost_of(request)
-    queue = queue_named(vhost, request.names["name"])
-    request.user.require("read", vhost.name, "queue", queue.name)
-    require_access(queue, NOBODY)
-    vhost.delays.take_back_from_queue(queue.name)
+    queue = queue_to(request, "read")
+    queue.vhost.delays.take_back_from_queue(queue.name)
     return Response(204)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.binding import Binding
+from embermq.broker.exchange import Exchange
 from embermq.broker.exchanges import DEFAULT_EXCHANGE
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost

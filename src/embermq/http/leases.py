@@ -7,11 +7,10 @@ import asyncio
 from embermq.broker.lease import OPEN, SETTLED, Lease
 from embermq.broker.queue import Queue
 from embermq.broker.stream import Stream
-from embermq.broker.vhost import generated_name, require_access
+from embermq.broker.vhost import generated_name
 from embermq.http import schemas
 from embermq.http.describing import describes
-from embermq.http.exchanges import vhost_of
-from embermq.http.queues import NOBODY, queue_named
+from embermq.http.queues import queue_to
 from embermq.http.request import Refusal, Request, Response, bad_request, integer, not_found, text
 from embermq.http.thing_name import clean
 from embermq.http.views import View
@@ -42,10 +41,7 @@ RENEWAL = schemas.fields(timeout_ms={"type": "integer", "minimum": 0, "maximum":
 
 
 def queue_of(request: Request) -> Queue:
-    vhost = vhost_of(request)
-    queue = queue_named(vhost, request.names["name"])
-    request.user.require("read", vhost.name, "queue", queue.name)
-    require_access(queue, NOBODY)
+    queue = queue_to(request, "read")
     if isinstance(queue, Stream):
         raise bad_request("messages do not leave a stream; read a range of it")
     return queue

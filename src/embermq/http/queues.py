@@ -41,6 +41,15 @@ def queue_named(vhost: VirtualHost, name: str) -> Queue:
     return queue
 
 
+def queue_to(request: Request, permission: str) -> Queue:
+    """The one that the request names, if the user may do that with it and it is no connection's own."""
+    vhost = vhost_of(request)
+    queue = queue_named(vhost, request.names["name"])
+    request.user.require(permission, vhost.name, "queue", queue.name)
+    require_access(queue, NOBODY)
+    return queue
+
+
 SORTABLE: dict[str, Callable[[Queue], Any]] = {
     "name": lambda queue: queue.name,
     "vhost": lambda queue: queue.vhost.name,
@@ -113,26 +122,20 @@ def put_queue(request: Request) -> Response:
 
 @describes("Delete a queue with its messages.", query=(IF_UNUSED, IF_EMPTY), status=204)
 async def delete_queue(request: Request) -> Response:
-    vhost = vhost_of(request)
-    queue = queue_named(vhost, request.names["name"])
-    request.user.require("configure", vhost.name, "queue", queue.name)
-    require_access(queue, NOBODY)
+    queue = queue_to(request, "configure")
     if request.flag("if-unused") and queue.consumers:
         raise PreconditionFailed(f"{describe(queue)} in use")
     if request.flag("if-empty") and queue.ready_count:
         raise PreconditionFailed(f"{describe(queue)} not empty")
-    vhost.delete_queue(queue)
-    await unbound(request, vhost, queue)
+    queue.vhost.delete_queue(queue)
+    await unbound(request, queue.vhost, queue)
     return Response(204)
 
 
 @describes("Forget all ready messages of a queue.", status=204)
 def purge_queue(request: Request) -> Response:
-    vhost = vhost_of(request)
-    queue = queue_named(vhost, request.names["name"])
-    request.user.require("read", vhost.name, "queue", queue.name)
-    require_access(queue, NOBODY)
-    vhost.purge_queue(queue)
+    queue = queue_to(request, "read")
+    queue.vhost.purge_queue(queue)
     return Response(204, after_messages=True)
 
 

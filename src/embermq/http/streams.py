@@ -72,7 +72,7 @@ def stream_view(stream: Stream) -> View:
 def tracking_view(stream: Stream) -> View:
     return {
         name: group.position
-        for name, group in sorted(stream.groups.items())
+        for name, group in sorted(stream.groups.by_name.items())
         if name and group.position is not None
     }
 
@@ -127,7 +127,7 @@ def put_tracking(request: Request) -> Response:
     name = clean(request.names["consumer"])
     if not name:
         raise bad_request("a consumer needs a name")
-    stream.place_consumer(name, integer(body, "offset", 0, OFFSET_MAX))
+    stream.groups.place(name, integer(body, "offset", 0, OFFSET_MAX))
     return Response(204)
 
 
@@ -137,7 +137,7 @@ def delete_tracking(request: Request) -> Response:
     name = request.names["consumer"]
     if name not in tracking_view(stream):
         raise not_found()
-    stream.place_consumer(name, None)
+    stream.groups.place(name, None)
     return Response(204)
 
 

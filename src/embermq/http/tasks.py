@@ -7,11 +7,11 @@ from embermq.broker.queue import Queue
 from embermq.broker.stream import Stream
 from embermq.broker.vhost import require_access
 from embermq.http import schemas
-from embermq.http.browsing import filter_of, queue_to_read
+from embermq.http.browsing import filter_of
 from embermq.http.describing import describes
 from embermq.http.listing import LIST, listing, single
 from embermq.http.login import ADMINISTRATOR, may_enter, require_vhost, sees_everything
-from embermq.http.queues import NOBODY
+from embermq.http.queues import NOBODY, queue_to
 from embermq.http.request import (
     Request,
     Response,
@@ -76,13 +76,13 @@ def destination(request: Request, source: Queue) -> Queue:
 
 @describes("Move messages to another queue.", body=schemas.TRANSFER, answer=schemas.TASK, status=202)
 def move(request: Request) -> Response:
-    source = queue_to_read(request)
+    source = queue_to(request, "read")
     return begin(request, MOVE, source, destination(request, source))
 
 
 @describes("Copy messages to another queue.", body=schemas.TRANSFER, answer=schemas.TASK, status=202)
 def copy(request: Request) -> Response:
-    source = queue_to_read(request)
+    source = queue_to(request, "read")
     return begin(request, COPY, source, destination(request, source))
 
 
@@ -90,12 +90,12 @@ def copy(request: Request) -> Response:
     "Return dead letters to the queues they died in.", body=schemas.CHOICE, answer=schemas.TASK, status=202
 )
 def return_dead_letters(request: Request) -> Response:
-    return begin(request, RETURN, queue_to_read(request))
+    return begin(request, RETURN, queue_to(request, "read"))
 
 
 @describes("Delete messages that fit a filter.", body=schemas.CHOICE, answer=schemas.TASK, status=202)
 def delete(request: Request) -> Response:
-    return begin(request, DELETE, queue_to_read(request))
+    return begin(request, DELETE, queue_to(request, "read"))
 
 
 @describes(

@@ -11,8 +11,9 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from embermq.broker.access import Permission, User
+from embermq.broker.binding import Binding
 from embermq.broker.consumer import Consumer
-from embermq.broker.exchange import Binding, Exchange
+from embermq.broker.exchange import Exchange
 from embermq.broker.policy import Policy
 from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionInfo

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+from embermq.amqp.inflow import Inflow
 from embermq.amqp.state import CHECKING, CLOSED, OPEN
 from embermq.amqp.telling import about
 from embermq.errors import ConnectionForced
@@ -49,6 +50,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(WRITE_BUFFER_HIGH_BYTES, WRITE_BUFFER_LOW_BYTES)
         self.connection = self.server.welcome(self)
+        self.inflow = Inflow(self.connection)
 
     def must_wait(self) -> bool:
         if self.closing:
@@ -72,7 +74,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
 
     def rest(self) -> None:
         self.hold()
-        if self.connection.has_company():
+        if self.inflow.has_company():
             self.passes_left = REST_PASSES_MAX
             self.connection.turn.at_end(self.rested)
         else:  # the more has come when it is read again, the better

@@ -1,6 +1,7 @@
 import cython
 
 from embermq.amqp.connection cimport Connection
+from embermq.amqp.inflow cimport Inflow
 from embermq.net.calls cimport others_wait, send_now
 
 cdef Py_ssize_t READ_BYTES_PER_TURN_MAX
@@ -9,6 +10,7 @@ cdef Py_ssize_t STRANGER_READ_BYTES_MAX
 cdef class Traffic:
     cdef public object transport
     cdef public Connection connection
+    cdef public Inflow inflow
     cdef bytearray read_buffer
     cdef object view
     cdef readonly Py_ssize_t share

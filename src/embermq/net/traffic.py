@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from embermq.amqp.connection import Connection
+from embermq.amqp.inflow import Inflow
 from embermq.net.calls import others_wait, send_now
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Traffic:
         "descriptor",
         "heard",
         "held",
+        "inflow",
         "loop_descriptor",
         "read_buffer",
         "read_this_turn",
@@ -39,6 +41,7 @@ class Traffic:
     def __init__(self, read_buffer: bytearray, loop_descriptor: int) -> None:
         self.transport: Transport = cast("Transport", None)
         self.connection: Connection = cast("Connection", None)
+        self.inflow: Inflow = cast("Inflow", None)
         self.read_buffer = read_buffer
         self.loop_descriptor = loop_descriptor  # -1 if the loop does not tell
         self.set_share(STRANGER_READ_BYTES_MAX)
@@ -63,12 +66,12 @@ class Traffic:
         buffer = self.read_buffer
         end = len(self.unfinished) + nbytes
         if nbytes > STRANGER_READ_BYTES_MAX:
-            used = connection.feed_much(buffer, end, nbytes)
-            if connection.read_bytes != self.share:
-                self.set_share(connection.read_bytes)
+            used = self.inflow.feed_much(buffer, end, nbytes)
+            if self.inflow.read_bytes != self.share:
+                self.set_share(self.inflow.read_bytes)
         else:
             used = connection.feed(buffer, end)
-            connection.said_little(nbytes)
+            self.inflow.said_little(nbytes)
         self.unfinished = bytes(buffer[used:end]) if used < end else b""
         self.read_this_turn += nbytes
         if (
@@ -86,9 +89,9 @@ class Traffic:
 
     def others_wait(self) -> bool:
         """Is anybody there whom it would keep waiting if we read on (as far as that can be told)?"""
-        if not self.connection.has_company():
+        if not self.inflow.has_company():
             return False
-        if self.connection.keeps_waiting() or self.loop_descriptor < 0:
+        if self.inflow.keeps_waiting() or self.loop_descriptor < 0:
             return True
         if self.descriptor < 0:
             self.descriptor = self.find_descriptor()

@@ -1,18 +1,10 @@
 import cython
 
+from embermq.store.batch cimport Batch
 from embermq.store.dirty cimport Dirty
 from embermq.store.filesystem cimport FileSystem
 from embermq.store.histogram cimport Histogram
-
-cdef class _Batch:
-    cdef public set files
-    cdef public set directories
-    cdef public set acks
-    cdef public bint everything
-    cdef public bint with_acks
-    cdef public list callbacks
-    cpdef bint is_dirty(self) except -1
-    cpdef bint is_small(self) except -1
+from embermq.store.sync_speed cimport SyncSpeed
 
 cdef class Committer:
     cdef readonly FileSystem filesystem
@@ -21,7 +13,7 @@ cdef class Committer:
     cdef public object failure
     cdef readonly Histogram sync_times
     cdef object _call_soon_threadsafe
-    cdef _Batch _batch
+    cdef Batch _batch
     cdef object _lock
     cdef object _wake
     cdef bint _closing
@@ -30,25 +22,19 @@ cdef class Committer:
     cdef bint _busy
     cdef bint _asleep
     cdef Py_ssize_t _handed_back
-    cdef double _quick_sync_seconds
-    cdef double _hiccup_seconds
-    cdef double _sync_seconds
-    cdef double _weight
-    cdef Py_ssize_t _syncs_until_quick
+    cdef SyncSpeed _speed
     cdef object _turns
     cdef unsigned long long _next_turn
     cdef object _thread
 
-    @cython.locals(batch=_Batch, dirty=Dirty)
+    @cython.locals(batch=Batch, dirty=Dirty)
     cpdef void mark_dirty(self, object log) except *
-    @cython.locals(batch=_Batch)
+    @cython.locals(batch=Batch)
     cpdef void request(self, object callback, bint with_acks=*) except *
-    @cython.locals(batch=_Batch)
+    @cython.locals(batch=Batch)
     cpdef bint may_write_synced(self, unsigned long long turn) except -1
     cpdef void wrote_synced(self, unsigned long long turn, double seconds) except *
-    cdef bint _is_alone(self, _Batch batch) except -1
-    cdef object _synced(self, _Batch batch)
-    cpdef void _note_duration(self, double seconds) except *
-    cdef bint _is_quick(self) except -1
-    cdef _Batch _take_batch(self)
-    cpdef int _sync(self, _Batch batch) except -1
+    cdef bint _is_alone(self, Batch batch) except -1
+    cdef object _synced(self, Batch batch)
+    cdef Batch _take_batch(self)
+    cpdef int _sync(self, Batch batch) except -1

@@ -26,23 +26,19 @@ import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
+from embermq.store.batch import Batch, Callback
 from embermq.store.dirty import Dirty
 from embermq.store.failure import CommitFailed
-from embermq.store.filesystem import File, FileSystem
+from embermq.store.filesystem import FileSystem
 from embermq.store.histogram import Histogram
+from embermq.store.sync_speed import QUICK_SYNC_SECONDS, SyncSpeed
 
 FILES_SYNCED_SINGLY_MAX = 8
 ACK_SYNC_SECONDS_MAX = 1.0
-FILES_SYNCED_HERE_MAX = 2
-QUICK_SYNC_SECONDS = 1e-3  # longer than this, on average, and the loop must not wait for it
-AVERAGED_SYNCS = 8
-HICCUP = 3  # a sync that takes so many times longer leaves the next ones to the thread
-SYNCS_AFTER_HICCUP = 16
 SYNCS_AFTER_COMPANY = 16  # so many are left to the thread when anybody else had a turn between two of them
 IDLE_ROUNDS = 5  # the thread looks so many times for something to do before it waits to be called
 
 SyncMode = Literal["always", "os"]
-Callback = Callable[[Exception | None], None]
 
 
 class HasDirty(Protocol):
@@ -60,29 +56,6 @@ class Turns(Protocol):
     def at_end(self, action: Callable[[bool], None]) -> None:
         """Call when the round has done all else, with True if nothing is left for another."""
         ...
-
-
-class _Batch:
-    """What one round of syncing has to do."""
-
-    __slots__ = ("acks", "callbacks", "directories", "everything", "files", "with_acks")
-
-    def __init__(self) -> None:
-        self.files: set[File] = set()
-        self.directories: set[str] = set()
-        self.acks: set[File] = set()
-        self.everything = False  # too many files to name them: syncfs
-        self.with_acks = False
-        self.callbacks: list[Callback] = []
-
-    def is_dirty(self) -> bool:
-        return bool(self.files or self.directories or self.acks or self.everything)
-
-    def is_small(self) -> bool:
-        return (
-            not (self.directories or self.everything)
-            and len(self.files) + len(self.acks) <= FILES_SYNCED_HERE_MAX
-        )
 
 
 class Committer:
@@ -103,7 +76,7 @@ class Committer:
         self.failure: CommitFailed | None = None
         self.sync_times = Histogram()  # of the rounds done, for the metrics
         self._call_soon_threadsafe = call_soon_threadsafe
-        self._batch = _Batch()
+        self._batch = Batch()
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         self._closing = False
@@ -112,11 +85,7 @@ class Committer:
         self._busy = False  # the thread is syncing
         self._asleep = False  # it waits for something to do, and not only for a while
         self._handed_back = 0  # batches whose callbacks are on their way to the loop
-        self._quick_sync_seconds = QUICK_SYNC_SECONDS
-        self._hiccup_seconds = HICCUP * QUICK_SYNC_SECONDS
-        self._sync_seconds = 2 * QUICK_SYNC_SECONDS  # of a small batch, on average
-        self._weight = 1 / AVERAGED_SYNCS  # of the last one
-        self._syncs_until_quick = 0
+        self._speed = SyncSpeed()  # of small batches
         self._turns: Turns | None = None
         self._next_turn = 0  # the one after that which sends what the last callbacks had to say
         self._thread: threading.Thread | None = None
@@ -127,9 +96,7 @@ class Committer:
     def sync_here(self, turns: Turns | None, quick_seconds: float = QUICK_SYNC_SECONDS) -> None:
         """Allow quick syncs in the loop's thread, in turns that leave nothing else to do."""
         self._turns = turns
-        self._quick_sync_seconds = quick_seconds
-        self._hiccup_seconds = HICCUP * quick_seconds
-        self._sync_seconds = 2 * quick_seconds
+        self._speed.call_quick(quick_seconds)
 
     @property
     def syncs(self) -> int:
@@ -166,7 +133,7 @@ class Committer:
                 batch = self._batch
                 batch.callbacks.append(callback)
                 batch.with_acks |= with_acks
-                if self._turns is not None and self._is_quick() and self._is_alone(batch):
+                if self._turns is not None and self._speed.is_quick() and self._is_alone(batch):
                     self._turns.at_end(self._sync_here)
                 elif not self._busy:
                     self._wake.notify()
@@ -178,7 +145,7 @@ class Committer:
         has something to write in this turn may wait for it to be safe, and tell us (`wrote_synced`)."""
         if self._turns is None or self._thread is None or self.failure is not None:
             return False
-        if turn > self._next_turn or not self._is_quick():
+        if turn > self._next_turn or not self._speed.is_quick():
             return False
         # Without the lock, but in this order: the thread is busy before it takes a batch, and has handed back
         # what it did before it is not busy any more.
@@ -189,7 +156,7 @@ class Committer:
 
     def wrote_synced(self, turn: int, seconds: float) -> None:
         self.sync_times.observe(seconds)
-        self._note_duration(seconds)
+        self._speed.note(seconds)
         self._next_turn = turn + 1
 
     def close(self) -> None:
@@ -209,7 +176,7 @@ class Committer:
         count = self._turns.telling
         with self._lock:
             if count > self._next_turn:
-                self._syncs_until_quick = max(self._syncs_until_quick, SYNCS_AFTER_COMPANY)
+                self._speed.pause(SYNCS_AFTER_COMPANY)
                 quiet = False
             if not (quiet and self._is_alone(self._batch)):
                 self._wake.notify()
@@ -219,7 +186,7 @@ class Committer:
         self._next_turn = count + 1
         _call_all(batch.callbacks, failure)
 
-    def _is_alone(self, batch: _Batch) -> bool:
+    def _is_alone(self, batch: Batch) -> bool:
         """Is it one small request, and nothing else is under way whose callback should come before?"""
         return len(batch.callbacks) == 1 and batch.is_small() and not self._busy and not self._handed_back
 
@@ -245,7 +212,7 @@ class Committer:
             if batch.callbacks:
                 self._call_back(batch.callbacks, failure)
 
-    def _synced(self, batch: _Batch) -> CommitFailed | None:
+    def _synced(self, batch: Batch) -> CommitFailed | None:
         """Sync a batch; the failure, after which there is no other."""
         small = batch.is_small()
         began = time.perf_counter()
@@ -258,27 +225,16 @@ class Committer:
                 # Under the lock, so that no request slips in between the failure and the last batch.
                 self.failure = failure
                 batch.callbacks += self._batch.callbacks
-                self._batch = _Batch()
+                self._batch = Batch()
                 self._wake.notify()
             return failure
         seconds = time.perf_counter() - began
         self.sync_times.observe(seconds)
         if small and batch.files:
-            self._note_duration(seconds)
+            self._speed.note(seconds)
         return None
 
-    def _note_duration(self, seconds: float) -> None:
-        if seconds >= self._hiccup_seconds:
-            self._syncs_until_quick = SYNCS_AFTER_HICCUP
-            return
-        self._sync_seconds += (seconds - self._sync_seconds) * self._weight
-        if self._syncs_until_quick:
-            self._syncs_until_quick -= 1
-
-    def _is_quick(self) -> bool:
-        return self._sync_seconds < self._quick_sync_seconds and not self._syncs_until_quick
-
-    def _next_batch(self) -> _Batch | None:
+    def _next_batch(self) -> Batch | None:
         """Wait for a request, or for dirt that has waited long enough; None when it is time to end."""
         with self._lock:
             idle_rounds = 0
@@ -300,9 +256,9 @@ class Committer:
             self._busy = True
             return self._take_batch()
 
-    def _take_batch(self) -> _Batch:
+    def _take_batch(self) -> Batch:
         """What there is to do, without acks that can wait; the next one begins."""
-        batch, self._batch = self._batch, _Batch()
+        batch, self._batch = self._batch, Batch()
         now = time.monotonic()
         if batch.with_acks or batch.everything or now >= self._acks_synced_at + self._ack_sync_seconds_max:
             self._acks_synced_at = now
@@ -310,7 +266,7 @@ class Committer:
             self._batch.acks, batch.acks = batch.acks, set()
         return batch
 
-    def _sync(self, batch: _Batch) -> int:
+    def _sync(self, batch: Batch) -> int:
         if batch.everything or len(batch.files) + len(batch.acks) > FILES_SYNCED_SINGLY_MAX:
             self.filesystem.sync_everything(self._directory)
             return 0

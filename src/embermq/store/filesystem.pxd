@@ -1,6 +1,7 @@
 import cython
 
-from embermq.store.kernel cimport Blocks, write_through
+from embermq.store.kernel cimport write_through
+from embermq.store.past_cache cimport PastCache
 from embermq.store.promise cimport Promise
 
 cdef class File:
@@ -8,10 +9,7 @@ cdef class File:
     cdef readonly int descriptor
     cdef readonly str path
     cdef object _close
-    cdef public File past_cache
-    cdef public Blocks blocks
-    cdef public long long synced_end
-    cdef public Py_ssize_t steady
+    cdef public PastCache past_cache
 
 cdef class FileSystem:
     cpdef Py_ssize_t write_at(self, File file, object data, long long position) except -1

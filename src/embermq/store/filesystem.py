@@ -10,7 +10,8 @@ import ctypes
 import errno
 import os
 
-from embermq.store.kernel import Blocks, write_through
+from embermq.store.kernel import write_through
+from embermq.store.past_cache import PastCache
 from embermq.store.promise import Promise
 
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
@@ -22,24 +23,12 @@ class File:
     The commit thread may still sync a file that a log has already forgotten; a reference is all it needs.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_close",
-        "blocks",
-        "descriptor",
-        "past_cache",
-        "path",
-        "steady",
-        "synced_end",
-    )
+    __slots__ = ("__weakref__", "_close", "descriptor", "past_cache", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self.descriptor = descriptor
-        self.past_cache: File | None = None  # the same file, opened once more (see synced_write)
-        self.blocks: Blocks | None = None  # its end, while it is written to that way
-        self.synced_end = 0  # where the last synced write ended
-        self.steady = 0  # how many there were, each where the one before had ended
+        self.past_cache: PastCache | None = None  # of a file that gets synced writes
         self._close = os.close  # modules go before the last objects do, at the end of a process
 
     def __del__(self) -> None:
@@ -73,8 +62,8 @@ class FileSystem:
 
     def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
         """`write_synced` past the page cache, where the file's blocks end."""
-        assert file.blocks is not None
-        return file.blocks.write_through(data, size, promise)
+        assert file.past_cache is not None and file.past_cache.blocks is not None
+        return file.past_cache.blocks.write_through(data, size, promise)
 
     def read_at(self, file: File, size: int, position: int) -> bytes:
         return os.pread(file.descriptor, size, position)
@@ -83,7 +72,8 @@ class FileSystem:
         return os.fstat(file.descriptor).st_size
 
     def truncate(self, file: File, size: int) -> None:
-        file.blocks = None
+        if file.past_cache is not None:
+            file.past_cache.end()
         os.ftruncate(file.descriptor, size)
 
     def sync(self, file: File) -> None:

@@ -1,8 +1,7 @@
 import cython
 
-from embermq.store.dirty cimport Dirty
-from embermq.store.disk cimport Disk
 from embermq.store.filesystem cimport File, write_part
+from embermq.store.log_files cimport LogFiles
 from embermq.store.promise cimport Promise
 from embermq.store.room cimport make_room
 from embermq.store.segment cimport Segment
@@ -12,9 +11,7 @@ cdef unsigned long long EVERYTHING
 cdef unsigned long long SPAN_MAX
 cdef unsigned long long DRAINED_SPAN
 
-cdef class Log:
-    cdef public str directory
-    cdef public Disk disk
+cdef class Log(LogFiles):
     cdef public object recovery
     cdef public Py_ssize_t segment_bytes
     cdef public list segments
@@ -26,9 +23,6 @@ cdef class Log:
     cdef public list unwritten
     cdef public list ack_dirty
     cdef public list finished
-    cdef public frozenset dirty_files
-    cdef public frozenset dirty_directories
-    cdef public frozenset dirty_acks
     cdef public object reader
     cdef public bint was_deep
     cdef public bint spared
@@ -54,8 +48,6 @@ cdef class Log:
     cpdef bint write_synced(self, Promise promise) except -1
     @cython.locals(segment=Segment)
     cpdef void wrote_synced(self) except *
-    cpdef Dirty take_dirty(self)
     cdef void _write_segment(self, Segment segment) except *
-    cdef File _file(self, str name, bint exists)
     @cython.locals(segments=list, segment=Segment, low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
     cpdef Segment segment_from(self, unsigned long long sequence)

@@ -13,12 +13,11 @@ appended to; `count` is the number of records neither acked nor dropped.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
-from embermq.store.dirty import NO_FILES, NO_NAMES, Dirty
 from embermq.store.disk import Disk
-from embermq.store.filesystem import File, write_part
+from embermq.store.filesystem import write_part
+from embermq.store.log_files import LogFiles
 from embermq.store.promise import Promise
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
@@ -36,7 +35,7 @@ DRAINED_SPAN = 1 << 16  # or when so many sequences went through it: each takes 
 EVERYTHING, SPAN_MAX = SEQUENCE_MAX, SEQUENCE_SPAN_MAX  # the same as C numbers
 
 
-class Log:
+class Log(LogFiles):
     """See the module. Made by `Log.open`; nothing is created on disk before the first `write`."""
 
     __slots__ = (
@@ -45,11 +44,6 @@ class Log:
         "active",
         "bytes_on_disk",
         "count",
-        "directory",
-        "dirty_acks",
-        "dirty_directories",
-        "dirty_files",
-        "disk",
         "finished",
         "next_sequence",
         "reader",
@@ -68,8 +62,7 @@ class Log:
     def __init__(
         self, directory: str, disk: Disk, recovery: Recovery, segment_bytes: int, removable_below: int
     ) -> None:
-        self.directory = directory
-        self.disk = disk
+        super().__init__(directory, disk, recovery.has_directory)
         self.recovery = recovery
         self.segment_bytes = segment_bytes
         self.segments = recovery.segments
@@ -80,9 +73,6 @@ class Log:
         self.ack_segment: Segment | None = None  # the one acked last: the next ack is probably there, too
         self.unwritten: list[Segment] = []
         self.ack_dirty: list[Segment] = []
-        self.dirty_files = NO_FILES
-        self.dirty_directories = NO_NAMES
-        self.dirty_acks = NO_FILES
         # Whether records were left out of a write, or written, since somebody last asked; and when that was.
         self.spared = self.wrote = False
         self.spared_in = self.wrote_in = 0
@@ -221,7 +211,7 @@ class Log:
                 self.roll()
         failure: OSError | None = None
         if self.ack_dirty:
-            failure = self._write_acks()
+            failure = self._write_all_acks()
         if self.finished:
             finished, self.finished = self.finished, []
             for segment in finished:
@@ -252,7 +242,7 @@ class Log:
             return False
         file = self.disk.file_of(segment)
         if file is None:
-            file = self._file(segment.name, True)
+            file = self.file(segment.name, True)
             self.disk.used_by(segment)
         return write_end(self.disk, file, segment, self.segment_bytes, promise)
 
@@ -261,19 +251,11 @@ class Log:
         segment.forget_written(segment.fill)
         self.disk.give_back(segment.return_buffer())
 
-    def take_dirty(self) -> Dirty:
-        """What was written since the last call and is not known to be safe."""
-        dirty = Dirty(self.dirty_files, self.dirty_directories, self.dirty_acks)
-        self.dirty_files = NO_FILES
-        self.dirty_directories = NO_NAMES
-        self.dirty_acks = NO_FILES
-        return dirty
-
     def _write_segment(self, segment: Segment) -> None:
         if segment.removed:
             segment.fill = 0
             return
-        file = self._file(segment.name, segment.created)
+        file = self.file(segment.name, segment.created)
         segment.created = self.wrote = True
         self.dirty_files = self.dirty_files | {file}
         make_room(self.disk, file, segment, self.segment_bytes)
@@ -283,7 +265,7 @@ class Log:
                 write_part(filesystem, file, segment.buffer, segment.fill, segment.written)
             )
 
-    def _write_acks(self) -> OSError | None:
+    def _write_all_acks(self) -> OSError | None:
         """Write the acks of every segment that has some; the first failure, after trying all."""
         failure: OSError | None = None
         left: list[Segment] = []
@@ -296,33 +278,13 @@ class Log:
             if gone and not segment.created:
                 continue
             try:
-                file = self._file(segment.ack_name, segment.ack_written > 0)
-                acks = segment.ack_buffer
-                while acks:
-                    done = write_part(self.disk.filesystem, file, acks, len(acks), segment.ack_written)
-                    segment.ack_written += done
-                    del acks[:done]
-                self.dirty_acks = self.dirty_acks | {file}
+                self.write_acks(segment)
                 segment.ack_dirty = False
             except OSError as error:
                 failure = failure or error
                 left.append(segment)
         self.ack_dirty = left
         return failure
-
-    def _file(self, name: str, exists: bool) -> File:
-        path = f"{self.directory}/{name}"
-        if exists:
-            return self.disk.open_file(path)
-        if not self.recovery.has_directory:
-            self.disk.make_directory(self.directory)
-            self.recovery.has_directory = True
-            self.dirty_directories = self.dirty_directories | {os.path.dirname(self.directory)}
-        self.dirty_directories = self.dirty_directories | {self.directory}
-        try:
-            return self.disk.open_file(path, create=True)
-        except FileExistsError:
-            return self.disk.open_file(path)  # created by a write that failed behind that point
 
     def remove(self, segment: Segment) -> None:
         """Let go of a segment in memory and, later, on disk."""
@@ -337,10 +299,7 @@ class Log:
         if self.ack_segment is segment:
             self.ack_segment = None
         if segment.created:
-            path = os.path.join(self.directory, segment.name)
-            ack_path = os.path.join(self.directory, segment.ack_name)
-            self.dirty_files = frozenset(file for file in self.dirty_files if file.path != path)
-            self.disk.delete_segment(path, ack_path)
+            self.delete(segment)
 
     # -- reading
 
@@ -380,10 +339,7 @@ class Log:
         """Delete the log with everything in it, in the background."""
         for segment in self.segments:
             segment.removed = True
-            self.disk.forget_file(os.path.join(self.directory, segment.name))
-            self.disk.forget_file(os.path.join(self.directory, segment.ack_name))
+        self.drop_all(self.segments)
         self.segments, self.unwritten, self.ack_dirty, self.finished = [], [], [], []
         self.active = self.ack_segment = None
-        self.take_dirty()
         self.count = self.bytes_on_disk = 0
-        self.disk.drop_directory(self.directory)

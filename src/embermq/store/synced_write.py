@@ -14,8 +14,9 @@ import errno
 from embermq.store.disk import Disk
 from embermq.store.filesystem import File, read_span
 from embermq.store.kernel import BLOCK_BYTES, BLOCKS_BYTES, Blocks
+from embermq.store.past_cache import PastCache
 from embermq.store.promise import Promise
-from embermq.store.room import NEVER, write_zeros
+from embermq.store.room import write_zeros
 from embermq.store.segment import Segment
 
 STEADY_WRITES = 16  # so many in a row, and more will come
@@ -26,47 +27,50 @@ WRITE_BYTES_MAX = BLOCKS_BYTES - BLOCK_BYTES
 def write_end(disk: Disk, file: File, segment: Segment, segment_bytes: int, promise: Promise) -> bool:
     """Write what the segment has gathered to the end of its file. False if it is not all safe by one call;
     then, and after an OSError, what is left is written as always."""
-    blocks = file.blocks
+    past_cache = file.past_cache
+    if past_cache is None:
+        past_cache = file.past_cache = PastCache()
+    blocks = past_cache.blocks
     if blocks is None or not blocks.fit(segment.written, segment.fill):
-        blocks = find_blocks(disk, file, segment, segment_bytes)
+        blocks = find_blocks(disk, file, past_cache, segment, segment_bytes)
     if blocks is not None:
-        done = write_past_cache(disk, file, segment, promise)
+        done = write_past_cache(disk, file, past_cache, segment, promise)
     elif segment.must_grow():
-        file.synced_end = segment.written + segment.fill  # it will be: this alone is written now, as always
+        past_cache.synced_end = segment.written + segment.fill  # it will be: only this is written, as always
         return False
     else:
         done = disk.filesystem.write_synced(file, segment.buffer, segment.fill, segment.written, promise)
-        file.synced_end = segment.written + done
+        past_cache.synced_end = segment.written + done
     if done == segment.fill:
         return True
-    file.blocks = None
+    past_cache.end()
     segment.forget_written(done)
     return False
 
 
-def write_past_cache(disk: Disk, file: File, segment: Segment, promise: Promise) -> int:
+def write_past_cache(
+    disk: Disk, file: File, past_cache: PastCache, segment: Segment, promise: Promise
+) -> int:
     try:
         return disk.filesystem.write_blocks(file, segment.buffer, segment.fill, promise)
     except OSError as error:
-        file.blocks = None
-        file.steady = NEVER
+        past_cache.give_up()
         if error.errno == errno.EINVAL:  # this file system cannot do it, although it did not say so
             disk.passes_cache = False
             return 0
         raise
 
 
-def find_blocks(disk: Disk, file: File, segment: Segment, segment_bytes: int) -> Blocks | None:
+def find_blocks(
+    disk: Disk, file: File, past_cache: PastCache, segment: Segment, segment_bytes: int
+) -> Blocks | None:
     """Those that take what the segment has; None if it shall go the usual way."""
-    blocks = file.blocks
-    file.blocks = None
+    blocks = past_cache.blocks
+    past_cache.end()
     if blocks is None or blocks.end() != segment.written:
         blocks = None
-        if file.synced_end == segment.written or file.steady < 0:
-            file.steady += 1
-        else:
-            file.steady = 1
-        if file.steady < STEADY_WRITES or not disk.passes_cache:
+        steady = past_cache.count(segment.written) >= STEADY_WRITES
+        if not steady or past_cache.failed or not disk.passes_cache:
             return None
     end = segment.written + segment.fill
     limit = min(end + disk.room_bytes * ROOMS_AT_ONCE, segment_bytes) // BLOCK_BYTES * BLOCK_BYTES
@@ -74,25 +78,25 @@ def find_blocks(disk: Disk, file: File, segment: Segment, segment_bytes: int) ->
         return None
     try:
         if blocks is None:
-            blocks = keep_last_block(disk, file, segment.written)
+            blocks = keep_last_block(disk, file, past_cache, segment.written)
         lengthen(disk, file, segment, max(blocks.limit, segment.written), limit)
     except OSError:  # no space for room, or no way past the cache; nothing but room was at stake
-        file.steady = NEVER
+        past_cache.give_up()
         return None
     blocks.limit = limit
-    file.blocks = blocks
+    past_cache.blocks = blocks
     return blocks
 
 
-def keep_last_block(disk: Disk, file: File, end: int) -> Blocks:
+def keep_last_block(disk: Disk, file: File, past_cache: PastCache, end: int) -> Blocks:
     filesystem = disk.filesystem
-    if file.past_cache is None:
-        file.past_cache = filesystem.open_past_cache(file)
+    if past_cache.opened is None:
+        past_cache.opened = filesystem.open_past_cache(file)
     begin = end - end % BLOCK_BYTES
     content = read_span(filesystem, file, end - begin, begin)
     if len(content) != end - begin:
         raise OSError(errno.EIO, "its end is not where it should be", file.path)
-    return Blocks(file.past_cache.descriptor, end, content, 0)
+    return Blocks(past_cache.opened.descriptor, end, content, 0)
 
 
 def lengthen(disk: Disk, file: File, segment: Segment, begin: int, limit: int) -> None:

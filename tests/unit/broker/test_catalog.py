@@ -8,6 +8,7 @@ from decimal import Decimal
 from hypothesis import given
 
 from embermq.broker.access import Permission, User
+from embermq.broker.binding import Binding
 from embermq.broker.catalog import (
     binding_body,
     binding_name,
@@ -19,7 +20,6 @@ from embermq.broker.catalog import (
     user_body,
     user_from,
 )
-from embermq.broker.exchange import Binding
 from embermq.wire.table import Timestamp
 from tests.unit.broker.world import Loop, new_queue, new_vhost
 from tests.unit.wire import strategies

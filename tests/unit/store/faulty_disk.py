@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 
 from embermq.store.filesystem import File, FileSystem
+from embermq.store.kernel import Blocks
 from embermq.store.promise import Promise
 
 Change = dict[str, int | None]  # what happens at once to the names of a directory: name -> file, or gone
@@ -265,11 +266,16 @@ class FaultyFileSystem(FileSystem):
                     file.write(torn(self._synced[key], contents.get(key, b""), chance))
 
 
+def blocks_of(file: File) -> Blocks | None:
+    """The end of a file that is written to past the page cache."""
+    return None if file.past_cache is None else file.past_cache.blocks
+
+
 def write_blocks_through(
     filesystem: FileSystem, file: File, data: bytearray, size: int, promise: Promise
 ) -> int:
     """For a file system with faults: what goes past the cache meets those of a synced write."""
-    blocks = file.blocks
+    blocks = blocks_of(file)
     assert blocks is not None
     blocks.lay(data, size)
     done = filesystem.write_synced(file, data, size, blocks.end(), promise)

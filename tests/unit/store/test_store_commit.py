@@ -10,16 +10,11 @@ from typing import Any
 
 import pytest
 
-from embermq.store.commit import (
-    FILES_SYNCED_SINGLY_MAX,
-    HICCUP,
-    SYNCS_AFTER_COMPANY,
-    SYNCS_AFTER_HICCUP,
-    Committer,
-)
+from embermq.store.commit import FILES_SYNCED_SINGLY_MAX, SYNCS_AFTER_COMPANY, Committer
 from embermq.store.disk import Disk
 from embermq.store.failure import CommitFailed
 from embermq.store.log import Log
+from embermq.store.sync_speed import HICCUP, SYNCS_AFTER_HICCUP
 from tests.unit.store.faulty_disk import FaultyFileSystem
 from tests.unit.store.test_store_log import fill
 
@@ -310,7 +305,7 @@ def test_the_loop_does_not_wait_for_a_slow_disk(tmp_path: Path) -> None:
 
 
 def test_after_a_hiccup_of_the_disk_the_thread_tries_first(quick: QuickBench) -> None:
-    quick.committer._note_duration(60.0 * HICCUP)
+    quick.committer.wrote_synced(quick.telling, 60.0 * HICCUP)
     for _ in range(SYNCS_AFTER_HICCUP):
         assert quick.commit() == THREAD
     assert quick.commit() == HERE

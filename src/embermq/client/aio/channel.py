@@ -12,6 +12,7 @@ from embermq.client.aio.consumer import AsyncConsumer, MessageCallback
 from embermq.client.aio.declaring import AsyncDeclaring
 from embermq.client.core.calls import Arguments, consume_method, consume_request, request_for
 from embermq.client.core.channel import ChannelCore
+from embermq.client.core.handles import ChannelHandle
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Receipt, as_bytes, raw_properties
 from embermq.wire.methods import (
@@ -36,7 +37,7 @@ FLUSH_BYTES = 64 * 1024  # so much in the buffer is sent at once, less at the en
 BATCH_STEP_BYTES = 256 * 1024
 
 
-class AsyncChannel(AsyncDeclaring):
+class AsyncChannel(ChannelHandle, AsyncDeclaring):
     """Opened by `AsyncConnection.channel`.
 
     An error of the broker's closes it for good: the call that caused it raises, later ones raise the same.
@@ -49,23 +50,6 @@ class AsyncChannel(AsyncDeclaring):
         self._core = core
         self._engine = core.engine
         self._loop = connection.loop
-
-    @property
-    def core(self) -> ChannelCore:
-        """The sans-IO half of the channel."""
-        return self._core
-
-    @property
-    def number(self) -> int:
-        return self._core.number
-
-    @property
-    def is_closed(self) -> bool:
-        return self._core.error is not None
-
-    @property
-    def unconfirmed_count(self) -> int:
-        return self._core.unconfirmed_count
 
     async def __aenter__(self) -> Self:
         return self

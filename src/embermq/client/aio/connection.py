@@ -15,7 +15,8 @@ from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.protocol import ClientProtocol
 from embermq.client.attempts import Attempts, is_passing
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.engine import CLOSED, CLOSING, OPEN, Engine
+from embermq.client.core.engine import CLOSING, OPEN, Engine
+from embermq.client.core.handles import ConnectionHandle
 from embermq.client.core.message import Message
 from embermq.client.core.pulse import Pulse
 from embermq.client.core.request import Request
@@ -37,7 +38,7 @@ async def connect_async(url: str | Sequence[str] = "amqp://localhost", **options
     return connection
 
 
-class AsyncConnection:
+class AsyncConnection(ConnectionHandle):
     """An open connection. Use it in `async with`, or await `close`.
 
     The attributes `on_...` may be functions or coroutine functions.
@@ -113,30 +114,6 @@ class AsyncConnection:
         self._engine.update_secret.append(Request(method, waiter))
         self._engine.out.write(method_frame(0, method))
         await self.wait(waiter, method.NAME)
-
-    @property
-    def is_open(self) -> bool:
-        """Connected at this moment; while a reconnection is under way it is not."""
-        return self._engine.state == OPEN
-
-    @property
-    def is_closed(self) -> bool:
-        """Closed for good."""
-        return self._engine.state == CLOSED
-
-    @property
-    def blocked_reason(self) -> str | None:
-        """Why the broker takes no publishes at the moment; None: it does."""
-        return self._engine.blocked_reason
-
-    @property
-    def server_properties(self) -> dict[str, object]:
-        return self._engine.server_properties
-
-    @property
-    def is_embermq(self) -> bool:
-        """The broker is one of ours."""
-        return self.server_properties.get("product") == "EmberMQ"
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ from embermq.client.blocking.declaring import Declaring
 from embermq.client.blocking.publishing import Publishing
 from embermq.client.core.calls import Arguments, consume_method, consume_request, request_for
 from embermq.client.core.channel import ChannelCore
+from embermq.client.core.handles import ChannelHandle
 from embermq.client.core.message import Message
 from embermq.wire.methods import (
     BasicCancel,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from embermq.client.blocking.connection import Connection
 
 
-class Channel(Declaring, Publishing):
+class Channel(ChannelHandle, Declaring, Publishing):
     """Opened by `Connection.channel`. Any number of threads may publish on it at the same time.
 
     An error of the broker's closes it for good: the call that caused it raises, later ones raise the same.
@@ -44,23 +45,6 @@ class Channel(Declaring, Publishing):
         self.closed_by_user = False
         self._core = core
         self._engine = core.engine
-
-    @property
-    def core(self) -> ChannelCore:
-        """The sans-IO half of the channel."""
-        return self._core
-
-    @property
-    def number(self) -> int:
-        return self._core.number
-
-    @property
-    def is_closed(self) -> bool:
-        return self._core.error is not None
-
-    @property
-    def unconfirmed_count(self) -> int:
-        return self._core.unconfirmed_count
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,8 @@ from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.line import Line
 from embermq.client.blocking.waiter import Waiter
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.engine import CLOSED, CLOSING, OPEN, Engine
+from embermq.client.core.engine import CLOSING, OPEN, Engine
+from embermq.client.core.handles import ConnectionHandle
 from embermq.client.core.message import Message
 from embermq.client.core.request import Request
 from embermq.client.errors import ClientError, ConnectionClosed, Timeout
@@ -38,7 +39,7 @@ def connect(url: str | Sequence[str] = "amqp://localhost", **options: Any) -> Co
     return Connection(settings_of(url, **options))
 
 
-class Connection:
+class Connection(ConnectionHandle):
     """An open connection. Use it in `with`, or call `close`.
 
     The attributes `on_...` are called in a thread of their own, one event after the other.
@@ -102,30 +103,6 @@ class Connection:
             self._engine.update_secret.append(Request(method, waiter))
             self._engine.out.write(method_frame(0, method))
         self.wait(waiter, method.NAME)
-
-    @property
-    def is_open(self) -> bool:
-        """Connected at this moment; while a reconnection is under way it is not."""
-        return self._engine.state == OPEN
-
-    @property
-    def is_closed(self) -> bool:
-        """Closed for good."""
-        return self._engine.state == CLOSED
-
-    @property
-    def blocked_reason(self) -> str | None:
-        """Why the broker takes no publishes at the moment; None: it does."""
-        return self._engine.blocked_reason
-
-    @property
-    def server_properties(self) -> dict[str, object]:
-        return self._engine.server_properties
-
-    @property
-    def is_embermq(self) -> bool:
-        """The broker is one of ours."""
-        return self.server_properties.get("product") == "EmberMQ"
 
     def __enter__(self) -> Self:
         return self

@@ -11,15 +11,14 @@ from embermq.client.core.calls import consume_method, consume_request
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.consumers import StreamInbox
 from embermq.client.core.streams import (
+    CHUNK_S,
+    LOOK_S,
     Offset,
     Progress,
     consume_arguments,
     declare_arguments,
 )
 from embermq.wire.methods import BasicConsume
-
-CHUNK_S = 0.3  # between two messages of one chunk
-LOOK_S = 2.0  # how long a stream may take to show a message that is there
 
 
 class StreamConsumer(StreamInbox, Consumer):

@@ -14,6 +14,8 @@ Offset = int | str | datetime | timedelta
 
 OFFSET, END_OFFSET, CONSUMER = "x-stream-offset", "x-stream-end-offset", "x-stream-consumer"
 SUPER_STREAM, PARTITION_ORDER = "x-super-stream", "x-stream-partition-order"
+CHUNK_S = 0.3  # between two messages of one chunk
+LOOK_S = 2.0  # how long a stream may take to show a message that is there
 
 
 def offset_argument(offset: Offset) -> object:
