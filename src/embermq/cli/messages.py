@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from embermq.cli.api import Api
 from embermq.cli.commands import VHOST, Commands, add_command, argument, json_or_text
 from embermq.cli.failure import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
-from embermq.cli.output import Output
+from embermq.cli.output import Output, counted
 
 PRIORITY_MAX = 255
 AMQP_URL = argument(
@@ -139,7 +139,7 @@ def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
     )
     count = lost = 0
 
-    def counted() -> Iterator[str]:
+    def noted() -> Iterator[str]:
         nonlocal count
         for body in bodies(options):
             count += 1
@@ -149,7 +149,7 @@ def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
         try:
             with connection.channel() as channel:
                 channel.publish_batch(
-                    counted(),
+                    noted(),
                     options.routing_key,
                     options.exchange,
                     properties=properties,
@@ -164,9 +164,9 @@ def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
     if lost:
         where = f"exchange '{options.exchange}'" if options.exchange else "the default exchange"
         nowhere = f"; {lost:,} reached no queue: nothing is bound to {where} with key '{options.routing_key}'"
-        output.said(f"{count:,} message(s) published{nowhere}", published=count, unroutable=lost)
+        output.said(f"{counted(count, 'message')} published{nowhere}", published=count, unroutable=lost)
     else:
-        output.said(f"{count:,} message(s) published and confirmed", published=count, unroutable=0)
+        output.said(f"{counted(count, 'message')} published and confirmed", published=count, unroutable=0)
 
 
 def consume(api: Api, output: Output, options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from embermq.cli.api import Api, part
-from embermq.cli.commands import Commands, Group, add_command, argument
+from embermq.cli.commands import ANY_VHOST, Commands, Group, add_command, argument
 from embermq.cli.failure import REFUSED, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Column, Output, size
 
@@ -43,6 +43,12 @@ def listeners(overview: Any) -> str:
 def client_of(connection: Any) -> str:
     properties = connection.get("client_properties") or {}
     return " ".join(str(properties[name]) for name in ("product", "version") if name in properties)
+
+
+def prefetch(channel: Any) -> object:
+    """For each consumer, and (Celery asks for this) for all of the channel together."""
+    shared = channel.get("global_prefetch_count")
+    return f"{shared:,} for all" if shared else channel.get("prefetch_count")
 
 
 STATUS: list[Column] = [
@@ -79,7 +85,7 @@ CHANNELS: list[Column] = [
     ("user", "user"),
     ("vhost", "vhost"),
     ("consumers", "consumer_count"),
-    ("prefetch", "prefetch_count"),
+    ("prefetch", prefetch),
     ("unacked", "messages_unacknowledged"),
     ("unconfirmed", "messages_unconfirmed"),
     ("confirms", "confirm"),
@@ -132,7 +138,7 @@ def gathered(api: Api, overview: Any) -> dict[str, Any]:
 
 def add_connection(commands: Commands) -> None:
     group = Group(commands, "connection", "connections: list, close")
-    group.command("list", list_connections, "all connections")
+    group.command("list", list_connections, "all connections", ANY_VHOST)
     group.command(
         "close",
         close_connection,
@@ -145,21 +151,20 @@ def add_connection(commands: Commands) -> None:
 
 def add_channel(commands: Commands) -> None:
     channels = Group(commands, "channel", "channels: list")
-    channels.command("list", list_channels, "all channels")
+    channels.command("list", list_channels, "all channels", ANY_VHOST)
 
 
 def add_consumer(commands: Commands) -> None:
     consumers = Group(commands, "consumer", "consumers: list")
-    consumers.command(
-        "list",
-        list_consumers,
-        "all consumers",
-        argument("--vhost", "-V", metavar="V", help="only this virtual host"),
-    )
+    consumers.command("list", list_consumers, "all consumers", ANY_VHOST)
+
+
+def path_in(kind: str, options: argparse.Namespace) -> str:
+    return f"/api/{kind}" if options.vhost is None else f"/api/vhosts/{part(options.vhost)}/{kind}"
 
 
 def list_connections(api: Api, output: Output, options: argparse.Namespace) -> None:
-    output.table(api.pages("/api/connections"), CONNECTIONS, "nobody is connected")
+    output.table(api.pages(path_in("connections", options)), CONNECTIONS, "nobody is connected")
 
 
 def close_connection(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -172,7 +177,7 @@ def close_connection(api: Api, output: Output, options: argparse.Namespace) -> N
 
 
 def list_channels(api: Api, output: Output, options: argparse.Namespace) -> None:
-    output.table(api.pages("/api/channels"), CHANNELS, "there are no channels")
+    output.table(api.pages(path_in("channels", options)), CHANNELS, "there are no channels")
 
 
 def list_consumers(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -184,12 +189,11 @@ def list_consumers(api: Api, output: Output, options: argparse.Namespace) -> Non
 
 
 def add_definitions(commands: Commands) -> None:
-    group = Group(commands, "definitions", "definitions of everything durable, in RabbitMQ's format")
-    vhost = argument("--vhost", "-V", metavar="V", help="only this virtual host")
+    group = Group(commands, "definitions", "everything durable as a file, in RabbitMQ's format")
     file = argument("file", metavar="FILE", nargs="?", default="-", help="- is standard input or output")
     target = argument("--for", dest="target", choices=["rabbitmq"], help="fit for import into RabbitMQ")
-    group.command("export", export, "write them to a file", file, vhost, target)
-    group.command("import", import_, "take them from a file; what is there already stays", file, vhost)
+    group.command("export", export, "write them to a file", file, ANY_VHOST, target)
+    group.command("import", import_, "take them from a file; what is there already stays", file, ANY_VHOST)
 
 
 def definitions_path(options: argparse.Namespace) -> str:
@@ -238,4 +242,10 @@ def counted(definitions: Any) -> str:
     if not isinstance(definitions, dict):
         return "nothing"
     counts = {name: len(items) for name, items in definitions.items() if isinstance(items, list) and items}
-    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items()) or "nothing"
+    return ", ".join(amount(count, name.replace("_", " ")) for name, count in counts.items()) or "nothing"
+
+
+def amount(count: int, things: str) -> str:
+    """1 user, 2 users; 1 policy, 2 policies."""
+    one = f"{things[:-3]}y" if things.endswith("ies") else things.removesuffix("s")
+    return f"{count:,} {one if count == 1 else things}"

@@ -20,8 +20,8 @@ SAMPLES_MAX = 200_000
 RESULT: list[Column] = [
     ("published", "published"),
     ("consumed", "consumed"),
-    ("published/s", "published_per_second"),
-    ("consumed/s", "consumed_per_second"),
+    ("published/s", lambda row: round(row["published_per_second"])),
+    ("consumed/s", lambda row: round(row["consumed_per_second"])),
     ("latency median", lambda row: milliseconds(row["latency_ms"].get("p50"))),
     ("latency 99 %", lambda row: milliseconds(row["latency_ms"].get("p99"))),
     ("latency max", lambda row: milliseconds(row["latency_ms"].get("max"))),
