@@ -170,6 +170,10 @@ class Api:
 
 def why(error: Exception) -> str:
     """Without the numbers that the system has for it."""
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "it hung up without an answer; a port with TLS wants https://"
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return "it does not speak TLS; a port without wants http://"
     return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
 
 

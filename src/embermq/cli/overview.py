@@ -33,6 +33,11 @@ def of(used: object, limit: object) -> str:
     return f"{used} of {limit}" if limit else str(used or "")
 
 
+def alarm_at(node: Any, value: str, limit: str, side: str) -> str:
+    now, then = size(node.get(value)), size(node.get(limit))
+    return f"{now} (alarm {side} {then})" if then else now
+
+
 def listeners(overview: Any) -> str:
     return ", ".join(
         f"{listener['protocol']} {listener['ip_address']}:{listener['port']}"
@@ -55,8 +60,8 @@ STATUS: list[Column] = [
     ("broker", lambda row: f"{row['overview']['product_name']} {row['overview']['product_version']}"),
     ("node", "overview.node"),
     ("up for", lambda row: duration(row["node"].get("uptime"))),
-    ("memory", lambda row: of(size(row["node"].get("mem_used")), size(row["node"].get("mem_limit")))),
-    ("free disk", lambda row: size(row["node"].get("disk_free"))),
+    ("memory", lambda row: alarm_at(row["node"], "mem_used", "mem_limit", "above")),
+    ("free disk", lambda row: alarm_at(row["node"], "disk_free", "disk_free_limit", "below")),
     ("open files", lambda row: of(row["node"].get("fd_used"), row["node"].get("fd_total"))),
     ("alarms", lambda row: row["alarms"] or "none"),
     ("connections", "overview.object_totals.connections"),

@@ -63,6 +63,16 @@ def test_what_answers_is_not_the_management(run: Command, broker: EmbeddedBroker
     assert f"what answers at {address} does not speak HTTP: --url wants the port of the management" in err
 
 
+def test_tls_where_there_is_none(run: Command, broker: EmbeddedBroker) -> None:
+    code, _, err = run("status", "--url", broker.http_url.replace("http://", "https://"))
+    assert code == 3 and "it does not speak TLS; a port without wants http://" in err
+
+
+def test_status_says_when_alarms_come(run: Command) -> None:
+    shown = good(run("status"))
+    assert "(alarm above " in shown and "(alarm below " in shown
+
+
 def test_a_queue_has_bytes(run: Command) -> None:
     good(run("queue", "declare", "q", "-V", "VHOST"))
     good(run("publish", "x" * 2048, "-k", "q", "-V", "VHOST"))
