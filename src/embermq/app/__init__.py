@@ -92,7 +92,9 @@ class App:
         self.server.alarm_reason = lambda: alarms.reason
         alarms.on_change = self.server.alarms_changed
         self.sessions = Sessions(
-            lambda: [protocol.connection for protocol in self.server.protocols], self.loop.time
+            lambda: [protocol.connection for protocol in self.server.protocols],
+            self.loop.time,
+            lambda connection: connection.number in self.server.blocked,
         )
         timeouts = DeliveryTimeouts(self.sessions.opened, self.broker.defaults)
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))

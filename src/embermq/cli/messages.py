@@ -95,11 +95,18 @@ def with_login(url: str, api: Api) -> str:
     return f"{scheme}://{quote(api.user, safe='')}:{quote(api.password, safe='')}@{rest}"
 
 
+def tell_of_waiting(reason: str) -> None:
+    text = f"the broker takes no messages now ({reason}); waiting until it does, Ctrl-C ends this"
+    print(f"embermq: {text}", file=sys.stderr, flush=True)
+
+
 def connected(api: Api, options: argparse.Namespace) -> Any:
     from embermq.client import AuthenticationFailed, ClientError, connect
 
     try:
-        return connect(amqp_url(api, options), name="embermq command line", reconnect=False)
+        connection = connect(amqp_url(api, options), name="embermq command line", reconnect=False)
+        connection.on_blocked = tell_of_waiting
+        return connection
     except AuthenticationFailed as error:
         raise CommandFailed(str(error), DENIED) from None
     except ClientError as error:

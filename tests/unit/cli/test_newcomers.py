@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 from io import StringIO
 
 import pytest
 
+from embermq.cli.api import Api
 from embermq.cli.main import main
 from embermq.cli.output import counted
 from embermq.testing import EmbeddedBroker
@@ -71,6 +73,31 @@ def test_tls_where_there_is_none(run: Command, broker: EmbeddedBroker) -> None:
 def test_status_says_when_alarms_come(run: Command) -> None:
     shown = good(run("status"))
     assert "(alarm above " in shown and "(alarm below " in shown
+
+
+def test_who_publishes_while_an_alarm_is_raised_is_told(run: Command, broker: EmbeddedBroker) -> None:
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    found: list[tuple[int, str, str]] = []
+    publishing = threading.Thread(target=lambda: found.append(run("publish", "x", "-k", "q", "-V", "VHOST")))
+    api = Api(broker.http_url)
+
+    def is_blocked() -> bool:
+        return [row["state"] for row in api.get("/api/connections")] == ["blocked"]
+
+    with broker.blocked_publishers():
+        publishing.start()
+        broker.wait_until(is_blocked, "it is blocked")
+    publishing.join(60)
+    api.close()
+    ((code, out, err),) = found
+    assert (code, out) == (0, "1 message published and confirmed\n")
+    assert "waiting until it does, Ctrl-C ends this" in err
+
+
+def test_nothing_is_measured_while_an_alarm_is_raised(run: Command, broker: EmbeddedBroker) -> None:
+    with broker.blocked_publishers():
+        code, _, err = run("perf", "--seconds", "60", "-V", "VHOST")
+    assert code == 1 and "the broker takes no messages now (low on test resources): nothing to mea" in err
 
 
 def test_a_queue_has_bytes(run: Command) -> None:
