@@ -106,7 +106,7 @@ class Api:
         if status < 300:
             return answer
         if status == 404:
-            raise CommandFailed(missing(answer) or not_there(path), NOT_FOUND)
+            raise CommandFailed(missing(answer) or not_there(path, method), NOT_FOUND)
         raise refusal(status, path, answer, self)
 
     def unreachable(self, error: Exception) -> CommandFailed:
@@ -181,12 +181,13 @@ def steps(path: str) -> list[str]:
     return [unquote(step) for step in urlsplit(path).path.removeprefix("/api/").split("/")]
 
 
-def not_there(path: str) -> str:
+def not_there(path: str, method: str = "GET") -> str:
     """/api/queues/%2F/orders/contents?x=y -> there is no queue 'orders' in virtual host '/'"""
     kind, *names = steps(path)
     if kind in THINGS and names:
         return f"there is no {THINGS[kind]} '{names[0]}'"
-    if kind in THINGS_IN_VHOSTS and len(names) == 1:
+    # PUT makes the thing, and of a binding's ends the broker says which is missing: then it is the host.
+    if names and kind in THINGS_IN_VHOSTS and (len(names) == 1 or method == "PUT" or kind == "bindings"):
         return f"there is no virtual host '{names[0]}'"
     if kind in THINGS_IN_VHOSTS and names:
         return f"there is no {THINGS_IN_VHOSTS[kind]} '{names[1]}' in virtual host '{names[0]}'"

@@ -28,6 +28,11 @@ def test_one_message_and_two_messages() -> None:
         ("binding list -V nowhere", 4, "there is no virtual host 'nowhere'"),
         ("consumer list -V nowhere", 4, "there is no virtual host 'nowhere'"),
         ("connection list -V nowhere", 4, "there is no virtual host 'nowhere'"),
+        ("queue declare q -V nowhere", 4, "there is no virtual host 'nowhere'"),
+        ("policy set p x max-length=1 -V nowhere", 4, "there is no virtual host 'nowhere'"),
+        ("trace start t -V nowhere", 4, "there is no virtual host 'nowhere'"),
+        ("limit set vhost nowhere max-queues=3", 4, "there is no virtual host 'nowhere'"),
+        ("binding add amq.topic q -V nowhere", 4, "there is no virtual host 'nowhere'"),
         ("queue purge nobody", 4, "there is no queue 'nobody' in virtual host '/'"),
         ("queue move nobody else", 4, "there is no queue 'nobody' in virtual host '/'"),
         ("queue browse nobody", 4, "there is no queue 'nobody' in virtual host '/'"),
@@ -159,6 +164,27 @@ def test_who_is_there_by_virtual_host(run: Command, broker: EmbeddedBroker) -> N
     assert {row["vhost"] for row in rows(run("permission", "list", "-V", "VHOST", "--json"))} == {
         vhost_in(run)
     }
+
+
+def test_an_application_may_publish_without_the_management(
+    run: Command, broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", StringIO("hush\n"))
+    good(run("user", "add", "plain"))
+    good(run("permission", "grant", "plain", "-V", "VHOST"))
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    monkeypatch.setenv("EMBERMQ_PASSWORD", "hush")
+    words = ("publish", "x", "-k", "q", "-V", "VHOST", "--user", "plain")
+    address = broker.url.replace("guest:guest@", "").rstrip("/").removesuffix("%2F").rstrip("/")
+    assert good(run(*words, "--amqp-url", address)) == "1 message published and confirmed\n"
+    # Who may not ask the management where AMQP is, gets it at the usual port, or is told how to say it.
+    monkeypatch.setattr("embermq.cli.messages.AMQP_PORT", 1)
+    code, _, err = run(*words)
+    assert code == 3 and "--amqp-url says where AMQP is" in err
+    monkeypatch.delenv("EMBERMQ_PASSWORD")
+    code, _, err = run(*words)
+    assert code == 5 and "does not know user 'plain' with this password" in err
+    good(run("user", "delete", "plain"))
 
 
 def test_prefetch_for_all_consumers_of_a_channel_is_shown(run: Command, broker: EmbeddedBroker) -> None:
