@@ -6,6 +6,7 @@ import argparse
 import base64
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from embermq.cli.output import Output, counted
 
 PRIORITY_MAX = 255
 AMQP_PORT = 5672  # where the management does not say another
+OFFSET = re.compile(r"first|last|next|\d+|\d+[YMDhms]")
 AMQP_URL = argument(
     "--amqp-url", metavar="URL", help="where AMQP is (EMBERMQ_AMQP_URL; else the management tells, or 5672)"
 )
@@ -188,12 +190,19 @@ def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
         output.said(f"{counted(count, 'message')} published and confirmed", published=count, unroutable=0)
 
 
+def stream_offset(text: str) -> int | str:
+    if not OFFSET.fullmatch(text):
+        expected = "first, last, next, a number, or how long ago: 30m, 1h, 7D"
+        raise CommandFailed(f"--offset is {text!r}; expected {expected}", USAGE_ERROR)
+    return int(text) if text.isdecimal() else text
+
+
 def consume(api: Api, output: Output, options: argparse.Namespace) -> None:
     from embermq.client import ClientError
 
     arguments: dict[str, object] = {}
     if options.offset is not None:
-        arguments["x-stream-offset"] = int(options.offset) if options.offset.isdecimal() else options.offset
+        arguments["x-stream-offset"] = stream_offset(options.offset)
     left = options.count
     with connected(api, options) as connection:
         try:

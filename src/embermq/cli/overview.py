@@ -178,7 +178,8 @@ def close_connection(api: Api, output: Output, options: argparse.Namespace) -> N
     which = part(options.name) if options.name else f"username/{part(options.of_user)}"
     api.headers["x-reason"] = options.reason
     api.delete(f"/api/connections/{which}")
-    output.said("closed", closed=options.name or options.of_user)
+    what = f"connection '{options.name}'" if options.name else f"all connections of user '{options.of_user}'"
+    output.said(f"closed {what}", closed=options.name or options.of_user)
 
 
 def list_channels(api: Api, output: Output, options: argparse.Namespace) -> None:

@@ -243,7 +243,9 @@ def test_connections(run: Command, broker: EmbeddedBroker) -> None:
         assert "guest" in good(run("channel", "list"))
         assert good(run("consumer", "list")) == "nobody consumes\n"
         (one,) = rows(run("connection", "list", "--json"))
-        assert good(run("connection", "close", one["name"], "--reason", "enough")) == "closed\n"
+        assert good(run("connection", "close", one["name"], "--reason", "enough")).startswith(
+            "closed connection '127.0.0.1:"
+        )
         deadline = time.monotonic() + 10
         while not connection.is_closed and time.monotonic() < deadline:
             time.sleep(0.01)

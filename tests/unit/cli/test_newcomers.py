@@ -33,6 +33,7 @@ def test_one_message_and_two_messages() -> None:
         ("trace start t -V nowhere", 4, "there is no virtual host 'nowhere'"),
         ("limit set vhost nowhere max-queues=3", 4, "there is no virtual host 'nowhere'"),
         ("binding add amq.topic q -V nowhere", 4, "there is no virtual host 'nowhere'"),
+        ("consume q --offset yesterday", 2, "--offset is 'yesterday'; expected first, last, next, a number"),
         ("queue purge nobody", 4, "there is no queue 'nobody' in virtual host '/'"),
         ("queue move nobody else", 4, "there is no queue 'nobody' in virtual host '/'"),
         ("queue browse nobody", 4, "there is no queue 'nobody' in virtual host '/'"),
