@@ -125,8 +125,8 @@ class Decoder:
             raise Undecodable(f"not UTF-8: {error}") from None
         rows = list(csv.reader(io.StringIO(text), delimiter=self.options.csv_separator))
         if len(rows) != 1 or len(rows[0]) != len(self.schema):
-            found = f"{len(rows[0])} field(s)" if len(rows) == 1 else f"{len(rows)} lines"
-            raise Undecodable(f"{found}, expected one line of {len(self.schema)}")
+            found = f"fields: {len(rows[0])}" if len(rows) == 1 else f"lines: {len(rows)}"
+            raise Undecodable(f"{found}; expected one line of {len(self.schema)} fields")
         return {
             field.name: value_from_text(text, field.type)
             for field, text in zip(self.schema, rows[0], strict=True)

@@ -138,7 +138,9 @@ def read(link: BrokerLink, part: LeasePart, wanted: Collection[str]) -> Iterator
             left -= len(arrived)
             yield arrived
     if left:
-        raise AMQPSourceError(f"lease '{part.lease}' of queue '{part.queue}' ended {left} message(s) early")
+        raise AMQPSourceError(
+            f"lease '{part.lease}' of queue '{part.queue}' ended early; messages missing: {left}"
+        )
 
 
 def settle(queue: str, lease: str, **options: Any) -> None:

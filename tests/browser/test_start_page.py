@@ -61,6 +61,13 @@ FAINT = """
   return faint;
 })()
 """
+HEAD_GAP = """
+(() => {
+  const wide = element => element.getBoundingClientRect().width;
+  const table = document.querySelector("section[aria-labelledby=queues] table");
+  return wide(table) - wide(table.tHead.rows[0]);
+})()
+"""
 STICKS_OUT = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 FOCUSED = "document.activeElement.textContent || document.activeElement.name"
 
@@ -115,6 +122,7 @@ def test_everything_can_be_read(page: Chromium, broker: EmbeddedBroker, width: i
     with broker.blocked_publishers():
         page.go(broker.http_url + "/")
         check_look(page)
+        assert page.run(HEAD_GAP) < 1
         assert len(page.names("alert")) == 1
         assert "Publishers wait" in page.run("document.body.innerText")
     page.go(broker.http_url + "/")

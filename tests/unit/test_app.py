@@ -15,10 +15,12 @@ from embermq import app as app_module
 from embermq.app import App, new_event_loop, run, serve
 from embermq.app.doors import limits_of
 from embermq.broker.publishing import compose, publish
-from embermq.config import Config
+from embermq.client import AuthenticationFailed, connect
+from embermq.config import Config, ConfigError, load
 from embermq.store import data_directory
 from embermq.store.failure import CommitFailed
 from embermq.store.filesystem import File, FileSystem
+from embermq.testing import EmbeddedBroker
 
 
 def config(directory: Path, **more: object) -> Config:
@@ -34,6 +36,35 @@ def test_a_signal_ends_it(tmp_path: Path) -> None:
 
     run(config(tmp_path), ready)
     assert len(lines) == 1 and lines[0].startswith("EmberMQ ")
+
+
+def test_a_new_broker_has_the_first_user_of_the_environment(tmp_path: Path) -> None:
+    environment = {
+        "EMBERMQ_DEFAULT_USER": "app",
+        "EMBERMQ_DEFAULT_PASSWORD": "secret",
+        "EMBERMQ_DEFAULT_VHOST": "shop",
+    }
+    found = load(environment=environment)
+    with EmbeddedBroker(data_dir=tmp_path / "data", default=found.default) as broker:
+        address = broker.url.removesuffix("%2F").removesuffix("/")
+        with connect(f"{address.replace('guest:guest', 'app:secret')}/shop") as connection:
+            assert connection.is_open
+        with pytest.raises(AuthenticationFailed):
+            connect(address)
+    # It is for the first start: a password that was changed since is not changed back.
+    changed = load(environment={**environment, "EMBERMQ_DEFAULT_PASSWORD": "other"})
+    with EmbeddedBroker(data_dir=tmp_path / "data", default=changed.default) as broker:
+        address = broker.url.removesuffix("%2F").removesuffix("/").replace("guest:guest", "app:secret")
+        with connect(f"{address}/shop") as connection:
+            assert connection.is_open
+
+
+@pytest.mark.parametrize(
+    "given", [{"USER": "app"}, {"PASSWORD": "x"}, {"USER": "a", "PASSWORD": "x", "PASSWORD_FILE": "y"}]
+)
+def test_a_first_user_needs_one_password(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="with one of default"):
+        load(environment={f"EMBERMQ_DEFAULT_{name}": value for name, value in given.items()})
 
 
 def test_a_disk_that_fails_ends_it_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,20 @@ STATES = ("starting", "starting", "securing", "securing", "tuning", "opening", "
 
 
 class Sessions:
-    """A view over the connections that there are now; `clock` is the one of their `connected_at`."""
+    """A view over the connections that there are now; `clock` is the one of their `connected_at`.
 
-    def __init__(self, connections: Callable[[], Iterable[Connection]], clock: Callable[[], float]) -> None:
+    `is_blocked`: whether an alarm holds this one's publishes.
+    """
+
+    def __init__(
+        self,
+        connections: Callable[[], Iterable[Connection]],
+        clock: Callable[[], float],
+        is_blocked: Callable[[Connection], bool] = lambda connection: False,
+    ) -> None:
         self.all = connections
         self.clock = clock
+        self.is_blocked = is_blocked
 
     def opened(self) -> Iterator[Connection]:
         return (connection for connection in self.all() if connection.state == OPEN)
@@ -105,7 +114,7 @@ class Sessions:
             name=connection.name,
             user=connection.user.name,
             vhost=connection.vhost.name,
-            state=STATES[connection.state],
+            state="blocked" if self.is_blocked(connection) else STATES[connection.state],
             peer_host=peer_host,
             peer_port=int(peer_port),
             host=host,

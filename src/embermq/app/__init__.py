@@ -22,7 +22,7 @@ from embermq.app.issuer_keys import IssuerKeys
 from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.queue_defaults import defaults_of
 from embermq.app.systemd import inherited_sockets, notify, reload_states
-from embermq.app.wiring import declare
+from embermq.app.wiring import declare, declare_first_user
 from embermq.broker.accounts import DEFAULT_VHOST
 from embermq.broker.broker import Broker
 from embermq.broker.catalog import Catalog, DiskCatalog
@@ -92,7 +92,9 @@ class App:
         self.server.alarm_reason = lambda: alarms.reason
         alarms.on_change = self.server.alarms_changed
         self.sessions = Sessions(
-            lambda: [protocol.connection for protocol in self.server.protocols], self.loop.time
+            lambda: [protocol.connection for protocol in self.server.protocols],
+            self.loop.time,
+            lambda connection: connection.number in self.server.blocked,
         )
         timeouts = DeliveryTimeouts(self.sessions.opened, self.broker.defaults)
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
@@ -132,7 +134,9 @@ class App:
     def create_defaults(self, broker: Broker) -> None:
         """`/`, and guest unless the settings name other users."""
         broker.add_vhost(DEFAULT_VHOST)
-        if not self.config.users:
+        if self.config.default.user:
+            declare_first_user(broker, self.config.default)
+        elif not self.config.users:
             broker.create_guest()
 
     def watch_resources(self, storage: Storage) -> None:

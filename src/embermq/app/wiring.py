@@ -12,6 +12,7 @@ from embermq.broker.template import TEMPLATE
 from embermq.broker.vhost import VirtualHost
 from embermq.config import Config, ConfigError
 from embermq.config.predeclared import UserSetting
+from embermq.config.settings import Default
 from embermq.errors import AMQPError
 
 
@@ -68,6 +69,14 @@ def declare_users(broker: Broker, config: Config) -> None:
         if topic.exchange not in user.topic_permissions.get(vhost.name, {}):
             require_patterns("topic_permissions", topic.write, topic.read)
             broker.grant_topics(user, vhost.name, topic.exchange, TopicPermission(topic.write, topic.read))
+
+
+def declare_first_user(broker: Broker, first: Default) -> None:
+    vhost = broker.vhosts.get(first.vhost) or broker.add_vhost(first.vhost)
+    setting = UserSetting(first.user, first.password, first.password_file)
+    user = User(first.user, secret_of(setting), frozenset({"administrator"}), False)
+    broker.add_user(user)
+    broker.grant(user, vhost.name, Permission(".*", ".*", ".*"))
 
 
 def user_named(broker: Broker, name: str, part: str) -> User:

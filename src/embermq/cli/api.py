@@ -7,6 +7,7 @@ import getpass
 import http.client
 import json
 import os
+import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,17 +21,26 @@ TIMEOUT_S = 30.0
 PAGE_SIZE = 500
 
 Body = dict[str, Any]
+# The first step of a path, and what it is about.
 THINGS = {
-    "queues": "queue",
-    "streams": "stream",
-    "exchanges": "exchange",
-    "policies": "policy",
-    "operator-policies": "operator policy",
     "vhosts": "virtual host",
     "users": "user",
     "connections": "connection",
-    "traces": "trace",
     "trace-files": "trace file",
+}
+# The same for things in virtual hosts: theirs is the second step, the name of the thing the third.
+THINGS_IN_VHOSTS = {
+    "queues": "queue",
+    "streams": "stream",
+    "super-streams": "super stream",
+    "exchanges": "exchange",
+    "policies": "policy",
+    "operator-policies": "operator policy",
+    "traces": "trace",
+    "bindings": "binding",
+    "consumers": "consumer",
+    "definitions": "definition",
+    "vhost-limits": "limit",
 }
 
 
@@ -83,16 +93,25 @@ class Api:
                 "names a file with the authorities (or the certificate itself) to trust",
                 UNREACHABLE,
             ) from None
-        except (OSError, http.client.HTTPException) as error:
+        except http.client.BadStatusLine as error:
+            if isinstance(error, http.client.RemoteDisconnected):
+                raise self.unreachable(error) from None
             raise CommandFailed(
-                f"no broker answers at {self.place}: {why(error)}. Is it running? --url says where it is",
+                f"what answers at {self.place} does not speak HTTP: --url wants the port of the management, "
+                "usually 15672",
                 UNREACHABLE,
             ) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise self.unreachable(error) from None
         if status < 300:
             return answer
         if status == 404:
-            raise CommandFailed(missing(answer) or not_there(path), NOT_FOUND)
-        raise CommandFailed(refusal(status, answer, self), DENIED if status in (401, 403) else REFUSED)
+            raise CommandFailed(missing(answer) or not_there(path, method), NOT_FOUND)
+        raise refusal(status, path, answer, self)
+
+    def unreachable(self, error: Exception) -> CommandFailed:
+        text = f"no broker answers at {self.place}: {why(error)}. Is it running? --url says where it is"
+        return CommandFailed(text, UNREACHABLE)
 
     def exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
         for attempt in (1, 2):
@@ -151,17 +170,31 @@ class Api:
 
 def why(error: Exception) -> str:
     """Without the numbers that the system has for it."""
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "it hung up without an answer; a port with TLS wants https://"
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return "it does not speak TLS; a port without wants http://"
     return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
 
 
-def not_there(path: str) -> str:
-    """/api/queues/%2F/orders?x=y -> there is no queue 'orders' in virtual host '/'"""
-    kind, *names = (unquote(step) for step in urlsplit(path).path.removeprefix("/api/").split("/"))
-    thing = THINGS.get(kind)
-    if thing is None or len(names) not in (1, 2):
-        return f"not found: {' '.join((kind, *names))}"
-    where = f" in virtual host '{names[0]}'" if len(names) == 2 else ""
-    return f"there is no {thing} '{names[-1]}'{where}"
+def steps(path: str) -> list[str]:
+    return [unquote(step) for step in urlsplit(path).path.removeprefix("/api/").split("/")]
+
+
+def not_there(path: str, method: str = "GET") -> str:
+    """/api/queues/%2F/orders/contents?x=y -> there is no queue 'orders' in virtual host '/'"""
+    kind, *names = steps(path)
+    if kind in THINGS and names:
+        return f"there is no {THINGS[kind]} '{names[0]}'"
+    # PUT makes the thing, and of a binding's ends the broker says which is missing: then it is the host.
+    if names and kind in THINGS_IN_VHOSTS and (len(names) == 1 or method == "PUT" or kind == "bindings"):
+        return f"there is no virtual host '{names[0]}'"
+    if kind in THINGS_IN_VHOSTS and names:
+        return f"there is no {THINGS_IN_VHOSTS[kind]} '{names[1]}' in virtual host '{names[0]}'"
+    if kind in ("permissions", "topic-permissions") and len(names) > 1:
+        what = kind.replace("-", " ")
+        return f"user '{names[1]}' has no {what} in virtual host '{names[0]}'"
+    return f"not found: {' '.join((kind, *names))}"
 
 
 def missing(answer: bytes) -> str:
@@ -173,19 +206,40 @@ def missing(answer: bytes) -> str:
     return reason if isinstance(reason, str) and " '" in reason else ""
 
 
-def refusal(status: int, answer: bytes, api: Api) -> str:
+def refusal(status: int, path: str, answer: bytes, api: Api) -> CommandFailed:
     try:
         body = json.loads(answer)
     except ValueError:
         body = {}
-    reason = body.get("reason") if isinstance(body, dict) else None
-    if status == 401 and isinstance(body, dict) and body.get("error") == "not_authorised":
-        return f"user '{api.user}' may not do this: {reason}"
-    if status == 401:
-        return f"the broker at {api.place} does not know user '{api.user}' with this password"
-    if reason is None:
-        return f"the broker answered {status} {http.client.responses.get(status, '')}".rstrip()
-    return reason if isinstance(reason, str) else json.dumps(reason)
+    code = DENIED if status in (401, 403) else REFUSED
+    match body:
+        case {"error": "not_authorised", "reason": reason} if status == 401:
+            text = f"user '{api.user}' may not do this: {reason}"
+        case _ if status == 401:
+            text = f"the broker at {api.place} does not know user '{api.user}' with this password"
+        case {"reason": "vhost_or_user_not_found"}:
+            _, vhost, user, *_ = steps(path)
+            text, code = f"there is no user '{user}', or no virtual host '{vhost}'", NOT_FOUND
+        case {"reason": ["no_such_user", user]}:
+            text, code = f"there is no user '{user}'", NOT_FOUND
+        case {"reason": ["invalid_regexp", pattern, reason]}:
+            text = f"'{pattern}' is no regular expression: {reason}"
+        case {"reason": str(reason)}:
+            text = without_erlang(reason)
+        case {"reason": reason}:
+            text = json.dumps(reason)
+        case _:
+            text = f"the broker answered {status} {http.client.responses.get(status, '')}".rstrip()
+    return CommandFailed(text, code)
+
+
+def without_erlang(reason: str) -> str:
+    """The API says some things as RabbitMQ does, for programs that know them; people get a plain sentence."""
+    sentence = reason.removeprefix("Validation failed").strip()
+    sentence = re.sub(r'\{"([^"]*)",\d+\}$', r"\1", sentence)  # {"why",position}
+    sentence = re.sub(r'\{<<"([^"]*)">>,([^{}]*)\}', r"\1=\2", sentence)  # {<<"key">>,value}
+    sentence = re.sub(r"^\[(.*?)\] are", r"\1 are", sentence)
+    return re.sub(r'<<"([^"]*)">>', r"'\1'", sentence)
 
 
 def api_from(options: Any) -> Api:

@@ -10,6 +10,7 @@ from typing import Any
 from embermq.cli.api import Api, api_from
 from embermq.cli.failure import USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output
+from embermq.cli.parser import Layout, LayoutWithText
 
 Commands = Any  # argparse's sub-parsers; their class is private
 Run = Callable[[Api, Output, argparse.Namespace], None]
@@ -23,6 +24,7 @@ def argument(*names: str, **settings: Any) -> Argument:
 
 NAME = argument("name", metavar="NAME")
 VHOST = argument("--vhost", "-V", metavar="V", default="/", help="virtual host (/)")
+ANY_VHOST = argument("--vhost", "-V", metavar="V", help="only this virtual host")
 
 
 def connection_options() -> argparse.ArgumentParser:
@@ -65,7 +67,7 @@ def add_command(
         description=about[0].upper() + about[1:] + ".",
         parents=[connection_options()],
         epilog=more,
-        formatter_class=argparse.RawDescriptionHelpFormatter if more else argparse.HelpFormatter,
+        formatter_class=LayoutWithText if more else Layout,
     )
     for names, settings in arguments:
         parser.add_argument(*names, **settings)
@@ -113,9 +115,12 @@ def json_or_text(value: str) -> Any:
 
 FILTER = (
     argument(
-        "--routing-key", metavar="PATTERN", help="only messages whose routing key fits (* and # as in topics)"
+        "--routing-key",
+        "-k",
+        metavar="PATTERN",
+        help="only messages whose routing key fits (* and # as in topics)",
     ),
-    argument("--exchange", metavar="NAME", help="only messages published to this exchange"),
+    argument("--exchange", "-e", metavar="NAME", help="only messages published to this exchange"),
     argument("--header", metavar="NAME[=VALUE]", help="only messages with this header"),
     argument("--body", metavar="TEXT", help="only messages whose body holds this text"),
 )

@@ -12,8 +12,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from embermq.cli.commands import Commands
+from embermq.cli.parser import LayoutWithText
 
 SHELLS = ("bash", "zsh", "fish")
+HOW = """for this shell, or in its start file (~/.bashrc, ~/.zshrc, ~/.config/fish/config.fish) for all:
+  bash:  eval "$(embermq completion bash)"
+  zsh:   eval "$(embermq completion zsh)"
+  fish:  embermq completion fish | source"""
 FILES = ("F", "FILE", "DIR")  # what options say their value is, where it is a file
 
 
@@ -38,8 +43,8 @@ def add_completion(commands: Commands) -> None:
         "completion",
         help="print a completion script for your shell",
         description="Print a script that completes commands, options and the names of queues and the like.",
-        epilog='bash: eval "$(embermq completion bash)"   zsh: eval "$(embermq completion zsh)"   '
-        "fish: embermq completion fish | source",
+        epilog=HOW,
+        formatter_class=LayoutWithText,
     )
     parser.add_argument("shell", choices=SHELLS)
 

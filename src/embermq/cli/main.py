@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "user": ("people", "add_user"),
     "permission": ("people", "add_permission"),
     "policy": ("people", "add_policy"),
+    "limit": ("limits", "add_limit"),
     "connection": ("overview", "add_connection"),
     "channel": ("overview", "add_channel"),
     "consumer": ("overview", "add_consumer"),

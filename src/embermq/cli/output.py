@@ -58,7 +58,7 @@ class Output:
             return
         width = max(len(title) for title, _ in columns)
         for title, field in columns:
-            print(f"{title:<{width}}  {shown(value_of(row, field))}")
+            print(f"{title:<{width}}  {shown(value_of(row, field)) or '-'}")
 
     def said(self, text: str, **facts: Any) -> None:
         """What was done: a sentence, or with --json the facts."""
@@ -115,6 +115,12 @@ def shown(value: object) -> str:
         )
     # A name may hold anything: control characters would do things to a terminal.
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in str(value))
+
+
+def counted(count: int, thing: str) -> str:
+    """1 message, 2 messages, 1,000 batches."""
+    ending = "es" if thing.endswith(("ch", "s")) else "s"
+    return f"{count:,} {thing}{'' if count == 1 else ending}"
 
 
 def size(count: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from embermq.cli.api import Api, part
-from embermq.cli.commands import Commands, Group, add_command, argument
+from embermq.cli.commands import ANY_VHOST, Commands, Group, add_command, argument
 from embermq.cli.failure import REFUSED, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Column, Output, size
 
@@ -33,6 +33,11 @@ def of(used: object, limit: object) -> str:
     return f"{used} of {limit}" if limit else str(used or "")
 
 
+def alarm_at(node: Any, value: str, limit: str, side: str) -> str:
+    now, then = size(node.get(value)), size(node.get(limit))
+    return f"{now} (alarm {side} {then})" if then else now
+
+
 def listeners(overview: Any) -> str:
     return ", ".join(
         f"{listener['protocol']} {listener['ip_address']}:{listener['port']}"
@@ -45,12 +50,18 @@ def client_of(connection: Any) -> str:
     return " ".join(str(properties[name]) for name in ("product", "version") if name in properties)
 
 
+def prefetch(channel: Any) -> object:
+    """For each consumer, and (Celery asks for this) for all of the channel together."""
+    shared = channel.get("global_prefetch_count")
+    return f"{shared:,} for all" if shared else channel.get("prefetch_count")
+
+
 STATUS: list[Column] = [
     ("broker", lambda row: f"{row['overview']['product_name']} {row['overview']['product_version']}"),
     ("node", "overview.node"),
     ("up for", lambda row: duration(row["node"].get("uptime"))),
-    ("memory", lambda row: of(size(row["node"].get("mem_used")), size(row["node"].get("mem_limit")))),
-    ("free disk", lambda row: size(row["node"].get("disk_free"))),
+    ("memory", lambda row: alarm_at(row["node"], "mem_used", "mem_limit", "above")),
+    ("free disk", lambda row: alarm_at(row["node"], "disk_free", "disk_free_limit", "below")),
     ("open files", lambda row: of(row["node"].get("fd_used"), row["node"].get("fd_total"))),
     ("alarms", lambda row: row["alarms"] or "none"),
     ("connections", "overview.object_totals.connections"),
@@ -79,7 +90,7 @@ CHANNELS: list[Column] = [
     ("user", "user"),
     ("vhost", "vhost"),
     ("consumers", "consumer_count"),
-    ("prefetch", "prefetch_count"),
+    ("prefetch", prefetch),
     ("unacked", "messages_unacknowledged"),
     ("unconfirmed", "messages_unconfirmed"),
     ("confirms", "confirm"),
@@ -132,7 +143,7 @@ def gathered(api: Api, overview: Any) -> dict[str, Any]:
 
 def add_connection(commands: Commands) -> None:
     group = Group(commands, "connection", "connections: list, close")
-    group.command("list", list_connections, "all connections")
+    group.command("list", list_connections, "all connections", ANY_VHOST)
     group.command(
         "close",
         close_connection,
@@ -145,21 +156,20 @@ def add_connection(commands: Commands) -> None:
 
 def add_channel(commands: Commands) -> None:
     channels = Group(commands, "channel", "channels: list")
-    channels.command("list", list_channels, "all channels")
+    channels.command("list", list_channels, "all channels", ANY_VHOST)
 
 
 def add_consumer(commands: Commands) -> None:
     consumers = Group(commands, "consumer", "consumers: list")
-    consumers.command(
-        "list",
-        list_consumers,
-        "all consumers",
-        argument("--vhost", "-V", metavar="V", help="only this virtual host"),
-    )
+    consumers.command("list", list_consumers, "all consumers", ANY_VHOST)
+
+
+def path_in(kind: str, options: argparse.Namespace) -> str:
+    return f"/api/{kind}" if options.vhost is None else f"/api/vhosts/{part(options.vhost)}/{kind}"
 
 
 def list_connections(api: Api, output: Output, options: argparse.Namespace) -> None:
-    output.table(api.pages("/api/connections"), CONNECTIONS, "nobody is connected")
+    output.table(api.pages(path_in("connections", options)), CONNECTIONS, "nobody is connected")
 
 
 def close_connection(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -168,11 +178,12 @@ def close_connection(api: Api, output: Output, options: argparse.Namespace) -> N
     which = part(options.name) if options.name else f"username/{part(options.of_user)}"
     api.headers["x-reason"] = options.reason
     api.delete(f"/api/connections/{which}")
-    output.said("closed", closed=options.name or options.of_user)
+    what = f"connection '{options.name}'" if options.name else f"all connections of user '{options.of_user}'"
+    output.said(f"closed {what}", closed=options.name or options.of_user)
 
 
 def list_channels(api: Api, output: Output, options: argparse.Namespace) -> None:
-    output.table(api.pages("/api/channels"), CHANNELS, "there are no channels")
+    output.table(api.pages(path_in("channels", options)), CHANNELS, "there are no channels")
 
 
 def list_consumers(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -184,12 +195,11 @@ def list_consumers(api: Api, output: Output, options: argparse.Namespace) -> Non
 
 
 def add_definitions(commands: Commands) -> None:
-    group = Group(commands, "definitions", "definitions of everything durable, in RabbitMQ's format")
-    vhost = argument("--vhost", "-V", metavar="V", help="only this virtual host")
+    group = Group(commands, "definitions", "everything durable as a file, in RabbitMQ's format")
     file = argument("file", metavar="FILE", nargs="?", default="-", help="- is standard input or output")
     target = argument("--for", dest="target", choices=["rabbitmq"], help="fit for import into RabbitMQ")
-    group.command("export", export, "write them to a file", file, vhost, target)
-    group.command("import", import_, "take them from a file; what is there already stays", file, vhost)
+    group.command("export", export, "write them to a file", file, ANY_VHOST, target)
+    group.command("import", import_, "take them from a file; what is there already stays", file, ANY_VHOST)
 
 
 def definitions_path(options: argparse.Namespace) -> str:
@@ -238,4 +248,10 @@ def counted(definitions: Any) -> str:
     if not isinstance(definitions, dict):
         return "nothing"
     counts = {name: len(items) for name, items in definitions.items() if isinstance(items, list) and items}
-    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items()) or "nothing"
+    return ", ".join(amount(count, name.replace("_", " ")) for name, count in counts.items()) or "nothing"
+
+
+def amount(count: int, things: str) -> str:
+    """1 user, 2 users; 1 policy, 2 policies."""
+    one = f"{things[:-3]}y" if things.endswith("ies") else things.removesuffix("s")
+    return f"{count:,} {one if count == 1 else things}"

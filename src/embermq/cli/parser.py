@@ -14,7 +14,28 @@ CHOICES = re.compile(r"invalid choice: (.*?) \(choose from (.*)\)$", re.DOTALL)
 MISSING_COMMAND = re.compile(r"required: (COMMAND|ACTION)$")
 
 
+HELP_COLUMN_MAX = 28  # how far to the right explanations may begin: behind the longest command
+
+
+class Layout(argparse.HelpFormatter):
+    def __init__(self, prog: str, **settings: Any) -> None:
+        super().__init__(prog, max_help_position=HELP_COLUMN_MAX, **settings)
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            # argparse forgets that commands stand further in than options, and breaks the longest lines.
+            self._action_max_length += self._indent_increment
+
+
+class LayoutWithText(Layout, argparse.RawDescriptionHelpFormatter):
+    """What stands below the options is shown as it is written."""
+
+
 class Parser(argparse.ArgumentParser):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": Layout, **settings})
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """An option that is unknown is told by the command it was given to, not by the whole program."""
         options, rest = super().parse_known_args(args, namespace)

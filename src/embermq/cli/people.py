@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from embermq.cli.api import Api, Body, part
-from embermq.cli.commands import NAME, VHOST, Commands, Group, argument, json_or_text
+from embermq.cli.commands import ANY_VHOST, NAME, VHOST, Commands, Group, argument, json_or_text
 from embermq.cli.failure import USAGE_ERROR, CommandFailed
 from embermq.cli.output import Column, Output
 
@@ -40,7 +40,7 @@ POLICIES: list[Column] = [
 
 
 def add_user(commands: Commands) -> None:
-    group = Group(commands, "user", "users: list, add, change, delete")
+    group = Group(commands, "user", "users: list, add, tags, password, delete, whoami")
     secret = (
         argument(
             "--new-password-file",
@@ -63,6 +63,7 @@ def add_user(commands: Commands) -> None:
         NAME,
         argument("tags", metavar="A,B", nargs="?", default="", help="as for add; none takes all away"),
     )
+    group.command("password", change_password, "give a user another password; the tags stay", NAME, *secret)
     group.command("delete", delete_user, "delete a user", NAME)
     group.command("whoami", whoami, "as whom these commands ask")
 
@@ -72,13 +73,20 @@ def list_users(api: Api, output: Output, options: argparse.Namespace) -> None:
 
 
 def put_user(api: Api, output: Output, options: argparse.Namespace) -> None:
-    body: Body = {"tags": options.tags}
-    if options.no_password:
-        body["password_hash"] = ""
-    else:
-        body["password"] = new_password(options)
-    api.put(f"/api/users/{part(options.name)}", body)
+    api.put(f"/api/users/{part(options.name)}", {"tags": options.tags, **secret_of(options)})
     output.said(f"user '{options.name}' is there", name=options.name, tags=options.tags)
+
+
+def secret_of(options: argparse.Namespace) -> Body:
+    return {"password_hash": ""} if options.no_password else {"password": new_password(options)}
+
+
+def change_password(api: Api, output: Output, options: argparse.Namespace) -> None:
+    path = f"/api/users/{part(options.name)}"
+    tags = api.get(path)["tags"]
+    api.put(path, {"tags": tags, **secret_of(options)})
+    has = "no password" if options.no_password else "a new password"
+    output.said(f"user '{options.name}' has {has}", name=options.name)
 
 
 def tag_user(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -127,7 +135,7 @@ def whoami(api: Api, output: Output, options: argparse.Namespace) -> None:
 def add_permission(commands: Commands) -> None:
     group = Group(commands, "permission", "permissions of users in virtual hosts: list, grant, revoke")
     user = argument("user_name", metavar="USER")
-    group.command("list", list_permissions, "all permissions")
+    group.command("list", list_permissions, "all permissions", ANY_VHOST)
     pattern = "names it may {} (regular expression; ^$ is none)"
     group.command(
         "grant",
@@ -140,7 +148,7 @@ def add_permission(commands: Commands) -> None:
         argument("--read", metavar="RE", default=".*", help=pattern.format("consume from")),
     )
     group.command("revoke", revoke, "let a user into a virtual host no more", user, VHOST)
-    group.command("list-topic", list_topic_permissions, "all topic permissions")
+    group.command("list-topic", list_topic_permissions, "all topic permissions", ANY_VHOST)
     group.command(
         "grant-topic",
         grant_topic,
@@ -151,6 +159,18 @@ def add_permission(commands: Commands) -> None:
         argument("--write", metavar="RE", default=".*", help="routing keys it may publish with"),
         argument("--read", metavar="RE", default=".*", help="routing keys it may bind with"),
     )
+    group.command(
+        "revoke-topic",
+        revoke_topic,
+        "take that limit away again",
+        user,
+        argument("exchange", metavar="EXCHANGE", nargs="?", help="only at this one (at all)"),
+        VHOST,
+    )
+
+
+def permissions_path(kind: str, options: argparse.Namespace) -> str:
+    return f"/api/{kind}" if options.vhost is None else f"/api/vhosts/{part(options.vhost)}/{kind}"
 
 
 def permission_path(kind: str, options: argparse.Namespace) -> str:
@@ -158,7 +178,7 @@ def permission_path(kind: str, options: argparse.Namespace) -> str:
 
 
 def list_permissions(api: Api, output: Output, options: argparse.Namespace) -> None:
-    output.table(api.pages("/api/permissions"), PERMISSIONS, "nobody may do anything")
+    output.table(api.pages(permissions_path("permissions", options)), PERMISSIONS, "nobody may do anything")
 
 
 def grant(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -176,7 +196,8 @@ def revoke(api: Api, output: Output, options: argparse.Namespace) -> None:
 
 
 def list_topic_permissions(api: Api, output: Output, options: argparse.Namespace) -> None:
-    output.table(api.pages("/api/topic-permissions"), TOPIC_PERMISSIONS, "there are no topic permissions")
+    found = api.pages(permissions_path("topic-permissions", options))
+    output.table(found, TOPIC_PERMISSIONS, "there are no topic permissions")
 
 
 def grant_topic(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -184,6 +205,14 @@ def grant_topic(api: Api, output: Output, options: argparse.Namespace) -> None:
     api.put(permission_path("topic-permissions", options), body)
     text = f"'{options.user_name}' has topic permissions on exchange '{options.exchange}'"
     output.said(text, user=options.user_name, vhost=options.vhost, **body)
+
+
+def revoke_topic(api: Api, output: Output, options: argparse.Namespace) -> None:
+    where = f"/{part(options.exchange)}" if options.exchange else ""
+    api.delete(permission_path("topic-permissions", options) + where)
+    at = f" on exchange '{options.exchange}'" if options.exchange else ""
+    text = f"'{options.user_name}' has topic permissions{at} no more"
+    output.said(text, user=options.user_name, vhost=options.vhost, exchange=options.exchange)
 
 
 # -- policies
@@ -198,7 +227,7 @@ def add_policy(commands: Commands) -> None:
         "list",
         list_policies,
         "all policies",
-        argument("--vhost", "-V", metavar="V", help="only this virtual host"),
+        ANY_VHOST,
         operator,
     )
     group.command(

@@ -20,8 +20,8 @@ SAMPLES_MAX = 200_000
 RESULT: list[Column] = [
     ("published", "published"),
     ("consumed", "consumed"),
-    ("published/s", "published_per_second"),
-    ("consumed/s", "consumed_per_second"),
+    ("published/s", lambda row: round(row["published_per_second"])),
+    ("consumed/s", lambda row: round(row["consumed_per_second"])),
     ("latency median", lambda row: milliseconds(row["latency_ms"].get("p50"))),
     ("latency 99 %", lambda row: milliseconds(row["latency_ms"].get("p99"))),
     ("latency max", lambda row: milliseconds(row["latency_ms"].get("max"))),
@@ -64,6 +64,7 @@ class Run:
         self.consumed = [0] * options.consumers
         self.latencies: list[float] = []
         self.failures: list[Exception] = []
+        self.is_blocked = False
 
     def guarded(self, work: Any, *arguments: Any) -> None:
         try:
@@ -71,6 +72,13 @@ class Run:
         except Exception as error:
             self.failures.append(error)
             self.stop.set()
+
+    def blocked(self, reason: str) -> None:
+        self.is_blocked = True
+        self.failures.append(
+            CommandFailed(f"the broker takes no messages now ({reason}): nothing to measure")
+        )
+        self.stop.set()
 
     def publish(self, connection: Any, index: int) -> None:
         from embermq.client import Properties
@@ -132,6 +140,8 @@ def perf(api: Api, output: Output, options: argparse.Namespace) -> None:
         threading.Thread(target=run.guarded, args=(work, connection, index), daemon=True)
         for (work, index), connection in zip(works, connections, strict=True)
     ]
+    for connection in connections:
+        connection.on_blocked = run.blocked
     begun = time.monotonic()
     try:
         for thread in threads:
@@ -140,10 +150,11 @@ def perf(api: Api, output: Output, options: argparse.Namespace) -> None:
     finally:
         run.stop.set()
         elapsed_s = time.monotonic() - begun
-        for thread in threads:
-            thread.join(60)
-        for connection in connections:
-            connection.close()
+        if not run.is_blocked:  # else nobody would answer
+            for thread in threads:
+                thread.join(60)
+            for connection in connections:
+                connection.close()
         if not options.queue:
             channel.queue_delete(queue)
         main.close()

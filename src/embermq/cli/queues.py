@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from embermq.cli.api import Api, Body, part
 from embermq.cli.commands import (
+    ANY_VHOST,
     ARGUMENTS,
     FILTER,
     NAME,
@@ -18,8 +21,8 @@ from embermq.cli.commands import (
     arguments_of,
     filter_of,
 )
-from embermq.cli.failure import CommandFailed
-from embermq.cli.output import Column, Output, size
+from embermq.cli.failure import USAGE_ERROR, CommandFailed
+from embermq.cli.output import Column, Output, counted, size
 
 PREVIEW_CHARS = 60
 
@@ -43,13 +46,14 @@ LIST: list[Column] = [
 ]
 ONE: list[Column] = [
     *LIST[:6],
-    ("bytes", lambda row: size(row.get("message_bytes"))),
+    ("delayed", "messages_delayed"),
+    ("bytes", lambda row: size(row.get("message_bytes_ready"))),
     ("durable", "durable"),
     ("auto-delete", "auto_delete"),
     ("exclusive", "exclusive"),
     ("policy", "policy"),
     ("arguments", "arguments"),
-    ("in force", "effective_policy_definition"),
+    ("policy says", "effective_policy_definition"),
 ]
 MESSAGE: list[Column] = [
     ("position", "position"),
@@ -70,7 +74,7 @@ def add_queue(commands: Commands) -> None:
         "list",
         list_queues,
         "all queues with their messages and rates",
-        argument("--vhost", "-V", metavar="V", help="only this virtual host"),
+        ANY_VHOST,
         filtering,
         argument("--sort", metavar="FIELD", help="by this field of the API, for example messages"),
         argument("--reverse", action="store_true", help="largest first"),
@@ -143,7 +147,8 @@ def path_of(options: argparse.Namespace, *more: str) -> str:
 
 def list_queues(api: Api, output: Output, options: argparse.Namespace) -> None:
     path = "/api/queues" if options.vhost is None else f"/api/queues/{part(options.vhost)}"
-    found = api.pages(
+    found = sorted_pages(
+        api,
         path,
         name=options.filter,
         use_regex="false" if options.filter else None,
@@ -151,6 +156,17 @@ def list_queues(api: Api, output: Output, options: argparse.Namespace) -> None:
         sort_reverse="true" if options.reverse else None,
     )
     output.table(found, LIST, "there are no queues")
+
+
+def sorted_pages(api: Api, path: str, **query: object) -> Iterator[Body]:
+    """The API ignores a field that it does not know; who types one wants to hear of it."""
+    field = query["sort"]
+    for number, row in enumerate(api.pages(path, **query)):
+        if number == 0 and isinstance(field, str) and (first := field.partition(".")[0]) not in row:
+            guesses = difflib.get_close_matches(first, row, n=1)
+            hint = f"did you mean '{guesses[0]}'?" if guesses else f"they have: {', '.join(sorted(row))}"
+            raise CommandFailed(f"queues have no field '{first}'; {hint}", USAGE_ERROR)
+        yield row
 
 
 def show_queue(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -204,6 +220,10 @@ def browse(api: Api, output: Output, options: argparse.Namespace) -> None:
     output.table(found, MESSAGE, "no message found")
 
 
+def messages(task: Body) -> str:
+    return counted(task["done"], "message")
+
+
 def transfer(kind: str) -> Any:
     def run(api: Api, output: Output, options: argparse.Namespace) -> None:
         body: Body = {"destination": options.destination}
@@ -211,7 +231,7 @@ def transfer(kind: str) -> Any:
             body["destination_vhost"] = options.to_vhost
         done = run_task(api, output, options, kind, body)
         past = "moved" if kind == "move" else "copied"
-        text = f"{done['done']:,} message(s) {past} from '{options.name}' to '{options.destination}'"
+        text = f"{messages(done)} {past} from '{options.name}' to '{options.destination}'"
         output.said(text, **done)
 
     return run
@@ -219,7 +239,7 @@ def transfer(kind: str) -> Any:
 
 def return_letters(api: Api, output: Output, options: argparse.Namespace) -> None:
     done = run_task(api, output, options, "return", {})
-    text = f"{done['done']:,} dead letter(s) sent back"
+    text = f"{counted(done['done'], 'dead letter')} sent back"
     if done.get("skipped"):
         text += f", {done['skipped']:,} left: where they came from is not known or not there"
     output.said(text, **done)
@@ -229,7 +249,7 @@ def drop_messages(api: Api, output: Output, options: argparse.Namespace) -> None
     if not filter_of(options) and options.limit is None:
         raise CommandFailed("say which messages (a filter or --limit), or use: embermq queue purge", 2)
     done = run_task(api, output, options, "delete", {})
-    output.said(f"{done['done']:,} message(s) deleted from '{options.name}'", **done)
+    output.said(f"{messages(done)} deleted from '{options.name}'", **done)
 
 
 def run_task(api: Api, output: Output, options: argparse.Namespace, kind: str, body: Body) -> Body:
@@ -245,7 +265,7 @@ def run_task(api: Api, output: Output, options: argparse.Namespace, kind: str, b
                 advance(task["scanned"])
     except KeyboardInterrupt:
         api.delete(path)
-        raise CommandFailed(f"cancelled; {task['done']:,} message(s) were done") from None
+        raise CommandFailed(f"cancelled, with {messages(task)} done") from None
     if task["state"] != "done":
         raise CommandFailed(f"{task['state']}: {task.get('reason') or 'no reason given'}")
     return task

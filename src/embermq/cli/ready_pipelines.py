@@ -16,7 +16,7 @@ from urllib.parse import quote
 from embermq.cli.api import Api
 from embermq.cli.failure import USAGE_ERROR, CommandFailed
 from embermq.cli.messages import amqp_url, with_login
-from embermq.cli.output import Output
+from embermq.cli.output import Output, counted
 
 OnSpark = Callable[[Any], None]  # runs it, with a session
 # The ready-made ones, and what each needs to be told.
@@ -92,9 +92,8 @@ def named(
     def on_spark(spark: Any) -> None:
         tell = teller(api, options)
         ended = running.run(spark, options.name, begin, options.once, say, tell, check, ends or spec.NOT_TOLD)
-        output.said(
-            f"{ended.name} has ended: {ended.rows:,} row(s) in {ended.batches:,} batch(es)", rows=ended.rows
-        )
+        did = f"{counted(ended.rows, 'row')} in {counted(ended.batches, 'batch')}"
+        output.said(f"{ended.name} has ended: {did}", rows=ended.rows)
 
     return on_spark
 
@@ -228,7 +227,7 @@ def compact(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
 
     def on_spark(spark: Any) -> None:
         done = archive.compact(spark, path)
-        output.said(f"{done:,} hour(s) compacted", hours=done)
+        output.said(f"{counted(done, 'hour')} compacted", hours=done)
 
     return on_spark
 
@@ -249,7 +248,7 @@ def replay(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
         parts = archive.replay(spark, url, path, options.exchange, choice, options.rate)
         ends = spec.Ends(f"parquet {path}", f"exchange '{options.exchange}'")
         ended = running.run_parts(options.name, parts, say, teller(api, options), ends)
-        output.said(f"{ended.rows:,} message(s) published again", published=ended.rows)
+        output.said(f"{counted(ended.rows, 'message')} published again", published=ended.rows)
 
     return on_spark
 

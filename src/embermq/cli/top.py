@@ -51,7 +51,7 @@ def top(api: Api, output: Output, options: argparse.Namespace) -> None:
         if output.as_json:
             output.json(looked(api, sort, 1000))
         else:
-            console.print(screen(looked(api, sort, 20), sort))
+            console.print(screen(looked(api, sort, 20), sort, live=False))
         return
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         raise CommandFailed("top needs a terminal; --once or --json do not", USAGE_ERROR)
@@ -65,7 +65,7 @@ def watch(api: Api, output: Output, interval_s: float, sort: str) -> None:
     with keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             rows = max(console.size.height - 12, 3)
-            live.update(screen(looked(api, sort, rows), sort), refresh=True)
+            live.update(screen(looked(api, sort, rows), sort, live=True), refresh=True)
             deadline = time.monotonic() + max(interval_s, 0.2)
             while (left_s := deadline - time.monotonic()) > 0:
                 key = pressed(left_s)
@@ -109,7 +109,7 @@ def looked(api: Api, sort: str, rows: int) -> dict[str, Any]:
     return found
 
 
-def screen(found: dict[str, Any], sort: str) -> RenderableType:
+def screen(found: dict[str, Any], sort: str, *, live: bool) -> RenderableType:
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -157,5 +157,6 @@ def screen(found: dict[str, Any], sort: str) -> RenderableType:
         )
         queues.add_row(Text(shown(name)), *(shown(value_of(row, field) or 0) for field in fields))
     order = ", ".join(f"{key} {name}" for key, (name, _) in SORTS.items())
-    foot = Text(f"sorted by {SORTS[sort][0]}; press {order}, q to end", style="dim")
+    keys_told = f"; press {order}, q to end" if live else ""
+    foot = Text(f"sorted by {SORTS[sort][0]}{keys_told}", style="dim")
     return Group(head, queues, foot)

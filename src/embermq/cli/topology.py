@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from embermq.cli.api import Api, part
-from embermq.cli.commands import ARGUMENTS, NAME, VHOST, Commands, Group, argument, arguments_of
+from embermq.cli.commands import ANY_VHOST, ARGUMENTS, NAME, VHOST, Commands, Group, argument, arguments_of
 from embermq.cli.failure import NOT_FOUND, CommandFailed
 from embermq.cli.output import Column, Output
 
@@ -38,9 +38,6 @@ VHOSTS: list[Column] = [
 
 def list_path(kind: str, vhost: str | None) -> str:
     return f"/api/{kind}" if vhost is None else f"/api/{kind}/{part(vhost)}"
-
-
-ANY_VHOST = argument("--vhost", "-V", metavar="V", help="only this virtual host")
 
 
 # -- exchanges
@@ -95,6 +92,8 @@ def declare_exchange(api: Api, output: Output, options: argparse.Namespace) -> N
 
 def delete_exchange(api: Api, output: Output, options: argparse.Namespace) -> None:
     conditions = {"if-unused": "true"} if options.if_unused else {}
+    if options.name.startswith("amq."):
+        raise CommandFailed(f"exchange '{options.name}' is the broker's own and stays")
     api.delete(exchange_path(options), **conditions)
     output.said(f"exchange '{options.name}' is deleted", deleted=options.name, vhost=options.vhost)
 
@@ -103,12 +102,12 @@ def delete_exchange(api: Api, output: Output, options: argparse.Namespace) -> No
 
 
 def add_binding(commands: Commands) -> None:
-    group = Group(commands, "binding", "bindings: list, make, remove")
+    group = Group(commands, "binding", "bindings: list, add, remove")
     group.command("list", list_bindings, "all bindings", ANY_VHOST)
     ends = (
         argument("source", metavar="EXCHANGE", help="where messages come from"),
         argument("destination", metavar="TO", help="the queue (or exchange) that they go to"),
-        argument("--routing-key", metavar="KEY", default="", help="routing key or pattern"),
+        argument("--routing-key", "-k", metavar="KEY", default="", help="routing key or pattern"),
         argument("--to-exchange", action="store_true", help="TO is an exchange"),
         VHOST,
     )
@@ -125,9 +124,9 @@ def binding_path(options: argparse.Namespace) -> str:
     return f"/api/bindings/{part(options.vhost)}/e/{part(options.source)}/{kind}/{part(options.destination)}"
 
 
-def described(options: argparse.Namespace) -> str:
+def described(options: argparse.Namespace, preposition: str = "to") -> str:
     key = f" with key '{options.routing_key}'" if options.routing_key else ""
-    return f"'{options.destination}' to '{options.source}'{key}"
+    return f"'{options.destination}' {preposition} '{options.source}'{key}"
 
 
 def add_one_binding(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -141,7 +140,7 @@ def remove_binding(api: Api, output: Output, options: argparse.Namespace) -> Non
     for binding in api.get(path):
         if binding["routing_key"] == options.routing_key and binding["arguments"] == arguments:
             api.delete(f"{path}/{part(binding['properties_key'])}")
-            output.said(f"unbound {described(options)}", removed=binding)
+            output.said(f"unbound {described(options, 'from')}", removed=binding)
             return
     raise CommandFailed(f"there is no such binding: {described(options)}", NOT_FOUND)
 
@@ -150,7 +149,7 @@ def remove_binding(api: Api, output: Output, options: argparse.Namespace) -> Non
 
 
 def add_vhost(commands: Commands) -> None:
-    group = Group(commands, "vhost", "virtual hosts: list, make, delete")
+    group = Group(commands, "vhost", "virtual hosts: list, add, delete")
     group.command("list", list_vhosts, "all virtual hosts")
     group.command(
         "add",

@@ -47,6 +47,7 @@ def load(
             config = merged(config, values)
         except ConfigError as error:
             raise ConfigError(f"{origin}: {error}", error.path) from None
+    config.default.require_whole()
     return config
 
 

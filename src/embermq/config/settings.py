@@ -203,6 +203,21 @@ class Log(Checked):
 
 
 @dataclass(frozen=True)
+class Default(Checked):
+    """Who may log in to a broker that has no data yet."""
+
+    user: str = setting("", "The first user, an administrator; empty: `guest`, from this machine only.")
+    password: str = setting("", "Its password; better in a file.", secret=True)
+    password_file: str = setting("", "A file whose first line is the password.")
+    vhost: str = setting("/", "The virtual host in which it has all rights.")
+
+    def require_whole(self) -> None:
+        """Name and password may come from two places, so this is asked when both have spoken."""
+        if bool(self.user) != (bool(self.password) != bool(self.password_file)):
+            raise ConfigError("expected default.user with one of default.password and default.password_file")
+
+
+@dataclass(frozen=True)
 class Config(Checked):
     bind: str = setting("127.0.0.1", "Address to listen on.")
     amqp_port: int = setting(
@@ -266,6 +281,7 @@ class Config(Checked):
     oauth: OAuth = OAuth()
     proxy: Proxy = Proxy()
     log: Log = Log()
+    default: Default = Default()
 
     vhosts: tuple[VhostSetting, ...] = ()
     users: tuple[UserSetting, ...] = ()

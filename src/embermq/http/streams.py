@@ -40,7 +40,7 @@ def stream_of(request: Request, permission: str = "") -> Stream:
     if permission:
         request.user.require(permission, vhost.name, "queue", stream.name)
     if not isinstance(stream, Stream):
-        raise bad_request("not a stream")
+        raise bad_request(f"queue '{stream.name}' is not a stream")
     return stream
 
 

@@ -37,7 +37,7 @@ class Server:
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
         self.pacer = Pacer(loop)
         self.lobby = Lobby(loop.time)
-        self.blocked: set[AMQPProtocol] = set()
+        self.blocked: dict[int, AMQPProtocol] = {}  # by the numbers of their connections
         self.alarm_reason: Callable[[], str] = lambda: ""
         # What else is to be done every half second. True: there is more, call again in the next pass.
         self.on_tick: list[Callable[[], bool]] = []
@@ -75,7 +75,7 @@ class Server:
 
     def farewell(self, protocol: AMQPProtocol, why: Exception | None) -> None:
         self.protocols.discard(protocol)
-        self.blocked.discard(protocol)
+        self.blocked.pop(protocol.connection.number, None)
         protocol.leave_lobby()
         if not self.protocols:
             self.empty.set()
@@ -89,15 +89,15 @@ class Server:
         if not reason:
             return False
         protocol.hold()
-        self.blocked.add(protocol)
+        self.blocked[protocol.connection.number] = protocol
         protocol.connection.put_blocked(reason)
         return True
 
     def alarms_changed(self) -> None:
         if self.alarm_reason():
             return
-        blocked, self.blocked = self.blocked, set()
-        for protocol in blocked:
+        blocked, self.blocked = self.blocked, {}
+        for protocol in blocked.values():
             protocol.connection.put_unblocked()
             protocol.release()
 

@@ -63,6 +63,10 @@ def give_back_memory() -> None:
         trim(0)
 
 
+def mebibytes(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB"
+
+
 class ResourceWatch:
     """Looks when told to, and raises or clears the alarms."""
 
@@ -94,10 +98,10 @@ class ResourceWatch:
             give_back_memory()
             used = self.given_back_at_bytes = resident_bytes()
         self.memory_low = used > self.memory_limit * (CLEAR_FACTOR if self.memory_low else 1.0)
-        self.set_alarm(
-            "memory", self.memory_low, f"{used:,} bytes in use, the high watermark is {self.memory_limit:,}"
-        )
+        told = f"{mebibytes(used)} in use, the high watermark is {mebibytes(self.memory_limit)}"
+        self.set_alarm("memory", self.memory_low, told)
         disk = os.statvfs(self.directory)
         free = disk.f_bavail * disk.f_frsize
         self.disk_low = free < self.disk_free_limit / (CLEAR_FACTOR if self.disk_low else 1.0)
-        self.set_alarm("disk", self.disk_low, f"{free:,} bytes free, the limit is {self.disk_free_limit:,}")
+        told = f"{mebibytes(free)} free, the limit is {mebibytes(self.disk_free_limit)}"
+        self.set_alarm("disk", self.disk_low, told)

@@ -14,12 +14,19 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from embermq.config import Config
+from embermq.config.rule import unknown
 from embermq.testing.host import Address, Host, ProcessHost, ThreadHost
 from embermq.testing.inside import DEFAULT_VHOST, BrokerNotRunning, MessageView, QueueView
 from embermq.testing.ports import HeldPorts
 
 WAIT_S = 10.0
 LOOK_S = 0.005
+
+
+def numbers_of(view: QueueView | None) -> str:
+    if view is None:
+        return "there is no such queue"
+    return f"ready={view.ready}, unacked={view.unacked}, consumers={view.consumers}"
 
 
 class EmbeddedBroker:
@@ -43,6 +50,8 @@ class EmbeddedBroker:
     ) -> None:
         self.persistent = persistent or data_dir is not None
         self.process = process
+        for name in settings.keys() - Config.__dataclass_fields__.keys():
+            raise unknown(name, Config.__dataclass_fields__)
         self.settings = {"bind": "127.0.0.1", "amqp_port": 0, "http_port": 0, **settings}
         self.given_dir = None if data_dir is None else Path(data_dir)
         self.temporary_dir: Path | None = None
@@ -183,35 +192,37 @@ class EmbeddedBroker:
 
     def wait_until_empty(self, queue: str, vhost: str = DEFAULT_VHOST, timeout: float = WAIT_S) -> None:
         """Wait until nothing is left in a queue, neither waiting nor out with a consumer."""
-
-        def is_empty() -> bool:
-            view = self.queue(queue, vhost)
-            return view is None or view.is_empty
-
-        self.wait_until(is_empty, f"queue '{queue}' is empty (now: {self.queue(queue, vhost)})", timeout)
+        self._wait_for_queue(queue, vhost, timeout, "is empty", lambda view: view is None or view.is_empty)
 
     def wait_for_messages(
         self, queue: str, count: int = 1, vhost: str = DEFAULT_VHOST, timeout: float = WAIT_S
     ) -> list[MessageView]:
         """Wait until so many messages wait in a queue; the messages."""
-
-        def are_there() -> bool:
-            view = self.queue(queue, vhost)
-            return view is not None and view.ready >= count
-
-        self.wait_until(are_there, f"queue '{queue}' has {count} message(s)", timeout)
+        wanted = f"has {count} message{'' if count == 1 else 's'}"
+        self._wait_for_queue(queue, vhost, timeout, wanted, lambda view: view and view.ready >= count)
         return self.messages(queue, vhost)
 
     def wait_for_consumers(
         self, queue: str, count: int = 1, vhost: str = DEFAULT_VHOST, timeout: float = WAIT_S
     ) -> None:
         """Wait until so many consumers listen to a queue."""
+        wanted = f"has {count} consumer{'' if count == 1 else 's'}"
+        self._wait_for_queue(queue, vhost, timeout, wanted, lambda view: view and view.consumers >= count)
 
-        def are_there() -> bool:
-            view = self.queue(queue, vhost)
-            return view is not None and view.consumers >= count
+    def _wait_for_queue(
+        self, name: str, vhost: str, timeout: float, wanted: str, holds: Callable[[QueueView | None], object]
+    ) -> None:
+        view: QueueView | None = None
 
-        self.wait_until(are_there, f"queue '{queue}' has {count} consumer(s)", timeout)
+        def looks_right() -> object:
+            nonlocal view
+            view = self.queue(name, vhost)
+            return holds(view)
+
+        try:
+            self.wait_until(looks_right, f"queue '{name}' {wanted}", timeout)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; now: {numbers_of(view)}") from None
 
     # -- worlds of their own
 

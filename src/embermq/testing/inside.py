@@ -11,10 +11,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from embermq.app import App
+from embermq.errors import NotFound
 
 if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
     from embermq.broker.message import Message
+    from embermq.broker.vhost import VirtualHost
     from embermq.net.protocol import AMQPProtocol
 
 DEFAULT_VHOST = "/"
@@ -70,18 +72,24 @@ class Inside:
 
     # -- looking
 
+    def vhost(self, name: str) -> VirtualHost:
+        found = self.app.broker.vhosts.get(name)
+        if found is None:
+            raise NotFound(f"no vhost '{name}'")
+        return found
+
     def messages(self, queue: str, vhost: str, limit: int) -> list[MessageView]:
-        found = self.app.broker.vhosts[vhost].queue(queue).messages()
+        found = self.vhost(vhost).queue(queue).messages()
         return [view_of(message) for message in islice(found, limit)]
 
     def queue(self, name: str, vhost: str) -> QueueView | None:
-        queue = self.app.broker.vhosts[vhost].queues.get(name)
+        queue = self.vhost(vhost).queues.get(name)
         if queue is None:
             return None
         return QueueView(queue.name, queue.ready_count, queue.unacked_count, len(queue.consumers))
 
     def queues(self, vhost: str) -> list[str]:
-        return sorted(self.app.broker.vhosts[vhost].queues)
+        return sorted(self.vhost(vhost).queues)
 
     def connection_count(self) -> int:
         return len(self.app.server.protocols)
@@ -104,7 +112,7 @@ class Inside:
         self.app.broker.delete_vhost(vhost)
 
     def purge(self, queue: str, vhost: str) -> int:
-        return self.app.broker.vhosts[vhost].queue(queue).purge()
+        return self.vhost(vhost).queue(queue).purge()
 
     # -- hurting
 

@@ -24,7 +24,8 @@ def page(title: str, rows: list[dict[str, Any]], measure: str, by_minute: Mappin
         body = "<p>There is nothing to report.</p>"
     else:
         total = sum(int(row[measure] or 0) for row in rows)
-        body = f"<p>{total:,} {html.escape(measure)}, {len(rows):,} cause(s).</p>{chart(by_minute)}"
+        causes = "1 cause" if len(rows) == 1 else f"{len(rows):,} causes"
+        body = f"<p>{total:,} {html.escape(measure)}, {causes}.</p>{chart(by_minute)}"
         body += table(rows, measure)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'

@@ -23,7 +23,7 @@ AROUND = re.compile(r"\[[A-Z_0-9.]+\] |Query \[.*?\] terminated with exception: 
 
 
 class WrongQuery(AMQPSourceError):
-    """SQL that Spark does not understand."""
+    """SQL that Spark does not understand, or that names no table of ours."""
 
 
 class SparkFailed(AMQPSourceError):

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.pipelines.checking import check_queues
-from pyspark_embermq.pipelines.sentences import first_words
+from pyspark_embermq.pipelines.sentences import WrongQuery, first_words
 
 TABLE = re.compile(r"\b(queue|stream|archive)\s*\(\s*'([^']*)'\s*\)", re.IGNORECASE)
 
@@ -36,7 +36,7 @@ def check(text: str, url: str) -> None:
     """Before Spark is started: is there what the query asks?"""
     tables = TABLE.findall(text)
     if not tables:
-        raise AMQPSourceError("name what to read: queue('orders'), stream('events') or archive('/path')")
+        raise WrongQuery("name what to read: queue('orders'), stream('events') or archive('/path')")
     for kind, name in tables:
         if kind.lower() != "archive":
             check_queues({"url": url, "queue": name})

@@ -57,7 +57,7 @@ def test_publish_browse_consume(run: Command) -> None:
     good(run("queue", "declare", "q", "-V", "VHOST"))
     for number in range(3):
         out = good(run("publish", f"body {number}", "-k", "q", "-V", "VHOST", "--header", f"n={number}"))
-        assert out == "1 message(s) published and confirmed\n"
+        assert out == "1 message published and confirmed\n"
     table = good(run("queue", "browse", "q", "-V", "VHOST"))
     assert "body 0" in table and "n=2" in table
     (found,) = rows(run("queue", "browse", "q", "-V", "VHOST", "--header", "n=1", "--json"))
@@ -83,7 +83,7 @@ def test_what_nobody_gets(run: Command) -> None:
     assert code == 1 and "returned because no queue is bound" in err
     out = good(run("publish", "lost", "-k", "nobody", "-V", "VHOST"))
     nowhere = "reached no queue: nothing is bound to the default exchange with key 'nobody'"
-    assert out == f"1 message(s) published; 1 {nowhere}\n"
+    assert out == f"1 message published; 1 {nowhere}\n"
     found = rows(run("publish", "lost", "-e", "amq.topic", "-k", "x", "-V", "VHOST", "--json"))
     assert found == {"published": 1, "unroutable": 1}
     code, _, err = run("consume", "nobody", "-V", "VHOST")
@@ -134,11 +134,9 @@ def test_move_copy_drop_and_return(run: Command) -> None:
     for number in range(5):
         good(run("publish", f"{number}", "-k", "source", "-V", "VHOST", "--header", f"n={number % 2}"))
     out = good(run("queue", "move", "source", "target", "-V", "VHOST", "--header", "n=1"))
-    assert out == "2 message(s) moved from 'source' to 'target'\n"
-    assert "1 message(s) copied" in good(
-        run("queue", "copy", "source", "target", "-V", "VHOST", "--limit", "1")
-    )
-    assert "1 message(s) deleted" in good(run("queue", "drop", "target", "-V", "VHOST", "--body", "0"))
+    assert out == "2 messages moved from 'source' to 'target'\n"
+    assert "1 message copied" in good(run("queue", "copy", "source", "target", "-V", "VHOST", "--limit", "1"))
+    assert "1 message deleted" in good(run("queue", "drop", "target", "-V", "VHOST", "--body", "0"))
     assert good(run("consume", "target", "-V", "VHOST", "-n", "2")) == "1\n3\n"
     assert good(run("consume", "source", "-V", "VHOST", "-n", "3")) == "0\n2\n4\n"
     code, _, err = run("queue", "drop", "target", "-V", "VHOST")
@@ -160,7 +158,7 @@ def test_dead_letters_go_back(run: Command) -> None:
     assert good(run("consume", "dead", "-V", "VHOST", "-n", "1", "--requeue", "--timeout", "1")) == "poor\n"
     good(run("queue", "delete", "work", "-V", "VHOST"))
     good(run("queue", "declare", "work", "-V", "VHOST"))
-    assert good(run("queue", "return", "dead", "-V", "VHOST")) == "1 dead letter(s) sent back\n"
+    assert good(run("queue", "return", "dead", "-V", "VHOST")) == "1 dead letter sent back\n"
     assert good(run("consume", "work", "-V", "VHOST", "-n", "1")) == "poor\n"
 
 
@@ -245,7 +243,9 @@ def test_connections(run: Command, broker: EmbeddedBroker) -> None:
         assert "guest" in good(run("channel", "list"))
         assert good(run("consumer", "list")) == "nobody consumes\n"
         (one,) = rows(run("connection", "list", "--json"))
-        assert good(run("connection", "close", one["name"], "--reason", "enough")) == "closed\n"
+        assert good(run("connection", "close", one["name"], "--reason", "enough")).startswith(
+            "closed connection '127.0.0.1:"
+        )
         deadline = time.monotonic() + 10
         while not connection.is_closed and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -255,10 +255,10 @@ def test_connections(run: Command, broker: EmbeddedBroker) -> None:
 def test_definitions_there_and_back(run: Command, tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     good(run("queue", "declare", "q", "-V", "VHOST"))
-    assert "1 queues" in good(run("definitions", "export", str(file), "-V", "VHOST"))
+    assert ": 1 queue\n" in good(run("definitions", "export", str(file), "-V", "VHOST"))
     assert file.stat().st_mode & 0o077 == 0
     good(run("queue", "delete", "q", "-V", "VHOST"))
-    assert "1 queues" in good(run("definitions", "import", str(file), "-V", "VHOST"))
+    assert ": 1 queue\n" in good(run("definitions", "import", str(file), "-V", "VHOST"))
     assert [queue["name"] for queue in rows(run("queue", "list", "-V", "VHOST", "--json"))] == ["q"]
     file.write_text("{")
     code, _, err = run("definitions", "import", str(file))

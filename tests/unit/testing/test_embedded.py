@@ -18,6 +18,8 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPConnectionError, ConnectionClosedByBroker
 
+from embermq.config import ConfigError
+from embermq.errors import NotFound
 from embermq.testing import BrokerNotRunning, EmbeddedBroker, QueueView
 
 
@@ -71,9 +73,28 @@ def test_a_queue_is_described(broker: EmbeddedBroker, channel: BlockingChannel) 
     broker.wait_until_empty("q", channel.vhost)
 
 
+def test_who_waits_in_vain_is_told_what_there_is(broker: EmbeddedBroker, channel: BlockingChannel) -> None:
+    channel.queue_declare("q")
+    with pytest.raises(TimeoutError, match="queue 'q' has 2 messages; now: ready=0, unacked=0, consumers=0"):
+        broker.wait_for_messages("q", 2, channel.vhost, timeout=0.05)
+    with pytest.raises(TimeoutError, match="queue 'nobody' has 1 message; now: there is no such queue"):
+        broker.wait_for_messages("nobody", 1, channel.vhost, timeout=0.05)
+    with pytest.raises(TimeoutError, match="queue 'q' has 1 consumer; now: ready=0"):
+        broker.wait_for_consumers("q", 1, channel.vhost, timeout=0.05)
+    channel.basic_publish("", "q", b"late")
+    broker.wait_for_messages("q", 1, channel.vhost)
+    with pytest.raises(TimeoutError, match="queue 'q' is empty; now: ready=1"):
+        broker.wait_until_empty("q", channel.vhost, timeout=0.05)
+
+
 def test_what_is_wrong_comes_back_as_an_exception(broker: EmbeddedBroker) -> None:
-    with pytest.raises(Exception, match="no queue 'nobody'"):
+    with pytest.raises(NotFound, match="no queue 'nobody' in vhost '/'"):
         broker.messages("nobody")
+    for look in (broker.messages, broker.queue, broker.purge, broker.wait_for_messages):
+        with pytest.raises(NotFound, match="no vhost 'nowhere'"):
+            look("q", vhost="nowhere")
+    with pytest.raises(NotFound, match="no vhost 'nowhere'"):
+        broker.queues("nowhere")
 
 
 def test_connections_that_fail(broker: EmbeddedBroker) -> None:
@@ -181,10 +202,10 @@ def test_nothing_is_left_behind() -> None:
 
 
 def test_a_setting_that_cannot_be_is_refused() -> None:
-    with pytest.raises(Exception, match="frame_max is 1"):
+    with pytest.raises(ConfigError, match="unknown setting 'heartbeet'; did you mean 'heartbeat'"):
+        EmbeddedBroker(heartbeet=2)
+    with pytest.raises(ConfigError, match="frame_max is 1"):
         EmbeddedBroker(frame_max=1).start()
-    with pytest.raises(TypeError, match="no_such_setting"):
-        EmbeddedBroker(no_such_setting=1).start()
 
 
 def test_it_says_so_when_it_does_not_run() -> None:

@@ -57,8 +57,13 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.is_closed and not self.connection.is_closed:
-            await self.close()
+        if self.is_closed or self.connection.is_closed:
+            return
+        if kind is not None and self.connection.blocked_reason is not None:
+            # No answer will come while the broker reads nothing, and the error should not wait for one.
+            self.connection.tell(self._core, request_for(self._core, ChannelClose(200, "goodbye")))
+            return
+        await self.close()
 
     async def close(self, reply_text: str = "goodbye") -> None:
         self.closed_by_user = True

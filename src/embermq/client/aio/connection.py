@@ -91,9 +91,12 @@ class AsyncConnection(ConnectionHandle):
 
     async def close(self) -> None:
         """Say goodbye. Publishes without their confirm fail with ConnectionClosed."""
+        await self._end(politely=True)
+
+    async def _end(self, *, politely: bool) -> None:
         self._closing = True
         self._stop.set()
-        if self._engine.state == OPEN:
+        if self._engine.state == OPEN and politely:
             self._engine.out.write(method_frame(0, ConnectionClose(200, "goodbye")))
             self._engine.state = CLOSING
             self.flush()
@@ -121,7 +124,8 @@ class AsyncConnection(ConnectionHandle):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        # A broker that takes no publishes reads nothing, a goodbye neither: an error would wait for it.
+        await self._end(politely=kind is None or self.blocked_reason is None)
 
     # -- for channels
 
@@ -130,6 +134,13 @@ class AsyncConnection(ConnectionHandle):
         waiter = request.waiter = self.loop.create_future()
         core.request(request)
         return await self.wait(waiter, request.method.NAME, timeout_s)
+
+    def tell(self, core: ChannelCore, request: Request) -> None:
+        """Send a request whose answer nobody waits for."""
+        waiter = request.waiter = self.loop.create_future()
+        waiter.add_done_callback(lambda answered: answered.cancelled() or answered.exception())
+        core.request(request)
+        self.flush()
 
     async def wait(self, waiter: asyncio.Future[Any], what: str, timeout_s: float | None = None) -> Any:
         self.flush()

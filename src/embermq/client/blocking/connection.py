@@ -81,8 +81,11 @@ class Connection(ConnectionHandle):
 
     def close(self) -> None:
         """Say goodbye and end the thread. Publishes without their confirm fail with ConnectionClosed."""
+        self._end(politely=True)
+
+    def _end(self, *, politely: bool) -> None:
         with self._engine.lock:
-            if self._engine.state == OPEN:
+            if self._engine.state == OPEN and politely:
                 self._engine.out.write(method_frame(0, ConnectionClose(200, "goodbye")))
                 self._engine.state = CLOSING
             self._line.stopping.set()
@@ -110,7 +113,8 @@ class Connection(ConnectionHandle):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # A broker that takes no publishes reads nothing, a goodbye neither: an error would wait for it.
+        self._end(politely=kind is None or self.blocked_reason is None)
 
     def __repr__(self) -> str:
         state = "open" if self.is_open else "closed" if self.is_closed else "connecting"
@@ -124,6 +128,13 @@ class Connection(ConnectionHandle):
         with self._engine.lock:
             core.request(request)
         return self.wait(waiter, request.method.NAME, timeout_s)
+
+    def tell(self, core: ChannelCore, request: Request) -> None:
+        """Send a request whose answer nobody waits for."""
+        request.waiter = Waiter()
+        with self._engine.lock:
+            core.request(request)
+        self.flush()
 
     def wait(self, waiter: Waiter, what: str, timeout_s: float | None = None) -> Any:
         if os.getpid() != self._process_id:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from typing import Any
 
@@ -13,7 +14,7 @@ from embermq.http.pages.document import FLAME, page
 from embermq.http.request import Request, Response
 
 STYLE = """
-section { margin: 0 0 2rem } h2 { margin: 0 0 .75rem }
+section { margin: 2rem 0 0; scroll-margin-top: 1rem } h2 { margin: 0 0 .75rem }
 h1 + p { margin-top: .5rem }
 details { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; margin: .4rem 0 }
 summary { padding: .5rem .9rem; cursor: pointer; overflow-wrap: anywhere }
@@ -57,7 +58,7 @@ def operation_html(method: str, path: str, operation: dict[str, Any]) -> str:
     if operation["parameters"]:
         rows = "".join(
             f"<tr><td><code>{escape(parameter['name'])}</code></td><td>{escape(parameter['in'])}</td>"
-            f"<td>{escape(parameter['description'])}</td></tr>"
+            f"<td>{sentence(parameter['description'])}</td></tr>"
             for parameter in operation["parameters"]
         )
         parts.append(f'<div class="table"><table><tbody>{rows}</tbody></table></div>')
@@ -70,8 +71,13 @@ def operation_html(method: str, path: str, operation: dict[str, Any]) -> str:
             break
     return (
         f"<details><summary><b>{method.upper()}</b> <code>{escape(path)}</code> "
-        f"{escape(operation['summary'])}</summary><div>{''.join(parts)}</div></details>"
+        f"{sentence(operation['summary'])}</summary><div>{''.join(parts)}</div></details>"
     )
+
+
+def sentence(text: str) -> str:
+    """As in the documentation, what stands in backquotes is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def shown(schema: Any) -> str:

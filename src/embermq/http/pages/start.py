@@ -46,7 +46,7 @@ footer { margin-top: 2.5rem }
   dl { grid-template-columns: repeat(2, 1fr); gap: .5rem }
   thead tr { display: flex; flex-wrap: wrap; gap: 0 1rem; background: var(--past-ground) }
   thead:not(:has(a)) { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
-  table, tbody { display: block }
+  table, thead, tbody { display: block }
   tr { display: grid; grid-template-columns: 1.2fr 1.1fr 1.3fr 1fr 1fr; gap: .3rem .6rem;
        padding: .6rem .9rem; border-bottom: 1px solid var(--line) }
   tr:last-child { border-bottom: 0 }
