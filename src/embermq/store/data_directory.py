@@ -49,7 +49,12 @@ class DataDirectory:
         lock = DirectoryLock(layout.lock)
         try:
             layout.prepare(filesystem)
-            definitions = Definitions(layout.definitions, call_soon_threadsafe, synchronous=sync == "always")
+            definitions = Definitions(
+                layout.definitions,
+                call_soon_threadsafe,
+                synchronous=sync == "always",
+                needed_for=layout.queues if layout.queue_ids(filesystem) else "",
+            )
         except BaseException:
             lock.release()
             raise

@@ -25,11 +25,14 @@ def dump_queue(
     filesystem = filesystem or FileSystem()
     layout = Layout(directory)
     layout.check_version(filesystem)
-    ids = {name: queue_id for queue_id, name in queue_names(layout, filesystem).items()}
-    queue_id = ids.get((vhost, queue), queue)
-    if (vhost, queue) not in ids and queue not in layout.queue_ids(filesystem):
-        raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
-    parts = [log_id for log_id in layout.queue_ids(filesystem) if owner_id(log_id) == owner_id(queue_id)]
+    there = layout.queue_ids(filesystem)
+    queue_id = queue
+    if queue not in there:  # an id is one even where the definitions are what is damaged
+        ids = {name: queue_id for queue_id, name in queue_names(layout, filesystem).items()}
+        if (vhost, queue) not in ids:
+            raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
+        queue_id = ids[vhost, queue]
+    parts = [log_id for log_id in there if owner_id(log_id) == owner_id(queue_id)]
     for log_id in sorted(parts, reverse=True):  # .p012, .p003, and the one without a part last
         if not log_id.endswith(IDENTITIES_PART):
             yield from dump_log(filesystem, layout.queue(log_id))

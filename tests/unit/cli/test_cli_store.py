@@ -168,10 +168,27 @@ def test_damaged_definitions_leave_the_messages_readable(run: Run, data: Path) -
         path.write_bytes(b"no database at all" * 100)
     code, out, _ = run("store", "check", data)
     assert code == 1
-    assert "definitions.sqlite is damaged" in out
+    assert "definitions.sqlite cannot be read: file is not a database" in out
     assert "4 messages: DAMAGED" in out
     queue_id = next(path.name for path in (data / "queues").iterdir() if "." not in path.name)
     assert queue_id in out
+    code, out, err = run("store", "dump", data, "--queue", queue_id)
+    assert (code, len(out.splitlines()), err) == (0, 4, "")
+    code, out, err = run("store", "dump", data, "--queue", "orders")
+    assert (code, out) == (2, "")
+    assert "definitions.sqlite cannot be read" in err
+
+
+@pytest.mark.parametrize("left", [None, b""])
+def test_missing_definitions_are_damage(run: Run, data: Path, left: bytes | None) -> None:
+    for path in data.glob("definitions.sqlite*"):
+        path.unlink()
+    if left is not None:
+        (data / "definitions.sqlite").write_bytes(left)
+    code, out, _ = run("store", "check", data)
+    assert code == 1
+    assert f"definitions.sqlite is {'missing' if left is None else 'empty'}" in out
+    assert "0 queues, 4 messages: DAMAGED" in out
 
 
 def test_what_is_no_data_directory(run: Run, tmp_path: Path) -> None:

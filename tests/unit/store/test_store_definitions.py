@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from embermq.store.definitions import Definitions, read_definitions
+from embermq.store.definitions import Definitions, definitions_damage, read_definitions
 from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
 from tests.unit.store.test_store_commit import Loop
 
@@ -110,6 +110,46 @@ def test_files_we_cannot_read_are_refused(tmp_path: Path) -> None:
     garbage.write_bytes(b"no database" * 1000)
     with pytest.raises(NotADataDirectory, match="cannot be read"):
         opened(garbage)
+
+
+def spoil(path: Path, position: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(b"\xa5" * 200)
+
+
+def test_damage_is_told_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "definitions.sqlite"
+    definitions = opened(path)[1]
+    for number in range(200):
+        definitions.put("queue", "/", f"queue {number}", {"id": f"{number:032x}"})
+    definitions.close()
+    sound = path.read_bytes()
+    for position in range(4096, len(sound), 4096):  # each page but the first, which holds the version
+        path.write_bytes(sound)
+        spoil(path, position)
+        with pytest.raises(NotADataDirectory, match="is damaged|cannot be read"):
+            opened(path)
+        with pytest.raises(NotADataDirectory, match="is damaged|cannot be read"):
+            list(read_definitions(str(path), "queue"))
+    path.write_bytes(sound.replace(b'{"id"', b'{"id#', 1))
+    with pytest.raises(NotADataDirectory, match="queue 'queue .*' cannot be read"):
+        list(read_definitions(str(path), "queue"))
+    definitions = opened(path)[1]
+    with pytest.raises(NotADataDirectory, match="queue 'queue .*' cannot be read"):
+        definitions.all("queue")
+    definitions.close()
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(NotADataDirectory, match="cannot be read"):
+        opened(path)
+
+
+def test_a_file_that_is_empty_defines_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "definitions.sqlite"
+    path.touch()
+    assert list(read_definitions(str(path), "queue")) == []
+    assert definitions_damage(str(path)) == ""
 
 
 def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import zlib
@@ -188,3 +189,39 @@ def test_a_directory_that_is_refused_is_not_kept_locked(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(NewerVersion):
             DataDirectory.open(str(tmp_path), lambda *args: None)
+
+
+@pytest.mark.parametrize("left", [None, b""])
+def test_messages_without_definitions_are_nothing_to_begin_with(tmp_path: Path, left: bytes | None) -> None:
+    """A start that took them for a first one would, at the next, delete what nobody defines any more."""
+    with_messages(tmp_path)
+    wal = tmp_path / "definitions.sqlite-wal"
+    wal.write_bytes(b"perhaps there is something in it")
+    definitions = tmp_path / "definitions.sqlite"
+    definitions.unlink()
+    if left is not None:
+        definitions.write_bytes(left)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(NotADataDirectory, match=r"sqlite is (missing|empty), .* move .*queues away"):
+        DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert wal.stat().st_size > 0
+
+
+def test_a_database_without_definitions_is_no_better(tmp_path: Path) -> None:
+    with_messages(tmp_path)
+    definitions = tmp_path / "definitions.sqlite"
+    definitions.unlink()
+    connection = sqlite3.connect(definitions)
+    connection.execute("CREATE TABLE something (else_ TEXT)")
+    connection.close()
+    with pytest.raises(NotADataDirectory, match=r"definitions\.sqlite is empty"):
+        DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
+
+
+def with_messages(directory: Path) -> None:
+    data = DataDirectory.open(str(directory), Loop().call_soon_threadsafe)
+    log = data.open_log(new_queue_id())
+    log.append(1, 0, PERSISTENT, (b"precious",))
+    log.write()
+    data.close()
