@@ -128,15 +128,15 @@ def test_damage_is_told_in_a_sentence(tmp_path: Path) -> None:
     for position in range(4096, len(sound), 4096):  # each page but the first, which holds the version
         path.write_bytes(sound)
         spoil(path, position)
-        with pytest.raises(NotADataDirectory, match="is damaged|cannot be read"):
+        with pytest.raises(NotADataDirectory, match=r"is damaged|cannot be read"):
             opened(path)
-        with pytest.raises(NotADataDirectory, match="is damaged|cannot be read"):
+        with pytest.raises(NotADataDirectory, match=r"is damaged|cannot be read"):
             list(read_definitions(str(path), "queue"))
     path.write_bytes(sound.replace(b'{"id"', b'{"id#', 1))
-    with pytest.raises(NotADataDirectory, match="queue 'queue .*' cannot be read"):
+    with pytest.raises(NotADataDirectory, match=r"queue 'queue .*' cannot be read"):
         list(read_definitions(str(path), "queue"))
     definitions = opened(path)[1]
-    with pytest.raises(NotADataDirectory, match="queue 'queue .*' cannot be read"):
+    with pytest.raises(NotADataDirectory, match=r"queue 'queue .*' cannot be read"):
         definitions.all("queue")
     definitions.close()
     path.unlink()
