@@ -54,7 +54,8 @@ def check_directory(
     for vhost, name, log_id in named:
         yield check_log(filesystem, layout.queue(log_id), log_id, vhost, name)
     for log_id in ids:
-        if owner_id(log_id) not in names:
+        # Anything but a directory is somebody else's, and none of the broker's business.
+        if owner_id(log_id) not in names and filesystem.is_directory(layout.queue(log_id)):
             yield check_log(filesystem, layout.queue(log_id), log_id)
 
 
@@ -71,6 +72,9 @@ def check_log(
     except NewerVersion as refusal:
         report.refused = str(refusal)
         return report
+    last = len(scans) - 1
+    while last > 0 and scans[last].unborn:
+        last -= 1
     for at, scan in enumerate(scans):
         segment = scan.segment
         report.segments += 1
@@ -79,7 +83,7 @@ def check_log(
             report.message_bytes += scan.live_bytes
         report.bytes_on_disk += scan.size - scan.room + scan.acks.size
         path = os.path.join(directory, segment.name)
-        if scan.torn_tail and at == len(scans) - 1:
+        if at > last or (at == last and (scan.torn_tail or scan.unborn)):
             report.torn_bytes += scan.bytes_lost - scan.room
         elif not scan.sound:
             report.damages.append(Damage(path, "", segment.live.count, scan.bytes_lost, tuple(scan.lost)))

@@ -84,8 +84,11 @@ class DataDirectory:
     def drop_orphans(self, known_ids: Iterable[str]) -> list[str]:
         """Delete the directories of queues that no definition names any more; answer their ids."""
         known = set(known_ids)
+        filesystem, layout = self.disk.filesystem, self.layout
         orphans = [
-            queue_id for queue_id in self.layout.queue_ids(self.disk.filesystem) if queue_id not in known
+            queue_id
+            for queue_id in layout.queue_ids(filesystem)
+            if queue_id not in known and filesystem.is_directory(layout.queue(queue_id))
         ]
         for queue_id in orphans:
             self.disk.drop_directory(self.layout.queue(queue_id))

@@ -77,7 +77,11 @@ class FileSystem:
         return file.blocks.write_through(data, size, promise)
 
     def read_at(self, file: File, size: int, position: int) -> bytes:
-        return os.pread(file.descriptor, size, position)
+        try:
+            return os.pread(file.descriptor, size, position)
+        except OSError as error:
+            error.filename = file.path  # the call knows only a number
+            raise
 
     def size(self, file: File) -> int:
         return os.fstat(file.descriptor).st_size

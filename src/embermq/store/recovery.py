@@ -141,7 +141,7 @@ def recover(
         recovery.acked = sorted(entry for scan in scans for entry in scan.acks.ranges)
     _remove_leftovers(disk, directory, names, scans)
     last = len(scans) - 1
-    while last >= 0 and _is_unborn(scans[last]):
+    while last >= 0 and scans[last].unborn:
         _delete(disk, directory, scans[last])
         last -= 1
     for at in range(last + 1):
@@ -177,13 +177,6 @@ def recover(
         # after a power cut would make sound records of the same sequences look misplaced.
         filesystem.sync_directory(directory)
     return recovery
-
-
-def _is_unborn(scan: Scan) -> bool:
-    """A file at the end of the log that a crash kept from its first sound record."""
-    if scan.segment.count:
-        return False
-    return scan.header_sound or scan.size - scan.room <= SEGMENT_HEADER_SIZE
 
 
 def _remove_leftovers(disk: Disk, directory: str, names: list[str], scans: list[Scan]) -> None:
@@ -240,7 +233,7 @@ def _set_aside(
             path=path,
             set_aside=os.path.join(directory, aside),
             records_saved=saved.count if saved is not None else 0,
-            bytes_lost=scan.bytes_lost + (0 if scan.header_sound else min(scan.size, SEGMENT_HEADER_SIZE)),
+            bytes_lost=scan.bytes_lost,
             lost=tuple(scan.lost),
         )
     )

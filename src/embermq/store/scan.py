@@ -78,7 +78,15 @@ class Scan:
 
     @property
     def bytes_lost(self) -> int:
-        return sum(end - begin for begin, end in self.gaps)
+        header = 0 if self.header_sound else min(self.size, SEGMENT_HEADER_SIZE)
+        return header + sum(end - begin for begin, end in self.gaps)
+
+    @property
+    def unborn(self) -> bool:
+        """At the end of a log: a crash kept it from its first sound record."""
+        if self.segment.count:
+            return False
+        return self.header_sound or self.size - self.room <= SEGMENT_HEADER_SIZE
 
 
 class Walk:
@@ -234,6 +242,9 @@ def scan_segment(
 def walk_all(walk: Walk, scan: Scan) -> None:
     """Walk over all sound records of a segment, and note the gaps between them."""
     data = walk.data
+    if len(data) < SEGMENT_HEADER_SIZE:
+        scan.lost.append((walk.low, scan.stop))
+        return
     position = walk.walk(SEGMENT_HEADER_SIZE)
     end = len(data.rstrip(b"\0")) if position < len(data) else position
     while position < len(data):

@@ -219,6 +219,34 @@ def test_a_database_without_definitions_is_no_better(tmp_path: Path) -> None:
         DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
 
 
+def test_what_is_no_queue_is_left_alone(tmp_path: Path) -> None:
+    """Notes somebody made, what a file system or a backup keeps in every directory."""
+    with_messages(tmp_path)
+    (tmp_path / "queues" / "README").write_text("do not touch")
+    (tmp_path / "queues" / ".snapshot").mkdir()
+    assert [report.messages for report in check_directory(str(tmp_path))] == [1]
+    data = DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
+    assert len(data.drop_orphans([])) == 1
+    data.close()
+    assert sorted(os.listdir(tmp_path / "queues")) == [".snapshot", "README"]
+    assert list(check_directory(str(tmp_path))) == []
+
+
+@pytest.mark.parametrize("name", ["segment", "acks"])
+def test_who_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    log = Log.open(str(tmp_path), Disk(FileSystem(), ""))
+    for sequence in (1, 2):
+        log.append(sequence, 0, PERSISTENT, (b"precious",))
+    log.write()
+    log.ack(1)
+    log.write()
+    (path,) = tmp_path.glob(f"*.{name}")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError, match=path.name):
+        Log.open(str(tmp_path), Disk(FileSystem(), ""))
+
+
 def with_messages(directory: Path) -> None:
     data = DataDirectory.open(str(directory), Loop().call_soon_threadsafe)
     log = data.open_log(new_queue_id())
