@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from embermq.store.check import owner_id, queue_names
 from embermq.store.disk import Disk
 from embermq.store.failure import StoreFailure
-from embermq.store.filesystem import FileSystem, read_all
+from embermq.store.filesystem import FileSystem
 from embermq.store.kernel import Header
 from embermq.store.layout import IDENTITIES_PART, Layout
 from embermq.store.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.recovery import scan_directory
+from embermq.store.salvage import salvage_all
 
 
 def dump_queue(
@@ -46,7 +47,8 @@ def dump_log(filesystem: FileSystem, directory: str) -> Iterator[Record]:
         segment = scan.segment
         if not segment.live.count:
             continue
-        data = read_all(filesystem, filesystem.open(os.path.join(directory, segment.name), writable=False))
+        path = os.path.join(directory, segment.name)
+        data = salvage_all(filesystem, filesystem.open(path, writable=False)).data
         gaps = dict(scan.gaps)
         position = SEGMENT_HEADER_SIZE
         while position < len(data):

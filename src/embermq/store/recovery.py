@@ -18,7 +18,7 @@ import os
 from dataclasses import dataclass, field
 
 from embermq.store.disk import Disk
-from embermq.store.filesystem import FileSystem, read_all, write_all
+from embermq.store.filesystem import FileSystem, write_all
 from embermq.store.record import (
     ACK_SUFFIX,
     NOTE,
@@ -31,6 +31,7 @@ from embermq.store.record import (
     encode_ack_header,
     parse_segment_name,
 )
+from embermq.store.salvage import salvage_all
 from embermq.store.scan import AckScan, Scan, lost_while_running, scan_segment
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
 from embermq.store.segment_index import delete_stray_indexes, load_from_index
@@ -214,7 +215,8 @@ def _set_aside(
     path = os.path.join(directory, damaged.name)
     saved: Segment | None = None
     if damaged.live.count:
-        saved = _copy_live(read_all(disk.filesystem, disk.filesystem.open(path, writable=False)), scan)
+        data = salvage_all(disk.filesystem, disk.filesystem.open(path, writable=False)).data
+        saved = _copy_live(data, scan)
         _write_new_file(disk, directory, saved.name, saved.unwritten())
         saved.forget_written(saved.fill)
         saved.buffer = NO_BUFFER
@@ -270,7 +272,7 @@ def _mend_acks(disk: Disk, directory: str, scan: Scan, names: list[str], recover
     if not acks.present:
         return
     path = os.path.join(directory, segment.ack_name)
-    if not acks.ranges and not acks.notes:
+    if not acks.ranges and not acks.notes and not acks.damaged:
         # Nothing sound in it: a header at most, or the first entry was torn.
         disk.filesystem.unlink(path)
         segment.ack_written = 0
@@ -281,7 +283,7 @@ def _mend_acks(disk: Disk, directory: str, scan: Scan, names: list[str], recover
             for first, count in [*acks.ranges, *((sequence, NOTE | n) for sequence, n in acks.notes.items())]
         )
         # A copy is set aside, not the file itself: at no moment may the acks be missing.
-        old = read_all(disk.filesystem, disk.filesystem.open(path, writable=False))
+        old = salvage_all(disk.filesystem, disk.filesystem.open(path, writable=False)).data
         _write_new_file(disk, directory, os.path.basename(aside), old)
         _write_new_file(disk, directory, segment.ack_name, content)
         segment.ack_written = len(content)
