@@ -91,6 +91,8 @@ class Definitions:
         with self._wake:
             while (self._waiting or self._busy) and self.failure is None:
                 self._wake.wait()
+            if self.failure is not None:
+                raise self.failure
             with _told(self.path):
                 return list(_read(self._connection, self.path, kind))
 

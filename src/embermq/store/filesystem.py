@@ -129,7 +129,12 @@ class FileSystem:
         return sorted(os.listdir(path))
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        """What we may not look at is not taken for missing."""
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(path) and not os.path.islink(path)

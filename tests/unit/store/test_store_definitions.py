@@ -112,6 +112,17 @@ def test_files_we_cannot_read_are_refused(tmp_path: Path) -> None:
         opened(garbage)
 
 
+def test_a_file_that_cannot_be_written_is_told_to_who_reads_on(tmp_path: Path) -> None:
+    """A start that forgets the note of the last stop must not go on when it could not."""
+    path = tmp_path / "definitions.sqlite"
+    definitions = opened(path)[1]
+    definitions.put("stopped", "", "", {})
+    definitions._connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(CommitFailed, match=r"writing .*sqlite failed: attempt to write a readonly database"):
+        definitions.all("stopped")
+    definitions.close()
+
+
 def spoil(path: Path, position: int) -> None:
     with path.open("r+b") as file:
         file.seek(position)

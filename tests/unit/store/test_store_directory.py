@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
@@ -245,6 +246,21 @@ def test_who_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     path.mkdir()
     with pytest.raises(IsADirectoryError, match=path.name):
         Log.open(str(tmp_path), Disk(FileSystem(), ""))
+
+
+def test_what_we_may_not_look_at_is_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a queue would be empty, and a data directory none."""
+
+    def stat(path: object, **_: object) -> os.stat_result:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    with_messages(tmp_path)
+    monkeypatch.setattr(os, "stat", stat)
+    filesystem = FileSystem()
+    with pytest.raises(PermissionError, match="VERSION"):
+        Layout(str(tmp_path)).check_version(filesystem)
+    with pytest.raises(PermissionError):
+        Log.open(str(tmp_path / "queues" / "id"), Disk(filesystem, ""))
 
 
 def with_messages(directory: Path) -> None:
