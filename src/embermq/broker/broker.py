@@ -131,7 +131,7 @@ class Broker(Accounts):
         """Bring back what the catalog holds; False when it is new and holds nothing."""
         stored = catalog.definitions
         vhosts = stored.all("vhost")
-        if not vhosts:
+        if not vhosts and not stored.all("user"):
             return False
         for definition in vhosts:
             vhost = self.new_vhost(definition.name)

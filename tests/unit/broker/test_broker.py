@@ -18,6 +18,18 @@ def test_a_first_start_has_guest_and_the_default_vhost(tmp_path: Path) -> None:
         assert guest.permissions["/"].allows("configure", "anything")
 
 
+def test_who_deletes_the_last_vhost_does_not_bring_guest_back(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path / "data")
+    broker = stored.broker
+    broker.add_user(User.with_password("ann", "secret", tags=frozenset({"administrator"})))
+    broker.delete_user(broker.users["guest"])
+    broker.delete_vhost(broker.vhosts["/"])
+    for _ in range(2):
+        stored = stored.restarted()
+        assert (list(stored.broker.vhosts), list(stored.broker.users)) == ([], ["ann"])
+    stored.stop()
+
+
 def test_everything_durable_comes_back(tmp_path: Path) -> None:
     stored = StoredBroker(tmp_path / "data")
     broker = stored.broker
