@@ -23,7 +23,6 @@ from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.queue_defaults import defaults_of
 from embermq.app.systemd import inherited_sockets, notify, reload_states
 from embermq.app.wiring import declare
-from embermq.broker.accounts import DEFAULT_VHOST
 from embermq.broker.broker import Broker
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.storage import Storage
@@ -131,9 +130,7 @@ class App:
 
     def create_defaults(self, broker: Broker) -> None:
         """`/`, and guest unless the settings name other users."""
-        broker.add_vhost(DEFAULT_VHOST)
-        if not self.config.users:
-            broker.create_guest()
+        broker.create_defaults(with_guest=not self.config.users)
 
     def watch_resources(self, storage: Storage) -> None:
         """Memory and disk raise alarms; alarms hold publishers."""

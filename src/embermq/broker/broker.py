@@ -120,10 +120,12 @@ class Broker(Accounts):
         self.catalog.delete("vhost", "", vhost.name)
         self.events.emit("vhost.deleted", name_only, vhost.name)
 
-    def create_defaults(self) -> None:
+    def create_defaults(self, with_guest: bool = True) -> None:
         """What a first start finds: virtual host `/` and user guest/guest, for this machine only."""
-        self.add_vhost(DEFAULT_VHOST)
-        self.create_guest()
+        with self.catalog.together():  # a start cut short between them would leave nobody to log in
+            self.add_vhost(DEFAULT_VHOST)
+            if with_guest:
+                self.create_guest()
 
     # -- across restarts
 

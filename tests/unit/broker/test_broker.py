@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from embermq.broker.access import Permission, User
+from embermq.store.definitions import Definitions
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import message, new_queue
 
@@ -16,6 +21,20 @@ def test_a_first_start_has_guest_and_the_default_vhost(tmp_path: Path) -> None:
         guest = stored.broker.users["guest"]
         assert guest.loopback_only and guest.tags == {"administrator"}
         assert guest.permissions["/"].allows("configure", "anything")
+
+
+def test_a_first_start_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was killed behind the virtual host and before the user left a broker that nobody could use."""
+    put = Definitions.put
+
+    def put_slowly(*arguments: Any) -> None:
+        put(*arguments)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(Definitions, "put", put_slowly)
+    with StoredBroker(tmp_path / "data") as stored:
+        stored.data.definitions.all("vhost")
+        assert stored.data.definitions.commits == 1
 
 
 def test_who_deletes_the_last_vhost_does_not_bring_guest_back(tmp_path: Path) -> None:
