@@ -27,7 +27,7 @@ from embermq.broker.tasks import Tasks
 from embermq.broker.timetable import CallLater, Timetable
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
-from embermq.store.definitions import Definition
+from embermq.store.definitions import STOPPED, Definition
 
 log = logging.getLogger("embermq.broker")
 
@@ -135,6 +135,8 @@ class Broker(Accounts):
         vhosts = stored.all("vhost")
         if not vhosts and not stored.all("user"):
             return False
+        assert self.storage is not None
+        self.storage.data.whole = bool(stored.all(STOPPED))
         for definition in vhosts:
             vhost = self.new_vhost(definition.name)
             vhost.description = definition.body.get("description", "")
@@ -215,9 +217,9 @@ class Broker(Accounts):
         """Open the logs of all queues; after a crash any message may have been delivered before."""
         assert self.storage is not None
         delivered: dict[str, int] | None = None
-        for definition in catalog.definitions.all("stopped"):
+        for definition in catalog.definitions.all(STOPPED):
             delivered = definition.body["delivered"]
-        catalog.delete("stopped", "", "")
+        catalog.delete(STOPPED, "", "")
         restore_leases(self.vhosts, catalog.definitions)
         known: list[str] = []
         for queue in self.queues():
@@ -234,7 +236,8 @@ class Broker(Accounts):
         for vhost in self.vhosts.values():
             vhost.leases.recovered()
         # Wait: should we die before the note is gone, the next start would believe it.
-        catalog.definitions.all("stopped")
+        catalog.definitions.all(STOPPED)
+        self.storage.data.whole = False
         self.storage.data.drop_orphans(known)
         self.storage.data.sync_everything()
 
@@ -282,7 +285,7 @@ class Broker(Accounts):
             if queue.durable:
                 for level in queue.levels:
                     delivered[level.log_id] = level.delivered_up_to
-        self.catalog.put("stopped", "", "", {"delivered": delivered})
+        self.catalog.put(STOPPED, "", "", {"delivered": delivered})
 
     def queues(self) -> list[Queue]:
         return [queue for vhost in self.vhosts.values() for queue in vhost.queues.values()]

@@ -26,6 +26,7 @@ from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
 VERSION = 1
 RETRY_SECONDS = 1.0  # between attempts to write to a full disk
 APPLICATION_ID = 0x454D4252
+STOPPED = "stopped"  # a kind: there is one while nothing was written since an orderly stop
 
 Body = dict[str, Any]
 Callback = Callable[[Exception | None], None]

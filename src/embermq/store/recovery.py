@@ -1,7 +1,8 @@
 """Opening the directory of a log after whatever happened to it.
 
     zeros at the end of the last     cut off without a word: room for records that never came (see room)
-    torn tail of the last segment    cut off: nothing in it was ever reported safe
+    torn tail of the last segment    cut off: nothing in it was ever reported safe. Unless the broker had
+                                     stopped in order: then it is damage
     damage anywhere else             the file is set aside as `<name>.damaged-<n>`, its sound live records are
                                      written to a fresh segment, and a `Damage` says what was saved and lost
     damaged ack file                 likewise; lost acks bring messages back, they never take one away
@@ -125,13 +126,19 @@ def scan_directory(
 
 
 def recover(
-    disk: Disk, directory: str, keep_transient: bool, keep_place: bool = False, indexed: bool = False
+    disk: Disk,
+    directory: str,
+    keep_transient: bool,
+    keep_place: bool = False,
+    indexed: bool = False,
+    whole: bool = False,
 ) -> Recovery:
     """Bring the directory of a log into order. Afterwards every file that counts is sound.
 
     But for those of `indexed` segments (see segment_index): their damage is found when they are read.
 
-    With `keep_place` segments stay, even without a live record: they know the last sequence.
+    With `keep_place` segments stay, even without a live record: they know the last sequence. Where the log
+    is known to have been `whole`, because its broker stopped in order, a torn tail is damage.
     """
     recovery = Recovery(has_directory=True)
     filesystem = disk.filesystem
@@ -142,7 +149,7 @@ def recover(
         recovery.acked = sorted(entry for scan in scans for entry in scan.acks.ranges)
     _remove_leftovers(disk, directory, names, scans)
     last = len(scans) - 1
-    while last >= 0 and scans[last].unborn:
+    while last >= 0 and scans[last].unborn and not (whole and scans[last].misses_something):
         _delete(disk, directory, scans[last])
         last -= 1
     for at in range(last + 1):
@@ -156,7 +163,7 @@ def recover(
         recovery.next_sequence = max(recovery.next_sequence, scan.acks.last + 1)
         if segment.count:
             recovery.next_sequence = max(recovery.next_sequence, segment.last + 1)
-        if scan.torn_tail and at == last:
+        if scan.torn_tail and at == last and not (whole and scan.misses_something):
             recovery.torn_bytes += scan.bytes_lost - scan.room
             _truncate(disk, os.path.join(directory, segment.name), scan.gaps[0][0])
             segment.size = segment.written = scan.gaps[0][0]

@@ -89,6 +89,11 @@ class Scan:
         return header + sum(end - begin for begin, end in self.gaps)
 
     @property
+    def misses_something(self) -> bool:
+        """There was more in it once: what is left is neither a record nor room for one."""
+        return not self.header_sound or self.bytes_lost > self.room
+
+    @property
     def unborn(self) -> bool:
         """At the end of a log: a crash kept it from its first sound record."""
         if self.segment.count or self.unreadable:

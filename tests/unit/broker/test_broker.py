@@ -37,6 +37,29 @@ def test_a_first_start_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.Mon
         assert stored.data.definitions.commits == 1
 
 
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_what_is_missing_behind_an_orderly_stop_is_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cleanly: bool
+) -> None:
+    caplog.set_level("INFO")
+    stored = StoredBroker(tmp_path / "data")
+    queue = new_queue(stored.vhost, "q", durable=True)
+    for number in range(3):
+        queue.append(message(b"%d" % number, persistent=True))
+    stored.wait_until_safe()
+    stored.stop(cleanly)
+    (segment,) = tmp_path.glob("data/queues/*/*.segment")
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size - 3)
+    stored = StoredBroker(tmp_path / "data")
+    assert stored.vhost.queues["q"].ready_count == 2
+    told = [record.getMessage() for record in caplog.records if str(segment.parent) in record.getMessage()]
+    assert len(told) == 1
+    assert ("is damaged, set aside" in told[0]) == cleanly
+    assert ("was cut off" in told[0]) == (not cleanly)
+    stored.stop(cleanly)
+
+
 def test_who_deletes_the_last_vhost_does_not_bring_guest_back(tmp_path: Path) -> None:
     stored = StoredBroker(tmp_path / "data")
     broker = stored.broker

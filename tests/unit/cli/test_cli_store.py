@@ -141,13 +141,20 @@ def test_damage_is_found_and_the_rest_still_readable(run: Run, data: Path) -> No
     assert [json.loads(line)["body"] for line in out.splitlines()] == ["urgent", "//4=", "x" * 1000]
 
 
-def test_a_torn_tail_is_no_damage(run: Run, data: Path) -> None:
+def test_a_torn_tail_is_damage_where_no_write_was_cut_off(
+    run: Run, data: Path, request: pytest.FixtureRequest
+) -> None:
     path = segment_of(data, 1000)
     os.truncate(path, path.stat().st_size - 10)
     code, out, _ = run("store", "check", data)
-    assert code == 0
-    assert "the last write was cut off" in out
-    assert out.splitlines()[-1] == "2 queues, 3 messages: sound"
+    if request.node.callspec.params["left_behind"] == "killed":
+        assert code == 0
+        assert "the last write was cut off" in out
+        assert out.splitlines()[-1] == "2 queues, 3 messages: sound"
+    else:
+        assert code == 1
+        assert f"{path} is damaged" in out
+        assert out.splitlines()[-1] == "2 queues, 3 messages: DAMAGED in 1 place"
 
 
 def test_a_newer_segment_is_refused(run: Run, data: Path) -> None:
