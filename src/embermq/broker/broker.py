@@ -136,7 +136,7 @@ class Broker(Accounts):
         if not vhosts and not stored.all("user"):
             return False
         assert self.storage is not None
-        self.storage.data.whole = bool(stored.all(STOPPED))
+        self.storage.data.whole = any(note.body.get("whole") for note in stored.all(STOPPED))
         for definition in vhosts:
             vhost = self.new_vhost(definition.name)
             vhost.description = definition.body.get("description", "")
@@ -285,7 +285,9 @@ class Broker(Accounts):
             if queue.durable:
                 for level in queue.levels:
                     delivered[level.log_id] = level.delivered_up_to
-        self.catalog.put(STOPPED, "", "", {"delivered": delivered})
+        # A full disk may have taken half of a record, and nobody waits for the rest now.
+        whole = self.storage is None or not self.storage.unwritten
+        self.catalog.put(STOPPED, "", "", {"delivered": delivered, "whole": whole})
 
     def queues(self) -> list[Queue]:
         return [queue for vhost in self.vhosts.values() for queue in vhost.queues.values()]

@@ -119,4 +119,6 @@ def queue_names(layout: Layout, filesystem: FileSystem) -> dict[str, tuple[str, 
 
 def stopped_in_order(layout: Layout, filesystem: FileSystem) -> bool:
     """Did the last broker write everything that it had to write, and say so?"""
-    return filesystem.exists(layout.definitions) and any(read_definitions(layout.definitions, STOPPED))
+    if not filesystem.exists(layout.definitions):
+        return False
+    return any(note.body.get("whole") for note in read_definitions(layout.definitions, STOPPED))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import sqlite3
@@ -22,6 +23,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
+
+logger = logging.getLogger("embermq.store")
 
 VERSION = 1
 RETRY_SECONDS = 1.0  # between attempts to write to a full disk
@@ -134,6 +137,7 @@ class Definitions:
             failure: CommitFailed | None = None
             try:
                 while not self._committed(changes):
+                    logger.error("cannot write to %s: the disk is full; who asked for it waits", self.path)
                     time.sleep(RETRY_SECONDS)
                 self.commits += 1
             except Exception as error:

@@ -159,7 +159,11 @@ def write_all(filesystem: FileSystem, file: File, data: bytes | bytearray, posit
     with memoryview(data) as view:
         done = 0
         while done < len(view):
-            count = filesystem.write_at(file, view[done : done + WRITE_BYTES_MAX], position + done)
+            try:
+                count = filesystem.write_at(file, view[done : done + WRITE_BYTES_MAX], position + done)
+            except OSError as error:
+                error.filename = file.path
+                raise
             if count <= 0:
                 raise OSError(errno.EIO, "nothing was written", file.path)
             done += count

@@ -37,6 +37,16 @@ def test_a_first_start_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.Mon
         assert stored.data.definitions.commits == 1
 
 
+def test_a_stop_with_a_full_disk_does_not_call_its_files_whole(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path / "data")
+    queue = new_queue(stored.vhost, "q", durable=True)
+    stored.storage.unwritten.append(queue.low)
+    stored.broker.note_stop()
+    (note,) = stored.data.definitions.all("stopped")
+    assert note.body["whole"] is False
+    stored.data.close()
+
+
 @pytest.mark.parametrize("cleanly", [True, False])
 def test_what_is_missing_behind_an_orderly_stop_is_damage(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, cleanly: bool

@@ -163,7 +163,9 @@ def test_a_file_that_is_empty_defines_nothing(tmp_path: Path) -> None:
     assert definitions_damage(str(path)) == ""
 
 
-def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """SQLite says "full" beyond max_page_count just as it does when the disk is full."""
     monkeypatch.setattr("embermq.store.definitions.RETRY_SECONDS", 0.01)
     loop, definitions = opened(tmp_path / "definitions.sqlite")
@@ -175,6 +177,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     time.sleep(0.1)
     assert definitions.commits == 0
     assert not answers
+    assert f"cannot write to {definitions.path}: the disk is full" in caplog.messages[0]
     connection.execute("PRAGMA max_page_count = 1000")
     while not answers:
         loop.run_one()
