@@ -22,8 +22,7 @@ from embermq.app.issuer_keys import IssuerKeys
 from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.queue_defaults import defaults_of
 from embermq.app.systemd import inherited_sockets, notify, reload_states
-from embermq.app.wiring import declare, declare_first_user
-from embermq.broker.accounts import DEFAULT_VHOST
+from embermq.app.wiring import declare, declare_first_user, first_user
 from embermq.broker.broker import Broker
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.storage import Storage
@@ -133,11 +132,11 @@ class App:
 
     def create_defaults(self, broker: Broker) -> None:
         """`/`, and guest unless the settings name other users."""
-        broker.add_vhost(DEFAULT_VHOST)
-        if self.config.default.user:
-            declare_first_user(broker, self.config.default)
-        elif not self.config.users:
-            broker.create_guest()
+        first = first_user(self.config.default)  # which may be wrong, so before anything is made
+        with broker.catalog.together():
+            broker.create_defaults(with_guest=first is None and not self.config.users)
+            if first is not None:
+                declare_first_user(broker, first, self.config.default.vhost)
 
     def watch_resources(self, storage: Storage) -> None:
         """Memory and disk raise alarms; alarms hold publishers."""

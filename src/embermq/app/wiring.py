@@ -71,10 +71,15 @@ def declare_users(broker: Broker, config: Config) -> None:
             broker.grant_topics(user, vhost.name, topic.exchange, TopicPermission(topic.write, topic.read))
 
 
-def declare_first_user(broker: Broker, first: Default) -> None:
-    vhost = broker.vhosts.get(first.vhost) or broker.add_vhost(first.vhost)
+def first_user(first: Default) -> User | None:
+    if not first.user:
+        return None
     setting = UserSetting(first.user, first.password, first.password_file)
-    user = User(first.user, secret_of(setting), frozenset({"administrator"}), False)
+    return User(first.user, secret_of(setting), frozenset({"administrator"}), False)
+
+
+def declare_first_user(broker: Broker, user: User, vhost_name: str) -> None:
+    vhost = broker.vhosts.get(vhost_name) or broker.add_vhost(vhost_name)
     broker.add_user(user)
     broker.grant(user, vhost.name, Permission(".*", ".*", ".*"))
 

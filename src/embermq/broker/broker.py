@@ -28,7 +28,7 @@ from embermq.broker.tasks import Tasks
 from embermq.broker.timetable import CallLater, Timetable
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
-from embermq.store.definitions import Definition
+from embermq.store.definitions import STOPPED, Definition
 
 log = logging.getLogger("embermq.broker")
 
@@ -121,10 +121,12 @@ class Broker(Accounts):
         self.catalog.delete("vhost", "", vhost.name)
         self.events.emit("vhost.deleted", name_only, vhost.name)
 
-    def create_defaults(self) -> None:
+    def create_defaults(self, with_guest: bool = True) -> None:
         """What a first start finds: virtual host `/` and user guest/guest, for this machine only."""
-        self.add_vhost(DEFAULT_VHOST)
-        self.create_guest()
+        with self.catalog.together():  # a start cut short between them would leave nobody to log in
+            self.add_vhost(DEFAULT_VHOST)
+            if with_guest:
+                self.create_guest()
 
     # -- across restarts
 
@@ -132,8 +134,10 @@ class Broker(Accounts):
         """Bring back what the catalog holds; False when it is new and holds nothing."""
         stored = catalog.definitions
         vhosts = stored.all("vhost")
-        if not vhosts:
+        if not vhosts and not stored.all("user"):
             return False
+        assert self.storage is not None
+        self.storage.data.whole = any(note.body.get("whole") for note in stored.all(STOPPED))
         for definition in vhosts:
             vhost = self.new_vhost(definition.name)
             vhost.description = definition.body.get("description", "")
@@ -214,9 +218,9 @@ class Broker(Accounts):
         """Open the logs of all queues; after a crash any message may have been delivered before."""
         assert self.storage is not None
         delivered: dict[str, int] | None = None
-        for definition in catalog.definitions.all("stopped"):
+        for definition in catalog.definitions.all(STOPPED):
             delivered = definition.body["delivered"]
-        catalog.delete("stopped", "", "")
+        catalog.delete(STOPPED, "", "")
         restore_leases(self.vhosts, catalog.definitions)
         known: list[str] = []
         for queue in self.queues():
@@ -233,7 +237,8 @@ class Broker(Accounts):
         for vhost in self.vhosts.values():
             vhost.leases.recovered()
         # Wait: should we die before the note is gone, the next start would believe it.
-        catalog.definitions.all("stopped")
+        catalog.definitions.all(STOPPED)
+        self.storage.data.whole = False
         self.storage.data.drop_orphans(known)
         self.storage.data.sync_everything()
 
@@ -281,7 +286,9 @@ class Broker(Accounts):
             if queue.durable:
                 for level in queue.levels:
                     delivered[level.log_id] = level.delivered_up_to
-        self.catalog.put("stopped", "", "", {"delivered": delivered})
+        # A full disk may have taken half of a record, and nobody waits for the rest now.
+        whole = self.storage is None or not self.storage.unwritten
+        self.catalog.put(STOPPED, "", "", {"delivered": delivered, "whole": whole})
 
     def queues(self) -> list[Queue]:
         return [queue for vhost in self.vhosts.values() for queue in vhost.queues.values()]

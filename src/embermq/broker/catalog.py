@@ -18,7 +18,8 @@ Kinds and what their bodies hold:
     stream-offset  offset: the first that is not acked         vhost: the id of the stream, name: the consumer
     delayed      below: number under which messages are taken back    name: their destination (see delays)
     departing    queue, arguments: deleted and not empty       name: the id of its files (see departing)
-    stopped      delivered: log -> last delivered sequence      one, written by a clean stop
+    stopped      delivered: log -> last delivered sequence; whole: all was written, no record is torn
+                                                               one, written by a clean stop
 
 Exclusive queues are not here: they end with their connection.
 """

@@ -250,7 +250,11 @@ class Level(Logged):
         elif self.returned is not None:  # all that came back has been delivered, and so has what is before it
             bring(self)
         if self.paged_count and self.ring.count < REFILL_COUNT:
-            self.refill()
+            try:
+                self.refill()
+            except OSError:
+                # Too many open files, perhaps. `front` needs it, and tells; here an entry is on its way out.
+                return entry
         return entry
 
     def refill(self) -> None:

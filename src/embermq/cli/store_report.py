@@ -52,11 +52,12 @@ def check(directory: str) -> bool:
     """Print what is there; whether something is damaged."""
     layout = Layout(directory)
     layout.check_version(FileSystem())
-    broken_definitions = definitions_damage(layout.definitions)
+    needed_for = layout.queues if layout.queue_ids(FileSystem()) else ""
+    broken_definitions = definitions_damage(layout.definitions, needed_for)
     reports = list(check_directory(directory, names_known=not broken_definitions))
     rows = rows_of(reports, {} if broken_definitions else queue_names(layout, FileSystem()))
     print_table([row.cells() for row in rows])
-    damage = [f"{layout.definitions} is damaged: {broken_definitions}"] if broken_definitions else []
+    damage = [broken_definitions] if broken_definitions else []
     for report in reports:
         damage += [str(one) for one in report.damages]
         damage += [report.refused] if report.refused else []

@@ -1,21 +1,19 @@
 """What the machine has left: memory of this process against a share of what there is, free disk space.
 
-The limits of a control group (a container) count where they are lower than the machine's.
+The limits of control groups (a container, a service) count where they are lower than the machine's.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+from embermq.net.cgroup import memory_limits
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-CGROUP_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),  # version 2
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # version 1
-)
 # Free space below which publishers wait, unless configured: a hundredth of the disk, 200 MiB at most.
 DISK_PART = 100
 DISK_FREE_BYTES_MAX = 200 * 1024 * 1024
@@ -30,16 +28,8 @@ STATM_BYTES_MAX = 256
 SetAlarm = Callable[[str, bool, str], None]
 
 
-def memory_total_bytes(limits: tuple[Path, ...] = CGROUP_LIMITS) -> int:
-    total = os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES
-    for path in limits:
-        try:
-            text = path.read_text().strip()
-        except OSError:
-            continue
-        if text.isdecimal():
-            total = min(total, int(text))
-    return total
+def memory_total_bytes() -> int:
+    return min(os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES, *memory_limits(), sys.maxsize)
 
 
 def resident_bytes() -> int:

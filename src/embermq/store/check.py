@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from embermq.store.definitions import read_definitions
+from embermq.store.definitions import STOPPED, read_definitions
 from embermq.store.disk import Disk
 from embermq.store.failure import NewerVersion
 from embermq.store.filesystem import FileSystem
@@ -49,19 +49,26 @@ def check_directory(
     layout = Layout(directory)
     layout.check_version(filesystem)
     names = queue_names(layout, filesystem) if names_known else {}
+    whole = names_known and stopped_in_order(layout, filesystem)
     ids = layout.queue_ids(filesystem)
     named = sorted((*names[owner_id(log_id)], log_id) for log_id in ids if owner_id(log_id) in names)
     for vhost, name, log_id in named:
-        yield check_log(filesystem, layout.queue(log_id), log_id, vhost, name)
+        yield check_log(filesystem, layout.queue(log_id), log_id, vhost, name, whole)
     for log_id in ids:
-        if owner_id(log_id) not in names:
-            yield check_log(filesystem, layout.queue(log_id), log_id)
+        # Anything but a directory is somebody else's, and none of the broker's business.
+        if owner_id(log_id) not in names and filesystem.is_directory(layout.queue(log_id)):
+            yield check_log(filesystem, layout.queue(log_id), log_id, whole=whole)
 
 
 def check_log(
-    filesystem: FileSystem, directory: str, queue_id: str, vhost: str | None = None, name: str | None = None
+    filesystem: FileSystem,
+    directory: str,
+    queue_id: str,
+    vhost: str | None = None,
+    name: str | None = None,
+    whole: bool = False,
 ) -> QueueReport:
-    """Verify the directory of one log."""
+    """Verify the directory of one log; `whole` as for recovery."""
     report = QueueReport(queue_id, vhost, name)
     files = filesystem.list(directory)
     report.set_aside = [file for file in files if ".damaged-" in file]
@@ -71,6 +78,9 @@ def check_log(
     except NewerVersion as refusal:
         report.refused = str(refusal)
         return report
+    last = len(scans) - 1
+    while last > 0 and scans[last].unborn and not (whole and scans[last].misses_something):
+        last -= 1
     for at, scan in enumerate(scans):
         segment = scan.segment
         report.segments += 1
@@ -79,7 +89,8 @@ def check_log(
             report.message_bytes += scan.live_bytes
         report.bytes_on_disk += scan.size - scan.room + scan.acks.size
         path = os.path.join(directory, segment.name)
-        if scan.torn_tail and at == len(scans) - 1:
+        torn = at > last or (at == last and (scan.torn_tail or scan.unborn))
+        if torn and not (whole and scan.misses_something):
             report.torn_bytes += scan.bytes_lost - scan.room
         elif not scan.sound:
             report.damages.append(Damage(path, "", segment.live.count, scan.bytes_lost, tuple(scan.lost)))
@@ -104,3 +115,10 @@ def queue_names(layout: Layout, filesystem: FileSystem) -> dict[str, tuple[str, 
         for definition in read_definitions(layout.definitions, "queue")
         if "id" in definition.body
     }
+
+
+def stopped_in_order(layout: Layout, filesystem: FileSystem) -> bool:
+    """Did the last broker write everything that it had to write, and say so?"""
+    if not filesystem.exists(layout.definitions):
+        return False
+    return any(note.body.get("whole") for note in read_definitions(layout.definitions, STOPPED))

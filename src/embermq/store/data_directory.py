@@ -9,6 +9,7 @@ data.committer.request(callback)                                       per turn
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 from embermq.store.commit import Committer, SyncMode
@@ -18,6 +19,8 @@ from embermq.store.filesystem import FileSystem
 from embermq.store.layout import Layout, make_data_directory
 from embermq.store.lock import DirectoryLock
 from embermq.store.log import SEGMENT_BYTES, Log
+
+logger = logging.getLogger("embermq.store")
 
 
 class DataDirectory:
@@ -33,6 +36,8 @@ class DataDirectory:
         self.definitions = definitions
         self.committer = committer
         self._lock = lock
+        # While logs are opened at a start: the last broker stopped in order, so no write was cut off.
+        self.whole = False
 
     @classmethod
     def open(
@@ -49,7 +54,12 @@ class DataDirectory:
         lock = DirectoryLock(layout.lock)
         try:
             layout.prepare(filesystem)
-            definitions = Definitions(layout.definitions, call_soon_threadsafe, synchronous=sync == "always")
+            definitions = Definitions(
+                layout.definitions,
+                call_soon_threadsafe,
+                synchronous=sync == "always",
+                needed_for=layout.queues if layout.queue_ids(filesystem) else "",
+            )
         except BaseException:
             lock.release()
             raise
@@ -68,19 +78,30 @@ class DataDirectory:
         indexed: bool = False,
     ) -> Log:
         """Open or begin the log of a queue. Look at `log.recovery.damages` afterwards."""
-        return Log.open(
+        log = Log.open(
             self.layout.queue(queue_id),
             self.disk,
             segment_bytes or self.segment_bytes,
             keep_place=keep_place,
             indexed=indexed,
+            whole=self.whole,
         )
+        if log.recovery.torn_bytes:
+            logger.info(
+                "%s: the last write was cut off, %d bytes are dropped (nothing in them was confirmed)",
+                log.directory,
+                log.recovery.torn_bytes,
+            )
+        return log
 
     def drop_orphans(self, known_ids: Iterable[str]) -> list[str]:
         """Delete the directories of queues that no definition names any more; answer their ids."""
         known = set(known_ids)
+        filesystem, layout = self.disk.filesystem, self.layout
         orphans = [
-            queue_id for queue_id in self.layout.queue_ids(self.disk.filesystem) if queue_id not in known
+            queue_id
+            for queue_id in layout.queue_ids(filesystem)
+            if queue_id not in known and filesystem.is_directory(layout.queue(queue_id))
         ]
         for queue_id in orphans:
             self.disk.drop_directory(self.layout.queue(queue_id))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import sqlite3
@@ -23,9 +24,12 @@ from typing import Any, NamedTuple
 
 from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
 
+logger = logging.getLogger("embermq.store")
+
 VERSION = 1
 RETRY_SECONDS = 1.0  # between attempts to write to a full disk
 APPLICATION_ID = 0x454D4252
+STOPPED = "stopped"  # a kind: there is one while nothing was written since an orderly stop
 
 Body = dict[str, Any]
 Callback = Callable[[Exception | None], None]
@@ -47,8 +51,13 @@ class Definitions:
     """Belongs to the loop's thread; callbacks are called there, in the order of the changes."""
 
     def __init__(
-        self, path: str, call_soon_threadsafe: Callable[..., object], synchronous: bool = True
+        self,
+        path: str,
+        call_soon_threadsafe: Callable[..., object],
+        synchronous: bool = True,
+        needed_for: str = "",
     ) -> None:
+        """A file that is not there is made, unless it is `needed_for` a directory with messages."""
         self.path = path
         self.failure: CommitFailed | None = None
         self.commits = 0
@@ -58,7 +67,7 @@ class Definitions:
         self._busy = False
         self._closing = False
         self._wake = threading.Condition()
-        self._connection = _open(path, synchronous)
+        self._connection = _open(path, synchronous, needed_for)
         self._thread = threading.Thread(target=self._run, name="store-definitions", daemon=True)
         self._thread.start()
 
@@ -86,10 +95,10 @@ class Definitions:
         with self._wake:
             while (self._waiting or self._busy) and self.failure is None:
                 self._wake.wait()
-            rows = self._connection.execute(
-                "SELECT vhost, name, body FROM definition WHERE kind = ? ORDER BY vhost, name", (kind,)
-            ).fetchall()
-        return [Definition(vhost, name, json.loads(body)) for vhost, name, body in rows]
+            if self.failure is not None:
+                raise self.failure
+            with _told(self.path):
+                return list(_read(self._connection, self.path, kind))
 
     def close(self) -> None:
         """Commit what is waiting and close the file."""
@@ -128,6 +137,7 @@ class Definitions:
             failure: CommitFailed | None = None
             try:
                 while not self._committed(changes):
+                    logger.error("cannot write to %s: the disk is full; who asked for it waits", self.path)
                     time.sleep(RETRY_SECONDS)
                 self.commits += 1
             except Exception as error:
@@ -181,26 +191,61 @@ class Definitions:
 
 def read_definitions(path: str, kind: str) -> Iterator[Definition]:
     """The definitions of a kind out of a file that nobody writes, for the tools."""
-    with _copied(path) as connection:
-        _check_version(connection, path)
-        rows = connection.execute(
-            "SELECT vhost, name, body FROM definition WHERE kind = ? ORDER BY vhost, name", (kind,)
-        )
-        for vhost, name, body in rows:
-            yield Definition(vhost, name, json.loads(body))
+    with _told(path), _copied(path) as connection:
+        if _check_version(connection, path):
+            yield from _read(connection, path, kind)
 
 
-def definitions_damage(path: str) -> str:
-    """What SQLite finds wrong with the file; empty when it is sound, or not there yet."""
-    if not os.path.exists(path):
-        return ""
+def definitions_damage(path: str, needed_for: str = "") -> str:
+    """What is wrong with the file; empty when it is sound, or is not there and need not be."""
     try:
-        with _copied(path) as connection:
-            _check_version(connection, path)
-            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
-    except (sqlite3.DatabaseError, NotADataDirectory) as error:
+        if needed_for:
+            _refuse_nothing(path, needed_for)
+        elif not os.path.exists(path):
+            return ""
+        with _told(path), _copied(path) as connection:
+            if _check_version(connection, path):
+                _check_whole(connection, path, "integrity_check")
+            elif needed_for:
+                raise _nothing(path, "empty", needed_for)
+    except NotADataDirectory as error:
         return str(error)
-    return "" if found == ["ok"] else "; ".join(found)
+    return ""
+
+
+def _read(connection: sqlite3.Connection, path: str, kind: str) -> Iterator[Definition]:
+    rows = connection.execute(
+        "SELECT vhost, name, body FROM definition WHERE kind = ? ORDER BY vhost, name", (kind,)
+    )
+    for vhost, name, body in rows:
+        try:
+            yield Definition(vhost, name, json.loads(body))
+        except ValueError as error:
+            raise NotADataDirectory(f"{path} is damaged: {kind} '{name}' cannot be read: {error}") from None
+
+
+@contextlib.contextmanager
+def _told(path: str) -> Iterator[None]:
+    """What SQLite meets in a file that it cannot make sense of, in words for people."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise NotADataDirectory(f"{path} cannot be read: {error}") from error
+
+
+def _nothing(path: str, what: str, needed_for: str) -> NotADataDirectory:
+    return NotADataDirectory(
+        f"{path} is {what}, and nothing else says whose messages are in {needed_for}: "
+        f"put it back, or move {needed_for} away to begin anew"
+    )
+
+
+def _refuse_nothing(path: str, needed_for: str) -> None:
+    """Before SQLite makes a new file of it, and takes what is left of the old one (its WAL) away."""
+    if not os.path.exists(path):
+        raise _nothing(path, "missing", needed_for)
+    if os.path.getsize(path) == 0:
+        raise _nothing(path, "empty", needed_for)
 
 
 @contextlib.contextmanager
@@ -218,11 +263,19 @@ def _copied(path: str) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def _open(path: str, synchronous: bool) -> sqlite3.Connection:
-    # The thread writes, and the loop's thread reads while the thread is idle: never both at once.
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+def _open(path: str, synchronous: bool, needed_for: str) -> sqlite3.Connection:
+    if needed_for:
+        _refuse_nothing(path, needed_for)
+    with _told(path):
+        # The thread writes, and the loop's thread reads while the thread is idle: never both at once.
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         version = _check_version(connection, path)
+        if version:
+            # A queue that a damaged page kept from us would be taken for deleted, with its messages.
+            _check_whole(connection, path, "quick_check")
+        elif needed_for:
+            raise _nothing(path, "empty", needed_for)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
         if version == 0:
@@ -242,11 +295,9 @@ def _open(path: str, synchronous: bool) -> sqlite3.Connection:
 
 def _check_version(connection: sqlite3.Connection, path: str) -> int:
     """The schema version, 0 for a new file."""
-    try:
+    with _told(path):
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         application = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        raise NotADataDirectory(f"{path} cannot be read: {error}") from error
     if version and application != APPLICATION_ID:
         raise NotADataDirectory(f"{path} belongs to another program")
     if version > VERSION:
@@ -255,6 +306,13 @@ def _check_version(connection: sqlite3.Connection, path: str) -> int:
             "start the newer EmberMQ that wrote it"
         )
     return version
+
+
+def _check_whole(connection: sqlite3.Connection, path: str, check: str) -> None:
+    with _told(path):
+        found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}(3)")]
+    if found != ["ok"]:
+        raise NotADataDirectory(f"{path} is damaged: {'; '.join(found)}")
 
 
 def _call_all(callbacks: list[Callback], failure: CommitFailed | None) -> None:

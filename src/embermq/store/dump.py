@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from embermq.store.check import owner_id, queue_names
 from embermq.store.disk import Disk
 from embermq.store.failure import StoreFailure
-from embermq.store.filesystem import FileSystem, read_all
+from embermq.store.filesystem import FileSystem
 from embermq.store.kernel import Header
 from embermq.store.layout import IDENTITIES_PART, Layout
 from embermq.store.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.recovery import scan_directory
+from embermq.store.salvage import salvage_all
 
 
 def dump_queue(
@@ -25,11 +26,14 @@ def dump_queue(
     filesystem = filesystem or FileSystem()
     layout = Layout(directory)
     layout.check_version(filesystem)
-    ids = {name: queue_id for queue_id, name in queue_names(layout, filesystem).items()}
-    queue_id = ids.get((vhost, queue), queue)
-    if (vhost, queue) not in ids and queue not in layout.queue_ids(filesystem):
-        raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
-    parts = [log_id for log_id in layout.queue_ids(filesystem) if owner_id(log_id) == owner_id(queue_id)]
+    there = layout.queue_ids(filesystem)
+    queue_id = queue
+    if queue not in there:  # an id is one even where the definitions are what is damaged
+        ids = {name: queue_id for queue_id, name in queue_names(layout, filesystem).items()}
+        if (vhost, queue) not in ids:
+            raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
+        queue_id = ids[vhost, queue]
+    parts = [log_id for log_id in there if owner_id(log_id) == owner_id(queue_id)]
     for log_id in sorted(parts, reverse=True):  # .p012, .p003, and the one without a part last
         if not log_id.endswith(IDENTITIES_PART):
             yield from dump_log(filesystem, layout.queue(log_id))
@@ -43,7 +47,8 @@ def dump_log(filesystem: FileSystem, directory: str) -> Iterator[Record]:
         segment = scan.segment
         if not segment.live.count:
             continue
-        data = read_all(filesystem, filesystem.open(os.path.join(directory, segment.name), writable=False))
+        path = os.path.join(directory, segment.name)
+        data = salvage_all(filesystem, filesystem.open(path, writable=False)).data
         gaps = dict(scan.gaps)
         position = SEGMENT_HEADER_SIZE
         while position < len(data):

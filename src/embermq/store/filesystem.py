@@ -66,7 +66,11 @@ class FileSystem:
         return file.past_cache.blocks.write_through(data, size, promise)
 
     def read_at(self, file: File, size: int, position: int) -> bytes:
-        return os.pread(file.descriptor, size, position)
+        try:
+            return os.pread(file.descriptor, size, position)
+        except OSError as error:
+            error.filename = file.path  # the call knows only a number
+            raise
 
     def size(self, file: File) -> int:
         return os.fstat(file.descriptor).st_size
@@ -115,7 +119,12 @@ class FileSystem:
         return sorted(os.listdir(path))
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        """What we may not look at is not taken for missing."""
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(path) and not os.path.islink(path)
@@ -140,7 +149,11 @@ def write_all(filesystem: FileSystem, file: File, data: bytes | bytearray, posit
     with memoryview(data) as view:
         done = 0
         while done < len(view):
-            count = filesystem.write_at(file, view[done : done + WRITE_BYTES_MAX], position + done)
+            try:
+                count = filesystem.write_at(file, view[done : done + WRITE_BYTES_MAX], position + done)
+            except OSError as error:
+                error.filename = file.path
+                raise
             if count <= 0:
                 raise OSError(errno.EIO, "nothing was written", file.path)
             done += count

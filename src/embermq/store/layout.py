@@ -75,8 +75,9 @@ class Layout:
             )
 
     def queue_ids(self, filesystem: FileSystem) -> list[str]:
-        """The ids of all queues that have a directory."""
-        return filesystem.list(self.queues) if filesystem.exists(self.queues) else []
+        """The ids of all queues that have a directory; hidden ones belong to file systems and backups."""
+        names = filesystem.list(self.queues) if filesystem.exists(self.queues) else []
+        return [name for name in names if not name.startswith(".")]
 
     def _write_version(self, filesystem: FileSystem) -> None:
         unfinished = self.version + ".new"

@@ -97,13 +97,16 @@ class Log(LogFiles):
         keep_transient: bool = False,
         keep_place: bool = False,
         indexed: bool = False,
+        whole: bool = False,
     ) -> Log:
         """Open or begin the log in `directory`. What recovery found is in `log.recovery`.
 
         Of a log that is never acked, full segments need not be read if they are `indexed`.
         """
         exists = disk.filesystem.exists(directory)
-        recovery = recover(disk, directory, keep_transient, keep_place, indexed) if exists else Recovery()
+        recovery = Recovery()
+        if exists:
+            recovery = recover(disk, directory, keep_transient, keep_place, indexed, whole)
         return cls(directory, disk, recovery, segment_bytes, 0 if keep_place else SEQUENCE_MAX)
 
     # -- appending

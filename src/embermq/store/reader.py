@@ -10,9 +10,9 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from embermq.store.filesystem import read_span
 from embermq.store.record import RECORD_HEADER, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.recovery import damage_read
+from embermq.store.salvage import salvage_span
 from embermq.store.scan import find_record, parse_records
 from embermq.store.segment import Segment
 from embermq.store.segment_index import position_before, position_before_time
@@ -91,7 +91,7 @@ class Reader:
             return bytes(segment.buffer[begin : min(begin + size, segment.fill)])
         log = self.log
         file = log.disk.open_file(os.path.join(log.directory, segment.name))
-        return read_span(log.disk.filesystem, file, min(size, segment.written - position), position)
+        return salvage_span(log.disk.filesystem, file, min(size, segment.written - position), position).data
 
     def _one_record(self, segment: Segment, block: bytes) -> bytes:
         """The record at our position, too large for the block; it may reach from file into buffer."""

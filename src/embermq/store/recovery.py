@@ -1,7 +1,8 @@
 """Opening the directory of a log after whatever happened to it.
 
     zeros at the end of the last     cut off without a word: room for records that never came (see room)
-    torn tail of the last segment    cut off: nothing in it was ever reported safe
+    torn tail of the last segment    cut off: nothing in it was ever reported safe. Unless the broker had
+                                     stopped in order: then it is damage
     damage anywhere else             the file is set aside as `<name>.damaged-<n>`, its sound live records are
                                      written to a fresh segment, and a `Damage` says what was saved and lost
     damaged ack file                 likewise; lost acks bring messages back, they never take one away
@@ -18,7 +19,7 @@ import os
 from dataclasses import dataclass, field
 
 from embermq.store.disk import Disk
-from embermq.store.filesystem import FileSystem, read_all, write_all
+from embermq.store.filesystem import FileSystem, write_all
 from embermq.store.record import (
     ACK_SUFFIX,
     NOTE,
@@ -31,6 +32,7 @@ from embermq.store.record import (
     encode_ack_header,
     parse_segment_name,
 )
+from embermq.store.salvage import salvage_all
 from embermq.store.scan import AckScan, Scan, lost_while_running, scan_segment
 from embermq.store.segment import NO_BUFFER, Segment, new_identity
 from embermq.store.segment_index import delete_stray_indexes, load_from_index
@@ -124,13 +126,19 @@ def scan_directory(
 
 
 def recover(
-    disk: Disk, directory: str, keep_transient: bool, keep_place: bool = False, indexed: bool = False
+    disk: Disk,
+    directory: str,
+    keep_transient: bool,
+    keep_place: bool = False,
+    indexed: bool = False,
+    whole: bool = False,
 ) -> Recovery:
     """Bring the directory of a log into order. Afterwards every file that counts is sound.
 
     But for those of `indexed` segments (see segment_index): their damage is found when they are read.
 
-    With `keep_place` segments stay, even without a live record: they know the last sequence.
+    With `keep_place` segments stay, even without a live record: they know the last sequence. Where the log
+    is known to have been `whole`, because its broker stopped in order, a torn tail is damage.
     """
     recovery = Recovery(has_directory=True)
     filesystem = disk.filesystem
@@ -141,7 +149,7 @@ def recover(
         recovery.acked = sorted(entry for scan in scans for entry in scan.acks.ranges)
     _remove_leftovers(disk, directory, names, scans)
     last = len(scans) - 1
-    while last >= 0 and _is_unborn(scans[last]):
+    while last >= 0 and scans[last].unborn and not (whole and scans[last].misses_something):
         _delete(disk, directory, scans[last])
         last -= 1
     for at in range(last + 1):
@@ -155,7 +163,7 @@ def recover(
         recovery.next_sequence = max(recovery.next_sequence, scan.acks.last + 1)
         if segment.count:
             recovery.next_sequence = max(recovery.next_sequence, segment.last + 1)
-        if scan.torn_tail and at == last:
+        if scan.torn_tail and at == last and not (whole and scan.misses_something):
             recovery.torn_bytes += scan.bytes_lost - scan.room
             _truncate(disk, os.path.join(directory, segment.name), scan.gaps[0][0])
             segment.size = segment.written = scan.gaps[0][0]
@@ -177,13 +185,6 @@ def recover(
         # after a power cut would make sound records of the same sequences look misplaced.
         filesystem.sync_directory(directory)
     return recovery
-
-
-def _is_unborn(scan: Scan) -> bool:
-    """A file at the end of the log that a crash kept from its first sound record."""
-    if scan.segment.count:
-        return False
-    return scan.header_sound or scan.size - scan.room <= SEGMENT_HEADER_SIZE
 
 
 def _remove_leftovers(disk: Disk, directory: str, names: list[str], scans: list[Scan]) -> None:
@@ -221,7 +222,8 @@ def _set_aside(
     path = os.path.join(directory, damaged.name)
     saved: Segment | None = None
     if damaged.live.count:
-        saved = _copy_live(read_all(disk.filesystem, disk.filesystem.open(path, writable=False)), scan)
+        data = salvage_all(disk.filesystem, disk.filesystem.open(path, writable=False)).data
+        saved = _copy_live(data, scan)
         _write_new_file(disk, directory, saved.name, saved.unwritten())
         saved.forget_written(saved.fill)
         saved.buffer = NO_BUFFER
@@ -240,7 +242,7 @@ def _set_aside(
             path=path,
             set_aside=os.path.join(directory, aside),
             records_saved=saved.count if saved is not None else 0,
-            bytes_lost=scan.bytes_lost + (0 if scan.header_sound else min(scan.size, SEGMENT_HEADER_SIZE)),
+            bytes_lost=scan.bytes_lost,
             lost=tuple(scan.lost),
         )
     )
@@ -277,7 +279,7 @@ def _mend_acks(disk: Disk, directory: str, scan: Scan, names: list[str], recover
     if not acks.present:
         return
     path = os.path.join(directory, segment.ack_name)
-    if not acks.ranges and not acks.notes:
+    if not acks.ranges and not acks.notes and not acks.damaged:
         # Nothing sound in it: a header at most, or the first entry was torn.
         disk.filesystem.unlink(path)
         segment.ack_written = 0
@@ -288,7 +290,7 @@ def _mend_acks(disk: Disk, directory: str, scan: Scan, names: list[str], recover
             for first, count in [*acks.ranges, *((sequence, NOTE | n) for sequence, n in acks.notes.items())]
         )
         # A copy is set aside, not the file itself: at no moment may the acks be missing.
-        old = read_all(disk.filesystem, disk.filesystem.open(path, writable=False))
+        old = salvage_all(disk.filesystem, disk.filesystem.open(path, writable=False)).data
         _write_new_file(disk, directory, os.path.basename(aside), old)
         _write_new_file(disk, directory, segment.ack_name, content)
         segment.ack_written = len(content)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from embermq.store.bitmap import Bitmap
-from embermq.store.filesystem import FileSystem, read_all
+from embermq.store.filesystem import FileSystem
 from embermq.store.kernel import Header
 from embermq.store.record import (
     ACK_ENTRY,
@@ -30,6 +30,7 @@ from embermq.store.record import (
     is_ack_header,
     is_segment_header,
 )
+from embermq.store.salvage import salvage_all, salvage_span
 from embermq.store.segment import Segment
 from embermq.store.segment_index import index_path
 
@@ -46,10 +47,13 @@ class AckScan:
     size: int = 0
     entries_damaged: int = 0  # before the last sound entry
     header_damaged: bool = False
+    unreadable: bool = False  # not all of it could be read
 
     @property
     def damaged(self) -> bool:
-        return bool(self.ranges or self.notes) and (self.header_damaged or self.entries_damaged > 0)
+        if not (self.ranges or self.notes):
+            return self.unreadable
+        return self.header_damaged or self.entries_damaged > 0 or self.unreadable
 
 
 @dataclass
@@ -65,20 +69,36 @@ class Scan:
     lost: list[tuple[int, int]] = field(default_factory=list)  # per gap: between which sequences
     forgotten: int = 0  # transient records
     live_bytes: int = 0  # payload of the records alive
+    unreadable: int = 0  # bytes that the disk could not give back
     room: int = 0  # zeros at the end of the last gap, to the end of the file: nothing was written there
 
     @property
     def torn_tail(self) -> bool:
         """Only the end is missing, as after a crash in the middle of a write."""
-        return self.header_sound and len(self.gaps) == 1 and self.gaps[0][1] == self.size
+        if self.unreadable or not self.header_sound:
+            return False
+        return len(self.gaps) == 1 and self.gaps[0][1] == self.size
 
     @property
     def sound(self) -> bool:
-        return self.header_sound and not self.gaps
+        return self.header_sound and not self.gaps and not self.unreadable
 
     @property
     def bytes_lost(self) -> int:
-        return sum(end - begin for begin, end in self.gaps)
+        header = 0 if self.header_sound else min(self.size, SEGMENT_HEADER_SIZE)
+        return header + sum(end - begin for begin, end in self.gaps)
+
+    @property
+    def misses_something(self) -> bool:
+        """There was more in it once: what is left is neither a record nor room for one."""
+        return not self.header_sound or self.bytes_lost > self.room
+
+    @property
+    def unborn(self) -> bool:
+        """At the end of a log: a crash kept it from its first sound record."""
+        if self.segment.count or self.unreadable:
+            return False
+        return self.header_sound or self.size - self.room <= SEGMENT_HEADER_SIZE
 
 
 class Walk:
@@ -176,9 +196,10 @@ def scan_acks(filesystem: FileSystem, path: str, segment: Segment) -> AckScan:
     scan = AckScan()
     if not filesystem.exists(path):
         return scan
-    data = read_all(filesystem, filesystem.open(path, writable=False))
+    data, unreadable = salvage_all(filesystem, filesystem.open(path, writable=False))
     scan.present = True
     scan.size = len(data)
+    scan.unreadable = unreadable > 0
     scan.header_damaged = not is_ack_header(data, path, segment.first, segment.identity)
     damaged = 0
     sequence_stop = segment.first + SEQUENCE_SPAN_MAX
@@ -216,10 +237,11 @@ def scan_segment(
         for first, count in acks.ranges:
             gone.add_range(first, count)
     path = os.path.join(directory, segment.name)
-    data = read_all(filesystem, filesystem.open(path, writable=False))
+    data, unreadable = salvage_all(filesystem, filesystem.open(path, writable=False))
     header_sound = is_segment_header(data, path, segment.first, segment.identity)
     span_end = segment.first + SEQUENCE_SPAN_MAX
     scan = Scan(segment, len(data), header_sound, acks, high if high <= span_end else SEQUENCE_MAX)
+    scan.unreadable = unreadable
     high = min(high, span_end)
     walk = Walk(segment, data, max(low, segment.first), high, gone, keep_transient)
     walk_all(walk, scan)
@@ -234,6 +256,9 @@ def scan_segment(
 def walk_all(walk: Walk, scan: Scan) -> None:
     """Walk over all sound records of a segment, and note the gaps between them."""
     data = walk.data
+    if len(data) < SEGMENT_HEADER_SIZE:
+        scan.lost.append((walk.low, scan.stop))
+        return
     position = walk.walk(SEGMENT_HEADER_SIZE)
     end = len(data.rstrip(b"\0")) if position < len(data) else position
     while position < len(data):
@@ -253,7 +278,10 @@ def walk_all(walk: Walk, scan: Scan) -> None:
 
 def lost_while_running(filesystem: FileSystem, path: str, segment: Segment) -> Scan:
     """Look again at a segment that was sound once; forget the records of it that cannot be read any more."""
-    data = read_all(filesystem, filesystem.open(path, writable=False)) if segment.created else b""
+    data = b""
+    if segment.created:
+        file = filesystem.open(path, writable=False)
+        data = salvage_span(filesystem, file, filesystem.size(file), 0).data
     data = data[: segment.written].ljust(segment.written, b"\0") + segment.unwritten()
     fresh = Segment(segment.first, segment.identity)
     scan = Scan(fresh, len(data), True, AckScan(), segment.last + 1)

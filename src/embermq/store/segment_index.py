@@ -102,7 +102,9 @@ def load_from_index(filesystem: FileSystem, directory: str, segment: Segment, lo
     segment_path = os.path.join(directory, segment.name)
     if not filesystem.exists(path) or filesystem.exists(os.path.join(directory, segment.ack_name)):
         return False
-    head = _sound_head(filesystem.read_at(filesystem.open(path, writable=False), HEADER_SIZE, 0))
+    head = None
+    with contextlib.suppress(OSError):  # a bad sector, perhaps: the segment is read instead
+        head = _sound_head(filesystem.read_at(filesystem.open(path, writable=False), HEADER_SIZE, 0))
     if head is None or (head[3], head[4]) != (segment.first, segment.identity):
         return False
     size, count, last, time_max = head[5:9]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from embermq.broker.access import Permission, User
+from embermq.store.definitions import Definitions
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import message, new_queue
 
@@ -16,6 +21,65 @@ def test_a_first_start_has_guest_and_the_default_vhost(tmp_path: Path) -> None:
         guest = stored.broker.users["guest"]
         assert guest.loopback_only and guest.tags == {"administrator"}
         assert guest.permissions["/"].allows("configure", "anything")
+
+
+def test_a_first_start_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was killed behind the virtual host and before the user left a broker that nobody could use."""
+    put = Definitions.put
+
+    def put_slowly(*arguments: Any) -> None:
+        put(*arguments)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(Definitions, "put", put_slowly)
+    with StoredBroker(tmp_path / "data") as stored:
+        stored.data.definitions.all("vhost")
+        assert stored.data.definitions.commits == 1
+
+
+def test_a_stop_with_a_full_disk_does_not_call_its_files_whole(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path / "data")
+    queue = new_queue(stored.vhost, "q", durable=True)
+    stored.storage.unwritten.append(queue.low)
+    stored.broker.note_stop()
+    (note,) = stored.data.definitions.all("stopped")
+    assert note.body["whole"] is False
+    stored.data.close()
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_what_is_missing_behind_an_orderly_stop_is_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cleanly: bool
+) -> None:
+    caplog.set_level("INFO")
+    stored = StoredBroker(tmp_path / "data")
+    queue = new_queue(stored.vhost, "q", durable=True)
+    for number in range(3):
+        queue.append(message(b"%d" % number, persistent=True))
+    stored.wait_until_safe()
+    stored.stop(cleanly)
+    (segment,) = tmp_path.glob("data/queues/*/*.segment")
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size - 3)
+    stored = StoredBroker(tmp_path / "data")
+    assert stored.vhost.queues["q"].ready_count == 2
+    told = [record.getMessage() for record in caplog.records if str(segment.parent) in record.getMessage()]
+    assert len(told) == 1
+    assert ("is damaged, set aside" in told[0]) == cleanly
+    assert ("was cut off" in told[0]) == (not cleanly)
+    stored.stop(cleanly)
+
+
+def test_who_deletes_the_last_vhost_does_not_bring_guest_back(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path / "data")
+    broker = stored.broker
+    broker.add_user(User.with_password("ann", "secret", tags=frozenset({"administrator"})))
+    broker.delete_user(broker.users["guest"])
+    broker.delete_vhost(broker.vhosts["/"])
+    for _ in range(2):
+        stored = stored.restarted()
+        assert (list(stored.broker.vhosts), list(stored.broker.users)) == ([], ["ann"])
+    stored.stop()
 
 
 def test_everything_durable_comes_back(tmp_path: Path) -> None:

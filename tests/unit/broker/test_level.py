@@ -87,6 +87,28 @@ def test_purging_a_deep_queue_leaves_what_is_out(stored: StoredBroker) -> None:
     assert drained(stored, queue) == [b"0", b"1", b"2", b"new"]
 
 
+def test_what_cannot_be_read_now_is_read_later(stored: StoredBroker) -> None:
+    """As with too many open files: nothing is taken out of the queue that nobody gets."""
+    queue = new_queue(stored.vhost, durable=True)
+    count = WINDOW_COUNT + 9000
+    for number in range(count):
+        queue.append(message(b"%d" % number, persistent=True))
+    stored.loop.run()
+    log = queue.low.log
+    assert log is not None
+    for segment in log.segments:
+        stored.data.disk.forget_file(f"{log.directory}/{segment.name}")
+    Path(log.directory).rename(f"{log.directory}.away")
+    taker = Taker(queue, no_ack=True)
+    queue.add_consumer(taker)
+    stored.loop.run()
+    assert len(taker.bodies) + queue.ready_count == count
+    Path(f"{log.directory}.away").rename(log.directory)
+    queue.mark()
+    stored.loop.run()
+    assert taker.bodies == [b"%d" % number for number in range(count)]
+
+
 class PagedQueue(SettlingRules):
     """With a window of five messages paging happens all the time; nobody outside may notice."""
 

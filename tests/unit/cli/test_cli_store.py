@@ -141,13 +141,20 @@ def test_damage_is_found_and_the_rest_still_readable(run: Run, data: Path) -> No
     assert [json.loads(line)["body"] for line in out.splitlines()] == ["urgent", "//4=", "x" * 1000]
 
 
-def test_a_torn_tail_is_no_damage(run: Run, data: Path) -> None:
+def test_a_torn_tail_is_damage_where_no_write_was_cut_off(
+    run: Run, data: Path, request: pytest.FixtureRequest
+) -> None:
     path = segment_of(data, 1000)
     os.truncate(path, path.stat().st_size - 10)
     code, out, _ = run("store", "check", data)
-    assert code == 0
-    assert "the last write was cut off" in out
-    assert out.splitlines()[-1] == "2 queues, 3 messages: sound"
+    if request.node.callspec.params["left_behind"] == "killed":
+        assert code == 0
+        assert "the last write was cut off" in out
+        assert out.splitlines()[-1] == "2 queues, 3 messages: sound"
+    else:
+        assert code == 1
+        assert f"{path} is damaged" in out
+        assert out.splitlines()[-1] == "2 queues, 3 messages: DAMAGED in 1 place"
 
 
 def test_a_newer_segment_is_refused(run: Run, data: Path) -> None:
@@ -168,10 +175,27 @@ def test_damaged_definitions_leave_the_messages_readable(run: Run, data: Path) -
         path.write_bytes(b"no database at all" * 100)
     code, out, _ = run("store", "check", data)
     assert code == 1
-    assert "definitions.sqlite is damaged" in out
+    assert "definitions.sqlite cannot be read: file is not a database" in out
     assert "4 messages: DAMAGED" in out
     queue_id = next(path.name for path in (data / "queues").iterdir() if "." not in path.name)
     assert queue_id in out
+    code, out, err = run("store", "dump", data, "--queue", queue_id)
+    assert (code, len(out.splitlines()), err) == (0, 4, "")
+    code, out, err = run("store", "dump", data, "--queue", "orders")
+    assert (code, out) == (2, "")
+    assert "definitions.sqlite cannot be read" in err
+
+
+@pytest.mark.parametrize("left", [None, b""])
+def test_missing_definitions_are_damage(run: Run, data: Path, left: bytes | None) -> None:
+    for path in data.glob("definitions.sqlite*"):
+        path.unlink()
+    if left is not None:
+        (data / "definitions.sqlite").write_bytes(left)
+    code, out, _ = run("store", "check", data)
+    assert code == 1
+    assert f"definitions.sqlite is {'missing' if left is None else 'empty'}" in out
+    assert "0 queues, 4 messages: DAMAGED" in out
 
 
 def test_what_is_no_data_directory(run: Run, tmp_path: Path) -> None:

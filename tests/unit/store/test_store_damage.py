@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from embermq.store.check import check_log
 from embermq.store.disk import Disk
 from embermq.store.failure import NewerVersion
 from embermq.store.filesystem import File, FileSystem
@@ -268,6 +269,20 @@ def test_a_segment_that_is_garbage_is_set_aside_whole(original: Path, tmp_path: 
     assert contents(log) == {s: entry for s, entry in alive().items() if not 5 <= s < 10}
     (damage,) = log.recovery.damages
     assert (damage.records_saved, damage.bytes_lost) == (0, 400)
+
+
+@pytest.mark.parametrize("size", [0, 1, SEGMENT_HEADER_SIZE - 1])
+def test_a_segment_of_which_nothing_is_left(original: Path, tmp_path: Path, size: int) -> None:
+    directory = copy(original, tmp_path)
+    os.truncate(segments(directory)[1], size)
+    report = check_log(FileSystem(), str(directory), "id")
+    log = open_log(directory)
+    assert contents(log) == {s: entry for s, entry in alive().items() if not 5 <= s < 10}
+    (damage,) = log.recovery.damages
+    assert damage.lost == ((5, 10),)
+    assert "among sequences 5..9" in str(damage)
+    assert [found.lost for found in report.damages] == [damage.lost]
+    assert [found.bytes_lost for found in report.damages] == [damage.bytes_lost]
 
 
 def test_damaged_files_are_numbered(original: Path, tmp_path: Path) -> None:

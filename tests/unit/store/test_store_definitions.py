@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from embermq.store.definitions import Definitions, read_definitions
+from embermq.store.definitions import Definitions, definitions_damage, read_definitions
 from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
 from tests.unit.store.test_store_commit import Loop
 
@@ -112,7 +112,60 @@ def test_files_we_cannot_read_are_refused(tmp_path: Path) -> None:
         opened(garbage)
 
 
-def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_written_is_told_to_who_reads_on(tmp_path: Path) -> None:
+    """A start that forgets the note of the last stop must not go on when it could not."""
+    path = tmp_path / "definitions.sqlite"
+    definitions = opened(path)[1]
+    definitions.put("stopped", "", "", {})
+    definitions._connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(CommitFailed, match=r"writing .*sqlite failed: attempt to write a readonly database"):
+        definitions.all("stopped")
+    definitions.close()
+
+
+def spoil(path: Path, position: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(b"\xa5" * 200)
+
+
+def test_damage_is_told_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "definitions.sqlite"
+    definitions = opened(path)[1]
+    for number in range(200):
+        definitions.put("queue", "/", f"queue {number}", {"id": f"{number:032x}"})
+    definitions.close()
+    sound = path.read_bytes()
+    for position in range(4096, len(sound), 4096):  # each page but the first, which holds the version
+        path.write_bytes(sound)
+        spoil(path, position)
+        with pytest.raises(NotADataDirectory, match=r"is damaged|cannot be read"):
+            opened(path)
+        with pytest.raises(NotADataDirectory, match=r"is damaged|cannot be read"):
+            list(read_definitions(str(path), "queue"))
+    path.write_bytes(sound.replace(b'{"id"', b'{"id#', 1))
+    with pytest.raises(NotADataDirectory, match=r"queue 'queue .*' cannot be read"):
+        list(read_definitions(str(path), "queue"))
+    definitions = opened(path)[1]
+    with pytest.raises(NotADataDirectory, match=r"queue 'queue .*' cannot be read"):
+        definitions.all("queue")
+    definitions.close()
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(NotADataDirectory, match="cannot be read"):
+        opened(path)
+
+
+def test_a_file_that_is_empty_defines_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "definitions.sqlite"
+    path.touch()
+    assert list(read_definitions(str(path), "queue")) == []
+    assert definitions_damage(str(path)) == ""
+
+
+def test_a_full_disk_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """SQLite says "full" beyond max_page_count just as it does when the disk is full."""
     monkeypatch.setattr("embermq.store.definitions.RETRY_SECONDS", 0.01)
     loop, definitions = opened(tmp_path / "definitions.sqlite")
@@ -124,6 +177,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     time.sleep(0.1)
     assert definitions.commits == 0
     assert not answers
+    assert f"cannot write to {definitions.path}: the disk is full" in caplog.messages[0]
     connection.execute("PRAGMA max_page_count = 1000")
     while not answers:
         loop.run_one()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 import subprocess
 import sys
 import zlib
@@ -188,3 +190,82 @@ def test_a_directory_that_is_refused_is_not_kept_locked(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(NewerVersion):
             DataDirectory.open(str(tmp_path), lambda *args: None)
+
+
+@pytest.mark.parametrize("left", [None, b""])
+def test_messages_without_definitions_are_nothing_to_begin_with(tmp_path: Path, left: bytes | None) -> None:
+    """A start that took them for a first one would, at the next, delete what nobody defines any more."""
+    with_messages(tmp_path)
+    wal = tmp_path / "definitions.sqlite-wal"
+    wal.write_bytes(b"perhaps there is something in it")
+    definitions = tmp_path / "definitions.sqlite"
+    definitions.unlink()
+    if left is not None:
+        definitions.write_bytes(left)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(NotADataDirectory, match=r"sqlite is (missing|empty), .* move .*queues away"):
+        DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert wal.stat().st_size > 0
+
+
+def test_a_database_without_definitions_is_no_better(tmp_path: Path) -> None:
+    with_messages(tmp_path)
+    definitions = tmp_path / "definitions.sqlite"
+    definitions.unlink()
+    connection = sqlite3.connect(definitions)
+    connection.execute("CREATE TABLE something (else_ TEXT)")
+    connection.close()
+    with pytest.raises(NotADataDirectory, match=r"definitions\.sqlite is empty"):
+        DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
+
+
+def test_what_is_no_queue_is_left_alone(tmp_path: Path) -> None:
+    """Notes somebody made, what a file system or a backup keeps in every directory."""
+    with_messages(tmp_path)
+    (tmp_path / "queues" / "README").write_text("do not touch")
+    (tmp_path / "queues" / ".snapshot").mkdir()
+    assert [report.messages for report in check_directory(str(tmp_path))] == [1]
+    data = DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
+    assert len(data.drop_orphans([])) == 1
+    data.close()
+    assert sorted(os.listdir(tmp_path / "queues")) == [".snapshot", "README"]
+    assert list(check_directory(str(tmp_path))) == []
+
+
+@pytest.mark.parametrize("name", ["segment", "acks"])
+def test_who_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    log = Log.open(str(tmp_path), Disk(FileSystem(), ""))
+    for sequence in (1, 2):
+        log.append(sequence, 0, PERSISTENT, (b"precious",))
+    log.write()
+    log.ack(1)
+    log.write()
+    (path,) = tmp_path.glob(f"*.{name}")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError, match=path.name):
+        Log.open(str(tmp_path), Disk(FileSystem(), ""))
+
+
+def test_what_we_may_not_look_at_is_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a queue would be empty, and a data directory none."""
+
+    def stat(path: object, **_: object) -> os.stat_result:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    with_messages(tmp_path)
+    monkeypatch.setattr(os, "stat", stat)
+    filesystem = FileSystem()
+    with pytest.raises(PermissionError, match="VERSION"):
+        Layout(str(tmp_path)).check_version(filesystem)
+    with pytest.raises(PermissionError):
+        Log.open(str(tmp_path / "queues" / "id"), Disk(filesystem, ""))
+
+
+def with_messages(directory: Path) -> None:
+    data = DataDirectory.open(str(directory), Loop().call_soon_threadsafe)
+    log = data.open_log(new_queue_id())
+    log.append(1, 0, PERSISTENT, (b"precious",))
+    log.write()
+    data.close()
