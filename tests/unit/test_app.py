@@ -59,6 +59,18 @@ def test_a_new_broker_has_the_first_user_of_the_environment(tmp_path: Path) -> N
             assert connection.is_open
 
 
+def test_a_first_user_whose_password_cannot_be_read_is_no_first_start(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    environment = {"EMBERMQ_DEFAULT_USER": "app", "EMBERMQ_DEFAULT_PASSWORD_FILE": str(secret)}
+    settings = load(environment=environment).default
+    with pytest.raises(ConfigError, match="the password of user 'app'"):
+        EmbeddedBroker(data_dir=tmp_path / "data", default=settings).start()
+    secret.write_text("read now\n")
+    with EmbeddedBroker(data_dir=tmp_path / "data", default=settings) as broker:
+        with connect(broker.url.replace("guest:guest", "app:read%20now")) as connection:
+            assert connection.is_open
+
+
 @pytest.mark.parametrize(
     "given", [{"USER": "app"}, {"PASSWORD": "x"}, {"USER": "a", "PASSWORD": "x", "PASSWORD_FILE": "y"}]
 )

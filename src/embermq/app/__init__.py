@@ -119,10 +119,14 @@ class App:
     def open_data(self) -> Broker:
         """The broker as its data directory remembers it."""
         storage = self.open_storage("always" if self.config.sync == "always" else "os")
-        catalog = DiskCatalog(storage.data.definitions, self.fail)
-        broker = Broker(self.turn, catalog, storage, self.loop.call_later, defaults_of(self.config))
-        if not broker.restore(catalog):
-            self.create_defaults(broker)
+        try:
+            catalog = DiskCatalog(storage.data.definitions, self.fail)
+            broker = Broker(self.turn, catalog, storage, self.loop.call_later, defaults_of(self.config))
+            if not broker.restore(catalog):
+                self.create_defaults(broker)
+        except BaseException:
+            storage.data.close()  # who embeds us may try again
+            raise
         return broker
 
     def open_storage(self, sync: SyncMode) -> Storage:
