@@ -11,10 +11,12 @@ from embermq.broker.stream import Stream
 from embermq.broker.stream_arguments import Place
 from embermq.broker.super_stream import is_super_stream, partitions
 from embermq.broker.vhost import VirtualHost
+from embermq.broker.weighing import bytes_to_tell, weigh_soon
 from embermq.wire.properties import Properties
 
 
 def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]:
+    weigh_soon(queue)
     found: dict[str, object] = {
         "name": queue.name,
         "vhost": queue.vhost.name,
@@ -23,7 +25,7 @@ def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]
         "messages_ready": queue.ready_count,
         "messages_unacknowledged": queue.unacked_count,
         "consumers": len(queue.consumers),
-        "bytes": queue.ready_bytes,
+        "bytes": bytes_to_tell(queue),
     }
     if isinstance(queue, Stream):
         found |= {

@@ -1,14 +1,17 @@
-"""The bytes of messages that nobody has read since the start, for a queue with a limit in bytes.
+"""The bytes of messages that nobody has read since the start: for a queue with a limit in bytes, and for
+people who look at it.
 
 Weighed in pieces, from the end towards the head: what is on disk before `level.unweighed_below` is not in
-`queue.ready_bytes` yet, and whoever reads it first, to weigh it or to deliver it, adds it.
+`queue.ready_bytes` yet, and whoever reads it first, to weigh it or to deliver it, adds it. Until then people
+are told about how much that is.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.broker.message_record import message_of
+from embermq.broker.message_record import META, message_of
+from embermq.store.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE
 
 if TYPE_CHECKING:
     from embermq.broker.level import Level
@@ -16,10 +19,33 @@ if TYPE_CHECKING:
     from embermq.broker.queue import Queue
 
 PIECE_BYTES = 128 * 1024
+BESIDE_BODY_BYTES = RECORD_HEADER_SIZE + META.size + 2 + 15  # in a record: names, a content header, at least
 
 
 def is_unweighed(queue: Queue) -> bool:
     return any(level.unweighed_below for level in queue.levels)
+
+
+def bytes_to_tell(queue: Queue) -> int:
+    """The bytes of the bodies that are ready; about so many, if some were not weighed yet."""
+    return queue.ready_bytes + sum(unweighed_bytes(level) for level in queue.levels)
+
+
+def unweighed_bytes(level: Level) -> int:
+    if not has_unweighed(level):
+        return 0
+    assert level.log is not None
+    last = level.log.segments[-1]
+    bytes_each = (last.size - SEGMENT_HEADER_SIZE) // max(last.count, 1) - BESIDE_BODY_BYTES
+    unweighed, all_paged = level.unweighed_below - level.paged_from, level.next_sequence - level.paged_from
+    return max(bytes_each, 0) * (level.paged_count * unweighed // all_paged)
+
+
+def weigh_soon(queue: Queue) -> None:
+    """Somebody looks at this queue. One at a time: who is not weighed now is when it is looked at again."""
+    piecework = queue.turn.piecework
+    if is_unweighed(queue) and not any(work.about is weigh_pieces for work in piecework.works):
+        piecework.begin(weigh_pieces(queue), about=weigh_pieces)
 
 
 def weigh_pieces(queue: Queue) -> Pieces:

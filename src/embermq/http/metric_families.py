@@ -12,6 +12,7 @@ from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 from embermq.broker.stream import Stream
 from embermq.broker.vhost import VirtualHost
+from embermq.broker.weighing import bytes_to_tell
 from embermq.http.context import Context
 from embermq.http.exposition import Exposition, labelled
 from embermq.http.pace import Pace
@@ -46,7 +47,7 @@ QUEUES = (
     Metric("queue_consumer_count", "queue_consumers", GAUGE, "Consumers", lambda q: len(q.consumers)),
     Metric("queue_metrics", "queue_messages_ram", GAUGE, "Ready messages that are in memory", in_memory),
     Metric("queue_metrics", "queue_messages_ready_bytes", GAUGE, "Bytes in the bodies of ready messages",
-           lambda q: q.ready_bytes),
+           bytes_to_tell),
     Metric("queue_metrics", "queue_messages_paged_out", GAUGE, "Ready messages that are only on disk", paged),
     Metric("queue_delivery_metrics", "queue_messages_published_total", COUNTER, "Messages put into queues",
            lambda q: q.published_count),

@@ -8,6 +8,7 @@ from typing import Any
 
 from embermq.broker.queue import Queue, describe
 from embermq.broker.vhost import VirtualHost, require_access
+from embermq.broker.weighing import bytes_to_tell, weigh_soon
 from embermq.errors import PreconditionFailed
 from embermq.http import schemas
 from embermq.http.describing import describes, flag
@@ -56,7 +57,7 @@ SORTABLE: dict[str, Callable[[Queue], Any]] = {
     "messages": lambda queue: queue.ready_count + queue.unacked_count,
     "messages_ready": lambda queue: queue.ready_count,
     "messages_unacknowledged": lambda queue: queue.unacked_count,
-    "message_bytes_ready": lambda queue: queue.ready_bytes,
+    "message_bytes_ready": bytes_to_tell,
     "consumers": lambda queue: len(queue.consumers),
     "message_stats.publish": lambda queue: queue.published_count,
     "message_stats.deliver_get": lambda queue: queue.delivered_count,
@@ -88,6 +89,7 @@ async def queues_in(request: Request) -> Response:
 @describes("A queue, with its consumers.", query=COLUMNS + RANGES, answer=schemas.QUEUE)
 def one_queue(request: Request) -> Response:
     queue = queue_named(vhost_of(request), request.names["name"])
+    weigh_soon(queue)
     consumers = [consumer_view(request.context, consumer) for consumer in queue.consumers]
     view: View = {**view_asked(request)(queue), "consumer_details": consumers}
     return single(request, view | {"incoming": [], "deliveries": []})

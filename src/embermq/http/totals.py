@@ -9,6 +9,7 @@ from embermq.broker.queue import Queue
 from embermq.broker.session import ConnectionCounts
 from embermq.broker.tally import Tally
 from embermq.broker.vhost import VirtualHost
+from embermq.broker.weighing import bytes_to_tell
 from embermq.http.pace import Gate, Pace
 
 LENGTHS = ("messages", "messages_ready", "messages_unacknowledged")
@@ -70,7 +71,7 @@ class Totals:
         self.queues += 1
         self.consumers += len(queue.consumers)
         self.ready += queue.ready_count
-        self.ready_bytes += queue.ready_bytes
+        self.ready_bytes += bytes_to_tell(queue)
         self.unacked += queue.unacked_count
         self.paged += sum(level.paged_count for level in queue.levels)
         if queue.rules is not None and queue.rules.deduplication is not None:

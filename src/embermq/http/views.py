@@ -19,6 +19,7 @@ from embermq.broker.queue import Queue
 from embermq.broker.session import ChannelInfo, ConnectionInfo
 from embermq.broker.stream import Stream
 from embermq.broker.vhost import VirtualHost
+from embermq.broker.weighing import bytes_to_tell
 from embermq.http.context import Context
 from embermq.http.history import channel_values, exchange_values, queue_values
 from embermq.http.plain import plain
@@ -63,7 +64,7 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
         "messages_delayed": queue.vhost.delays.count_to_queue(queue.name),
         "messages_paged_out": sum(level.paged_count for level in queue.levels),
         "messages_dlx": queue.vhost.dead_letters.held.count(queue),
-        "message_bytes_ready": queue.ready_bytes,
+        "message_bytes_ready": bytes_to_tell(queue),
         "message_bytes_ram": sum(level.ring_bytes for level in queue.levels),
         **queue_numbers(context.history, queue, queue_values(queue), ranges),
     }

@@ -9,7 +9,7 @@ import pytest
 
 from embermq.broker import weighing
 from embermq.broker.rules import effective_changed
-from embermq.broker.weighing import is_unweighed, weigh_pieces
+from embermq.broker.weighing import bytes_to_tell, is_unweighed, weigh_pieces, weigh_soon
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import message, new_queue
 
@@ -34,6 +34,29 @@ def test_all_are_weighed(stored: StoredBroker) -> None:
         queue = stored.vhost.queue("q")
         assert sum(1 for _ in weigh_pieces(queue)) > 10
         assert queue.ready_bytes == sum(range(COUNT)) and not is_unweighed(queue)
+
+
+def test_who_looks_is_told_about_how_much_and_the_next_time_exactly(stored: StoredBroker) -> None:
+    with stored:
+        queue, exactly = stored.vhost.queue("q"), sum(range(COUNT))
+        assert queue.ready_bytes == 0 and abs(bytes_to_tell(queue) - exactly) < exactly / 10
+        queue.append(message(b"y" * 1000, persistent=True))
+        assert abs(bytes_to_tell(queue) - exactly - 1000) < exactly / 10
+        weigh_soon(queue)
+        weigh_soon(queue)
+        assert len(queue.turn.piecework.works) == 1
+        while queue.turn.piecework.works:
+            stored.loop.run()
+        assert bytes_to_tell(queue) == queue.ready_bytes == exactly + 1000
+        weigh_soon(queue)
+        assert len(queue.turn.piecework.works) == 0
+
+
+def test_small_messages_are_not_told_to_be_less_than_nothing(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path)
+    new_queue(stored.vhost, durable=True).append(message(b"", persistent=True))
+    with stored.restarted() as stored:
+        assert bytes_to_tell(stored.vhost.queue("q")) in range(10)
 
 
 @pytest.mark.parametrize("seed", range(5))
