@@ -130,8 +130,13 @@ def show_ceiling(arguments: list[str]) -> int:
 def report(arguments: list[str]) -> int:
     from bench import report as pages  # matplotlib is needed for nothing else
 
-    argparse.ArgumentParser(prog="python -m bench report", description=pages.__doc__).parse_args(arguments)
-    pages.write()
+    parser = argparse.ArgumentParser(prog="python -m bench report", description=pages.__doc__)
+    parser.add_argument("--drop", action="store_true", help="remove results that were not measured here")
+    try:
+        pages.write(drop=parser.parse_args(arguments).drop)
+    except pages.ResultsMissing as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

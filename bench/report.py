@@ -6,6 +6,7 @@ Only what stands between the two markers is replaced; the explanation around it 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bench.scenario import Options, Scenario
 PAGE = RESULTS.parent.parent / "docs" / "performance.md"
 PICTURES = PAGE.parent / "performance"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+SHOWN = re.compile(r"<!-- scenarios: (.*?) -->")
 HEADINGS = {
     "throughput": "Throughput",
     "latency": "Latency",
@@ -169,6 +171,7 @@ def measured(records: dict[str, dict[str, Any]], pictures: dict[str, list[str]])
     if not records:
         lines += ["", "No results yet: run `make bench`, then `python -m bench report`."]
     else:
+        lines += [f"<!-- scenarios: {' '.join(sorted(records))} -->"]
         lines += conditions(records)
         for group in HEADINGS:
             lines += group_section(group, records, pictures.get(group, []))
@@ -184,8 +187,25 @@ def replace(page: str, part: str) -> str:
     return before + part + rest.partition(END)[2]
 
 
-def write(page: Path = PAGE, pictures: Path = PICTURES) -> None:
-    records = newest()
+def shown(page: str) -> set[str]:
+    """The scenarios whose results the page has."""
+    found = SHOWN.search(page)
+    return set() if found is None else set(found[1].split())
+
+
+class ResultsMissing(Exception):
+    """The page shows results that are nowhere else any more."""
+
+
+def write(page: Path = PAGE, pictures: Path = PICTURES, *, drop: bool = False) -> None:
+    """What the page shows and nobody has measured here would be lost; that has to be wanted."""
+    records, text = newest(), page.read_text()
+    missing = sorted(shown(text) - set(records))
+    if missing and not drop:
+        raise ResultsMissing(
+            f"{page} shows results that are not in {RESULTS}: {', '.join(missing)}. "
+            "Measure these, too, or say --drop to have them removed."
+        )
     drawn = plots.draw(records, pictures)
-    page.write_text(replace(page.read_text(), measured(records, drawn)))
+    page.write_text(replace(text, measured(records, drawn)))
     print(f"wrote {page} from {len(records)} results")

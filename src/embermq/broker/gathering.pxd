@@ -7,3 +7,4 @@ cdef class Gathering:
     cpdef object first(self)
     cpdef list take(self)
     cpdef int forget(self) except -1
+    cpdef int drop_first(self) except -1

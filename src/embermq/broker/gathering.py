@@ -43,6 +43,14 @@ class Gathering:
         self.count = 0
         return 0
 
+    def drop_first(self) -> int:
+        """Only the others are left."""
+        if self.count <= 1:
+            return self.forget()
+        self._first = self._others.pop(0)
+        self.count -= 1
+        return 0
+
     def put_first(self, items: list[Any]) -> None:
         """Before those that are there."""
         for item in items + self.take():

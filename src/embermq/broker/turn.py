@@ -239,8 +239,8 @@ class Turn:
                 waiting = self.sinks.first()  # it owes the one confirm
                 if storage.write_synced(self.logs.first(), self.telling, waiting):
                     waiting.dirty = False
-                    self.sinks.forget()
-                    self.logs.forget()
+                    self.sinks.drop_first()  # if others were marked meanwhile, the next turn is theirs
+                    self.logs.drop_first()
                     self.lone = waiting
                     return 0
         left = storage.write(self.logs.take(), self.count)

@@ -89,6 +89,21 @@ def test_only_the_part_between_the_markers_is_replaced() -> None:
         report.replace("no markers", "new")
 
 
+def test_what_was_not_measured_here_is_not_removed_by_accident(results: Path) -> None:
+    page = results / "page.md"
+    page.write_text(f"{report.BEGIN}{report.END}")
+    for scenario in ("stream_read", "stream_range"):
+        (results / f"{scenario}.json").write_text(json.dumps(record(scenario, "2026", embermq=[{}])))
+    report.write(page, results)
+    before = page.read_text()
+    (results / "stream_range.json").unlink()
+    with pytest.raises(report.ResultsMissing, match=r"stream_range\. Measure"):
+        report.write(page, results)
+    assert page.read_text() == before
+    report.write(page, results, drop=True)
+    assert report.shown(page.read_text()) == {"stream_read"}
+
+
 def test_the_page_has_its_markers() -> None:
     assert report.replace(report.PAGE.read_text(), f"{report.BEGIN}{report.END}")
 

@@ -20,7 +20,7 @@ def test_it_holds_what_a_list_would(seed: int) -> None:
     dice = random.Random(seed)
     gathering, model = Gathering(), list[int]()
     for number in range(2000):
-        match dice.choice("aaaaaaaaafptn"):
+        match dice.choice("aaaaaaaaadfptn"):
             case "a":
                 for _ in range(dice.choice([1, 1, 1, 2, 20])):
                     gathering.add(number)
@@ -28,6 +28,9 @@ def test_it_holds_what_a_list_would(seed: int) -> None:
             case "f":
                 gathering.forget()
                 model.clear()
+            case "d":
+                gathering.drop_first()
+                del model[:1]
             case "p":
                 more = list(range(dice.choice([0, 1, 2, 50])))
                 gathering.put_first(more)
