@@ -116,8 +116,8 @@ def test_a_file_that_cannot_be_written_is_told_to_who_reads_on(tmp_path: Path) -
     """A start that forgets the note of the last stop must not go on when it could not."""
     path = tmp_path / "definitions.sqlite"
     definitions = opened(path)[1]
-    definitions.put("stopped", "", "", {})
     definitions._connection.execute("PRAGMA query_only = ON")
+    definitions.put("stopped", "", "", {})
     with pytest.raises(CommitFailed, match=r"writing .*sqlite failed: attempt to write a readonly database"):
         definitions.all("stopped")
     definitions.close()
