@@ -56,14 +56,12 @@ def receive_soon(descriptor: int, buffer: bytearray, size_max: int, seconds: flo
     Who is to send may have to run on this processor, so at first it is offered; or on another that shares its
     core with this one, so between two looks nothing is done for a while.
     """
-    size = receive(descriptor, buffer, size_max)
-    if size >= 0 or seconds <= 0:
-        return size
     until_s = monotonic_s() + seconds
-    while size < 0 and monotonic_s() < until_s:
+    while True:
         os.sched_yield()
         size = receive(descriptor, buffer, size_max)
-    return size
+        if size >= 0 or monotonic_s() >= until_s:
+            return size
 
 
 def send_now(descriptor: int, data: bytes) -> int:

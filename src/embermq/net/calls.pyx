@@ -86,15 +86,12 @@ cpdef Py_ssize_t receive(int descriptor, bytearray buffer, Py_ssize_t size_max) 
 
 cpdef Py_ssize_t receive_soon(int descriptor, bytearray buffer, Py_ssize_t size_max, double seconds) except? -2:
     cdef char* start = PyByteArray_AS_STRING(buffer)
-    cdef Py_ssize_t size
+    cdef Py_ssize_t size = -1
     cdef int offers = 0
     cdef double until_s
     if size_max > PyByteArray_GET_SIZE(buffer):
         raise IndexError("more than the buffer holds")
     # The interpreter is kept: giving it away and having it back takes longer than one look.
-    size = recv(descriptor, start, size_max, MSG_DONTWAIT)
-    if size >= 0 or seconds <= 0:
-        return size
     until_s = monotonic_s() + seconds
     while size < 0 and offers < 3:
         sched_yield()

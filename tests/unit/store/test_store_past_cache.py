@@ -50,7 +50,7 @@ class Watching(FileSystem):
 
 
 class Bench:
-    def __init__(self, folder: Path, filesystem: FileSystem, segment_bytes: int = 1 << 20) -> None:
+    def __init__(self, folder: Path, filesystem: FileSystem, segment_bytes: int = 8 << 20) -> None:
         self.folder, self.filesystem, self.segment_bytes = folder, filesystem, segment_bytes
         self.log = self.opened()
 
@@ -165,9 +165,9 @@ def test_its_room_is_on_the_disk_and_goes_when_the_log_is_quiet(bench: Bench, fi
     assert ROOM_BYTES < path.stat().st_size - bench.log.bytes_on_disk <= ROOM_BYTES * ROOMS_AT_ONCE
     assert path.stat().st_blocks * 512 >= path.stat().st_size // BLOCK_BYTES * BLOCK_BYTES
     before = filesystem.past_cache
-    for _ in range(ROOM_BYTES * ROOMS_AT_ONCE * 2 // 1000):
-        assert bench.write(bytes(1000)), "room is made when it is used up"
-    assert filesystem.past_cache - before == ROOM_BYTES * ROOMS_AT_ONCE * 2 // 1000
+    for _ in range(ROOM_BYTES * ROOMS_AT_ONCE * 2 // 10_000):
+        assert bench.write(bytes(10_000)), "room is made when it is used up"
+    assert filesystem.past_cache - before == ROOM_BYTES * ROOMS_AT_ONCE * 2 // 10_000
     bench.check()
     give_up_room(bench.log)
     assert path.stat().st_size == bench.log.bytes_on_disk
