@@ -60,7 +60,7 @@ def test_offsets_of_times(reader: Client, stored: EmberBroker) -> None:
 
 def test_only_streams_have_offsets(reader: Client, stored: EmberBroker) -> None:
     queue = reader.declare()
-    with pytest.raises(RefusedError, match="400 queue .* is not a stream"):
+    with pytest.raises(RefusedError, match=r"400 queue .* is not a stream"):
         ask(stored, "GET", f"/streams/%2F/{queue}")
     with pytest.raises(RefusedError, match="404"):
         ask(stored, "GET", "/streams/%2F/nothing.there")
