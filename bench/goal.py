@@ -64,6 +64,7 @@ GOALS = [
     faster("durable_1024", 6),
     Goal("durable_1024", "broker_us_per_message", at_most=4.0),
     faster("durable_100", 8),
+    Goal("durable_wait_1", "to_fdatasync", at_least=1),
     Goal("backlog_10m", "rss_mb_full", at_most=300),
     Goal("backlog_10m", "fill_last_to_first", at_least=0.8),
     Goal("backlog_10m", "drain_to_live", at_least=0.5),
