@@ -14,6 +14,7 @@ import pytest
 
 from embermq.build import build_info
 from embermq.store.data_directory import DataDirectory
+from embermq.store.failure import NotADataDirectory
 from tests.crash import mutants
 from tests.crash.driver import History
 from tests.crash.electric import ElectricHistory
@@ -57,9 +58,11 @@ def test_power_cuts_find(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             try:
                 history.run()
             except AssertionError:
-                return
-            finally:
                 history.close()
+                return
+            except NotADataDirectory:  # it does not even start again, and has closed what it had opened
+                return
+            history.close()
     raise AssertionError(f"nothing is wrong with a broker that {name}")
 
 
