@@ -17,7 +17,7 @@ from statistics import fmean
 from bench.rig import Rig
 from bench.scenario import Options, Outcome, Scenario, Target
 from bench.session import Session
-from bench.waiting_alone import run_waiting_alone
+from bench.waiting_alone import Syncer, run_waiting_alone
 from tools.brokers import Broker
 
 DISK_EMPTY_SECONDS_MAX = 30.0
@@ -25,13 +25,10 @@ DISK_EMPTY_SECONDS_MAX = 30.0
 
 def fdatasync_per_second(folder: Path | None, seconds: float = 1.0) -> float:
     """Append 100 bytes, sync, repeat: the most a publisher that waits can get from this disk."""
-    with tempfile.NamedTemporaryFile(dir=folder, prefix="fdatasync-") as file:
-        began, count = time.monotonic(), 0
-        while time.monotonic() - began < seconds:
-            os.write(file.fileno(), bytes(100))
-            os.fdatasync(file.fileno())
-            count += 1
-        return count / (time.monotonic() - began)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        disk = Syncer(file.fileno())
+        disk.go_on(seconds)
+        return disk.rate
 
 
 def data_folder(target: Target) -> Path | None:

@@ -24,16 +24,27 @@ ROOM_BYTES = 64 * 1024  # by which a file that is written to in small pieces run
 QUEUE = "bench-durable"
 
 
-class Publisher:
-    """Waits for each confirm on one connection, for a while at a time."""
+class Counted:
+    """Something done again and again, for a while at a time."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
+        self.counted = 0
+        self.seconds = 0.0
+
+    @property
+    def rate(self) -> float:
+        return self.counted / self.seconds
+
+
+class Publisher(Counted):
+    """Waits for each confirm on one connection."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
         block, self.body_at = publication("", QUEUE, BODY_BYTES, persistent=True)
         self.block = bytearray(block)
         self.confirmed = 0
-        self.counted = 0
-        self.seconds = 0.0
 
     def go_on(self, seconds: float, *, counts: bool = True) -> None:
         publish = load_module("waiting").publish_and_wait
@@ -43,27 +54,14 @@ class Publisher:
             self.counted += self.confirmed - before
             self.seconds += took
 
-    @property
-    def rate(self) -> float:
-        return self.counted / self.seconds
 
-
-class Syncer:
+class Syncer(Counted):
     """Appends to a file of its own, and syncs."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.counted = 0
-        self.seconds = 0.0
 
     def go_on(self, seconds: float) -> None:
         count, took = load_module("waiting").append_and_sync(self.descriptor, BODY_BYTES, seconds)
         self.counted += count
         self.seconds += took
-
-    @property
-    def rate(self) -> float:
-        return self.counted / self.seconds
 
 
 def run_waiting_alone(target: Target, options: Options) -> Outcome:
