@@ -209,6 +209,7 @@ class Level(Logged):
     def open_log(self) -> Log:
         assert self.storage is not None
         log = self.log = self.storage.open_log(self.log_id, keep_place=self.keeps_place)
+        log.in_order = True
         return log
 
     def mark(self) -> int:

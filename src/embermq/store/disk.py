@@ -2,7 +2,8 @@
 
 Ten thousand queues must not need ten thousand descriptors: `open_file` keeps the most recently used ones.
 Deleting is slow (a file system frees blocks while we wait), so it happens in a thread of its own: a segment
-goes there as soon as it is fully acked, a whole queue is renamed into the trash directory there first.
+goes there as soon as it is fully acked, a whole queue is renamed into the trash directory there first. So is
+telling the kernel which files will be read soon, and which will not (see `read_ahead`): that waits, too.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import threading
 from collections import OrderedDict
-from queue import SimpleQueue
-from typing import NamedTuple
+from functools import partial
 
+from embermq.store.background import Background
 from embermq.store.filesystem import File, FileSystem
 
 FILES_OPEN_MAX = 256
@@ -24,17 +24,8 @@ BUFFER_BYTES_MIN = 4096
 ROOM_BYTES = 64 * 1024  # by which a file may run ahead of what it holds (see room)
 
 
-class _Dropped(NamedTuple):
-    """A directory that goes to the trash first."""
-
-    path: str
-
-
-_Deletion = _Dropped | str | tuple[str, str]  # a directory; something in the trash; a segment, its acks
-
-
 class Disk:
-    """Made once per data directory; everything but the deleting happens in the caller's thread."""
+    """Made once per data directory; what takes long happens in threads of its own."""
 
     def __init__(self, filesystem: FileSystem, trash: str, files_open_max: int = FILES_OPEN_MAX) -> None:
         self.filesystem = filesystem
@@ -45,8 +36,9 @@ class Disk:
         self._files: OrderedDict[str, File] = OrderedDict()
         self._last: File | None = None  # of these, the one used last
         self._last_user: object = None  # who will ask for it again, if anybody said so
-        self._deletions: SimpleQueue[_Deletion | threading.Event | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
+        self._deletions = Background("store-trash")
+        self._advices = Background("store-cache")
         self._buffer: bytearray | None = None  # a small one at hand
         self._buffers: list[bytearray] = []
         self._buffers_bytes = 0
@@ -90,6 +82,20 @@ class Disk:
         with contextlib.suppress(FileExistsError):
             self.filesystem.make_directory(path)
 
+    # -- the page cache
+
+    def expect_reads(self, path: str, expected: bool) -> None:
+        """Tell the kernel, in the background, that the file will be read soon, or not for a long time."""
+        self._advices.put(partial(self._expect_reads, path, expected))
+
+    def wait_expected(self) -> None:
+        """Return when the kernel knows all of that."""
+        self._advices.wait()
+
+    def _expect_reads(self, path: str, expected: bool) -> None:
+        # A descriptor of its own: the set of open files belongs to the caller's thread.
+        self.filesystem.expect_reads(self.filesystem.open(path, writable=False), expected)
+
     # -- buffers
 
     def take_buffer(self) -> bytearray:
@@ -117,58 +123,31 @@ class Disk:
         """Unlink a segment and then its ack file, in the background."""
         self.forget_file(path)
         self.forget_file(ack_path)
-        self._deletions.put((path, ack_path))
-        self._start()
+        self._deletions.put(partial(self._delete_segment, path, ack_path))
 
     def drop_directory(self, path: str) -> None:
         """Delete a directory with all its files, in the background. Nobody may use it any more."""
-        self._deletions.put(_Dropped(path))
-        self._start()
+        self._deletions.put(partial(self._drop_directory, path))
 
     def empty_trash(self) -> None:
         """At start-up: delete what the last run had no time for."""
         if self.filesystem.exists(self.trash):
             for name in self.filesystem.list(self.trash):
-                self._deletions.put(os.path.join(self.trash, name))
-                self._start()
+                self._deletions.put(partial(self._delete, os.path.join(self.trash, name)))
 
     def wait_deleted(self) -> None:
         """Return when everything asked for so far is deleted."""
-        if self._thread is not None:
-            done = threading.Event()
-            self._deletions.put(done)
-            done.wait()
+        self._deletions.wait()
 
     def close(self) -> None:
         """Finish the deletions and close the files."""
-        if self._thread is not None:
-            self._deletions.put(None)
-            self._thread.join()
-            self._thread = None
+        self._advices.close()
+        self._deletions.close()
         self._files.clear()
         self._last = self._last_user = None
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="store-trash", daemon=True)
-            self._thread.start()
-
-    def _run(self) -> None:
-        while True:
-            item = self._deletions.get()
-            if item is None:
-                return
-            if isinstance(item, threading.Event):
-                item.set()
-                continue
-            # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
-            with contextlib.suppress(OSError):
-                if isinstance(item, _Dropped):
-                    self._delete(self._move_to_trash(item.path))
-                elif isinstance(item, str):
-                    self._delete(item)
-                else:
-                    self._delete_segment(*item)
+    def _drop_directory(self, path: str) -> None:
+        self._delete(self._move_to_trash(path))
 
     def _move_to_trash(self, path: str) -> str:
         """In one step: should we die now, no half of it is found where it was."""

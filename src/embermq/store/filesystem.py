@@ -72,6 +72,13 @@ class FileSystem:
             error.filename = file.path  # the call knows only a number
             raise
 
+    def expect_reads(self, file: File, expected: bool) -> None:
+        """The whole file will be read soon: bring it into the page cache. Or not for long: what is safe on
+        the disk need not stay there."""
+        if hasattr(os, "posix_fadvise"):
+            advice = os.POSIX_FADV_WILLNEED if expected else os.POSIX_FADV_DONTNEED
+            os.posix_fadvise(file.descriptor, 0, 0, advice)
+
     def size(self, file: File) -> int:
         return os.fstat(file.descriptor).st_size
 

@@ -19,6 +19,7 @@ from embermq.store.disk import Disk
 from embermq.store.filesystem import write_part
 from embermq.store.log_files import LogFiles
 from embermq.store.promise import Promise
+from embermq.store.read_ahead import segment_began
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Recovery, recover
@@ -45,6 +46,7 @@ class Log(LogFiles):
         "bytes_on_disk",
         "count",
         "finished",
+        "in_order",
         "next_sequence",
         "reader",
         "recovery",
@@ -77,6 +79,7 @@ class Log(LogFiles):
         self.spared = self.wrote = False
         self.spared_in = self.wrote_in = 0
         self.reader: Reader | None = None
+        self.in_order = False  # it is read from its beginning to its end, by that one reader
         self.removable_below = removable_below  # what reaches this stays, so that its sequence is known
         self.was_deep = len(self.segments) > 1  # whether there were several segments since the last drain
         for segment in self.segments:
@@ -148,6 +151,8 @@ class Log(LogFiles):
         self.bytes_on_disk += segment.size
         self.segments.append(segment)
         self.active = segment
+        if self.in_order:
+            segment_began(self)
         return segment
 
     def _queue(self, segment: Segment) -> None:

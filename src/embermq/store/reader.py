@@ -10,6 +10,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
+from embermq.store.read_ahead import half_read
 from embermq.store.record import RECORD_HEADER, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.recovery import damage_read
 from embermq.store.salvage import salvage_span
@@ -27,7 +28,7 @@ logger = logging.getLogger("embermq.store")
 class Reader:
     """A place in a log. Reading on from there is cheap; from elsewhere it costs an index look-up."""
 
-    __slots__ = ("cuts", "log", "position", "segment", "sequence")
+    __slots__ = ("announced", "cuts", "log", "position", "segment", "sequence")
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -35,6 +36,7 @@ class Reader:
         self.position = 0
         self.cuts = 0  # of the segment, when that was true
         self.sequence = 0  # every record of the segment before `position` has a smaller one
+        self.announced: Segment | None = None  # half of this was read: the next will be needed soon
 
     def read(self, sequence: int, bytes_max: int) -> list[Record]:
         """The live records from `sequence` on, in order: about `bytes_max`, at least one if any is left."""
@@ -83,6 +85,9 @@ class Reader:
                     self._skip_damage(segment)
                     continue
             self.position += done
+        if self.position * 2 >= segment.size and segment is not self.announced:
+            self.announced = segment
+            half_read(self.log, segment)
 
     def _block(self, segment: Segment, position: int, size: int) -> bytes:
         """Bytes at `position`, out of the file or, behind what is written, out of the buffer."""
