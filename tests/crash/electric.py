@@ -85,6 +85,7 @@ class ElectricHistory:
         """Things happen until the power fails, at the latest after so many of them."""
         machine, chance = self.machine, self.chance
         machine.filesystem.write_bytes_max = chance.choice([None, None, 100, 7])
+        machine.filesystem.cold = number % 2 == 1
         self.name = f"life{number}"
         self.number = 0
         self.waiting: dict[int, tuple[Text, tuple[str, ...]]] = {}

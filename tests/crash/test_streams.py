@@ -58,6 +58,7 @@ class StreamHistory:
     def live(self) -> None:
         machine, chance = self.machine, self.chance
         machine.filesystem.write_bytes_max = chance.choice([None, None, 100])
+        machine.filesystem.cold = chance.random() < 0.5
         writer, reader = machine.client(), StreamClient(machine, 1000)
         waiting: dict[int, bytes] = {}
 

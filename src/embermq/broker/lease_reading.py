@@ -6,6 +6,7 @@ acknowledgement and carry the message's number in the lease as header `x-lease-i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from embermq.broker.consumer import Consumer
@@ -27,9 +28,10 @@ class LevelLog:
 
     filters = None
 
-    def __init__(self, level: Level, log: Log) -> None:
+    def __init__(self, level: Level, log: Log, mark: Callable[[], None]) -> None:
         self.low = level
         self.log = log
+        self.mark = mark
         self.block: Block | None = None
 
 
@@ -113,7 +115,7 @@ class LeaseReading:
         if self.cursor is None or self.run is not run:
             sequence = run.first + self.number - run.base
             stop = min(run.stop, run.first + self.end - run.base)
-            self.cursor = Cursor(LevelLog(run.level, log), self.consumer, sequence, stop)
+            self.cursor = Cursor(LevelLog(run.level, log, self.mark), self.consumer, sequence, stop)
             self.cursor.shift = run.base - run.first
             self.run = run
         used = self.cursor.deliver(budget, self.cursor.end)

@@ -39,6 +39,7 @@ cdef class Level(Logged):
     cdef public set held
     cdef public object returned
     cdef public Py_ssize_t paged_count
+    cdef public bint fetching
     cdef public unsigned long long paged_from
     cdef public unsigned long long next_sequence
     cdef public unsigned long long redelivered_below
@@ -56,6 +57,8 @@ cdef class Level(Logged):
     cdef int store(self, unsigned long long sequence, Message message, int flags) except -1
     cpdef int mark(self) except -1
     cpdef Entry front(self)
+    cpdef Entry front_at_hand(self)
+    cpdef bint is_at_hand(self) except -1
     @cython.locals(entry=Entry)
     cpdef Entry take(self)
     cpdef long long ttl_of(self, unsigned long long sequence) except -2

@@ -81,6 +81,7 @@ class Level(Logged):
     __slots__ = (
         "delivered_up_to",
         "durable",
+        "fetching",
         "held",
         "keeps_place",
         "meta",
@@ -115,6 +116,7 @@ class Level(Logged):
         self.returned: Runs | None = None  # many that came back, and wait beside the ring
         self.paged_count = 0
         self.paged_from = 0
+        self.fetching = False  # what comes next is on its way from the disk
         self.next_sequence = 1
         self.redelivered_below = 0  # recovered messages up to here may have been delivered before
         self.delivered_up_to = 0
@@ -242,6 +244,23 @@ class Level(Logged):
         entry: Entry = self.ring.front()
         return entry
 
+    def front_at_hand(self) -> Entry | None:
+        """`front`, but nobody waits: None, too, while the entry is on its way from the disk (`fetching`)."""
+        if self.ring.count == 0 and self.paged_count and not self.is_at_hand():
+            return None
+        return self.front()
+
+    def is_at_hand(self) -> bool:
+        """Can `refill` go on without waiting for the disk? If not, the queue is marked when it can."""
+        if not self.fetching:
+            assert self.log is not None
+            self.fetching = not self.log.at_hand(self.paged_from, REFILL_BYTES, self.fetched)
+        return not self.fetching
+
+    def fetched(self) -> None:
+        self.fetching = False
+        self.queue.mark()
+
     def take(self) -> Entry:
         """The entry that `front` answered."""
         entry: Entry = self.ring.pop_front()
@@ -250,7 +269,7 @@ class Level(Logged):
             self.delivered_up_to = entry.sequence
         elif self.returned is not None:  # all that came back has been delivered, and so has what is before it
             bring(self)
-        if self.paged_count and self.ring.count < REFILL_COUNT:
+        if self.paged_count and self.ring.count < REFILL_COUNT and self.is_at_hand():
             try:
                 self.refill()
             except OSError:

@@ -236,10 +236,12 @@ class Queue:
             if budget <= 0:
                 return True
             level = self.high
-            entry = level.front()
+            entry = level.front_at_hand()
             if entry is None:
+                if level.fetching:
+                    return False
                 level = self.low
-                entry = level.front()
+                entry = level.front_at_hand()
                 if entry is None:
                     return False
             size = entry.message.size

@@ -126,6 +126,13 @@ def give_turn_away(queue: Queue, consumer: Consumer) -> None:
     consumers.insert(place, consumer)
 
 
+def awaits_disk(queue: Queue) -> bool:
+    """Is a message that may have to leave next on its way from the disk?"""
+    return any(
+        level.ring.count == 0 and level.paged_count > 0 and not level.is_at_hand() for level in queue.levels
+    )
+
+
 def drain_selectively(queue: Queue) -> bool:
     """What `Queue.drain` does, for a selective queue."""
     passed_over: list[Entry] = []
@@ -133,7 +140,7 @@ def drain_selectively(queue: Queue) -> bool:
     overhead = queue.turn.company.delivery_bytes
     # What is passed over comes back next time, so it is not charged to the turn: that would never end.
     sight = PASSED_OVER_BYTES_MAX
-    while queue.ready_count and budget > 0 and sight > 0:
+    while queue.ready_count and budget > 0 and sight > 0 and not awaits_disk(queue):
         entry = queue.take_head()
         if entry is None:
             break

@@ -16,6 +16,7 @@ cdef class Cursor:
     cdef readonly Py_ssize_t delivered
     cdef public object group
     cdef public bint waits
+    cdef public bint fetching
     cdef public bint timed
     cdef public bint blocks
     cdef public long long shift
@@ -28,6 +29,8 @@ cdef class Cursor:
     cdef Py_ssize_t at
     cdef Header header
     cdef Py_ssize_t read_bytes
+    cpdef bint is_at_hand(self, Py_ssize_t room) except -1
+    cpdef Py_ssize_t wanted_bytes(self, Py_ssize_t room) except -1
     @cython.locals(header=Header, used=Py_ssize_t, limit=cython.ulonglong, stop=Py_ssize_t, at=Py_ssize_t, segment=Segment)
     cpdef Py_ssize_t deliver(self, Py_ssize_t budget, unsigned long long safe_end) except -1
     @cython.locals(used=Py_ssize_t, limit=cython.ulonglong)

@@ -45,6 +45,10 @@ class Source(Protocol):
 
     block: Block | None
 
+    def mark(self) -> object:
+        """There may be something to be delivered."""
+        ...
+
     @property
     def filters(self) -> Filters | None:
         """Of its segments, where a cursor has a choice."""
@@ -61,6 +65,7 @@ class Cursor:
         "data",
         "delivered",
         "end",
+        "fetching",
         "group",
         "header",
         "level",
@@ -86,6 +91,7 @@ class Cursor:
         self.timed = False  # deliveries say when the broker took the message
         self.shift = 0  # what deliveries call a message, less its offset
         self.delivered = 0  # messages, in the last turn
+        self.fetching = False  # what comes next is on its way from the disk
         self.level = stream.low
         self.reader = BlockReader(stream.log)
         self.block: Block | None = None
@@ -113,6 +119,8 @@ class Cursor:
                 self.pass_segments_over(limit)
                 if self.offset >= limit:
                     break
+            if self.segment is None and not self.is_at_hand(budget - used):
+                break
             if self.segment is None and not self.read(budget - used):
                 self.offset = limit  # damage has taken the rest
                 break
@@ -144,6 +152,8 @@ class Cursor:
         while self.offset < limit and used < budget and self.consumer.can_take_block():
             if self.segment is None and used and budget - used < READ_BYTES_MIN:
                 return budget  # what is left is not worth a read
+            if self.segment is None and not self.is_at_hand(budget - used):
+                break
             if self.segment is None and not self.read(budget - used):
                 self.offset = limit  # damage has taken the rest
                 break
@@ -229,11 +239,26 @@ class Cursor:
                 return
             self.offset = segment.last + 1
 
+    def is_at_hand(self, room: int) -> bool:
+        """Can `read` go on without waiting for the disk? If not, the stream is marked when it can."""
+        if not self.fetching:
+            stream = self.stream
+            wanted = self.wanted_bytes(room)
+            at_hand = self.reader.block_at_hand(self.offset, wanted, stream.block, self.fetched)
+            self.fetching = not at_hand
+        return not self.fetching
+
+    def fetched(self) -> None:
+        self.fetching = False
+        self.stream.mark()
+
+    def wanted_bytes(self, room: int) -> int:
+        return min(self.read_bytes, max(room, READ_BYTES_MIN))
+
     def read(self, room: int) -> bool:
         """Fetch the block that the next record is in, no more than this turn takes; False: there is none."""
         stream = self.stream
-        wanted = min(self.read_bytes, max(room, READ_BYTES_MIN))
-        found = self.reader.block(self.offset, wanted, stream.block)
+        found = self.reader.block(self.offset, self.wanted_bytes(room), stream.block)
         if found is None:
             return False
         stream.block = self.block = block = found[0]

@@ -19,6 +19,7 @@ from embermq.store.filesystem import FileSystem
 from embermq.store.layout import Layout, make_data_directory
 from embermq.store.lock import DirectoryLock
 from embermq.store.log import SEGMENT_BYTES, Log
+from embermq.store.page_cache import PageCache
 
 logger = logging.getLogger("embermq.store")
 
@@ -63,7 +64,7 @@ class DataDirectory:
         except BaseException:
             lock.release()
             raise
-        disk = Disk(filesystem, layout.trash)
+        disk = Disk(filesystem, layout.trash, cache=PageCache(filesystem, call_soon_threadsafe))
         if sync == "os":
             disk.room_bytes = 0  # nobody waits for syncs
         disk.empty_trash()

@@ -9,6 +9,7 @@ cdef Py_ssize_t BUFFERS_KEPT_BYTES_MAX
 cdef class Disk:
     cdef readonly FileSystem filesystem
     cdef readonly str trash
+    cdef readonly object cache
     cdef readonly Py_ssize_t files_open_max
     cdef public Py_ssize_t room_bytes
     cdef public bint passes_cache
@@ -16,7 +17,6 @@ cdef class Disk:
     cdef File _last
     cdef object _last_user
     cdef object _deletions
-    cdef object _advices
     cdef bytearray _buffer
     cdef list _buffers
     cdef Py_ssize_t _buffers_bytes

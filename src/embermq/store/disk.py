@@ -2,8 +2,7 @@
 
 Ten thousand queues must not need ten thousand descriptors: `open_file` keeps the most recently used ones.
 Deleting is slow (a file system frees blocks while we wait), so it happens in a thread of its own: a segment
-goes there as soon as it is fully acked, a whole queue is renamed into the trash directory there first. So is
-telling the kernel which files will be read soon, and which will not (see `read_ahead`): that waits, too.
+goes there as soon as it is fully acked, a whole queue is renamed into the trash directory there first.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from functools import partial
 
 from embermq.store.background import Background
 from embermq.store.filesystem import File, FileSystem
+from embermq.store.page_cache import PageCache
 
 FILES_OPEN_MAX = 256
 BUFFERS_KEPT_MAX = 16
@@ -27,8 +27,15 @@ ROOM_BYTES = 64 * 1024  # by which a file may run ahead of what it holds (see ro
 class Disk:
     """Made once per data directory; what takes long happens in threads of its own."""
 
-    def __init__(self, filesystem: FileSystem, trash: str, files_open_max: int = FILES_OPEN_MAX) -> None:
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        trash: str,
+        files_open_max: int = FILES_OPEN_MAX,
+        cache: PageCache | None = None,
+    ) -> None:
         self.filesystem = filesystem
+        self.cache = cache or PageCache(filesystem)
         self.trash = trash
         self.files_open_max = files_open_max
         self.room_bytes = ROOM_BYTES  # 0: files are as long as what they hold
@@ -38,7 +45,6 @@ class Disk:
         self._last_user: object = None  # who will ask for it again, if anybody said so
         # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
         self._deletions = Background("store-trash")
-        self._advices = Background("store-cache")
         self._buffer: bytearray | None = None  # a small one at hand
         self._buffers: list[bytearray] = []
         self._buffers_bytes = 0
@@ -81,20 +87,6 @@ class Disk:
         """It may be there already."""
         with contextlib.suppress(FileExistsError):
             self.filesystem.make_directory(path)
-
-    # -- the page cache
-
-    def expect_reads(self, path: str, expected: bool) -> None:
-        """Tell the kernel, in the background, that the file will be read soon, or not for a long time."""
-        self._advices.put(partial(self._expect_reads, path, expected))
-
-    def wait_expected(self) -> None:
-        """Return when the kernel knows all of that."""
-        self._advices.wait()
-
-    def _expect_reads(self, path: str, expected: bool) -> None:
-        # A descriptor of its own: the set of open files belongs to the caller's thread.
-        self.filesystem.expect_reads(self.filesystem.open(path, writable=False), expected)
 
     # -- buffers
 
@@ -141,7 +133,7 @@ class Disk:
 
     def close(self) -> None:
         """Finish the deletions and close the files."""
-        self._advices.close()
+        self.cache.close()
         self._deletions.close()
         self._files.clear()
         self._last = self._last_user = None

@@ -15,6 +15,7 @@ from embermq.store.past_cache import PastCache
 from embermq.store.promise import Promise
 
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
+CACHED_STEP_BYTES = 64 * 1024
 
 
 class File:
@@ -72,12 +73,21 @@ class FileSystem:
             error.filename = file.path  # the call knows only a number
             raise
 
-    def expect_reads(self, file: File, expected: bool) -> None:
-        """The whole file will be read soon: bring it into the page cache. Or not for long: what is safe on
-        the disk need not stay there."""
-        if hasattr(os, "posix_fadvise"):
-            advice = os.POSIX_FADV_WILLNEED if expected else os.POSIX_FADV_DONTNEED
-            os.posix_fadvise(file.descriptor, 0, 0, advice)
+    def is_cached(self, file: File, size: int, position: int) -> bool:
+        """Could that be read without waiting for the disk? Looked at in places, as pages come in order."""
+        place = bytearray(1)
+        try:
+            for at in range(position, position + size, CACHED_STEP_BYTES):
+                os.preadv(file.descriptor, [place], at, os.RWF_NOWAIT)
+            os.preadv(file.descriptor, [place], position + size - 1, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        return True
+
+    def advise(self, file: File, size: int, position: int, wanted: bool) -> None:
+        """That will be read soon (size 0: to the end); or not for long, and what is safe can leave memory."""
+        advice = os.POSIX_FADV_WILLNEED if wanted else os.POSIX_FADV_DONTNEED
+        os.posix_fadvise(file.descriptor, position, size, advice)
 
     def size(self, file: File) -> int:
         return os.fstat(file.descriptor).st_size

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from embermq.store.disk import Disk
 from embermq.store.filesystem import write_part
 from embermq.store.log_files import LogFiles
+from embermq.store.page_cache import Callback
 from embermq.store.promise import Promise
 from embermq.store.read_ahead import segment_began
 from embermq.store.reader import Reader
@@ -321,6 +322,12 @@ class Log(LogFiles):
         if self.reader is None:
             self.reader = Reader(self)
         return self.reader.read(sequence, bytes_max)
+
+    def at_hand(self, sequence: int, bytes_max: int, done: Callback) -> bool:
+        """Can `read` answer without waiting for the disk? If not, `done` is called when it can."""
+        if self.reader is None:
+            self.reader = Reader(self)
+        return self.reader.at_hand(sequence, bytes_max, done)
 
     def new_reader(self) -> Reader:
         """A place of one's own in the log, for one of several who read it at the same time."""

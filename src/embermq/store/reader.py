@@ -10,7 +10,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from embermq.store.read_ahead import half_read
+from embermq.store.read_ahead import at_hand
 from embermq.store.record import RECORD_HEADER, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.recovery import damage_read
 from embermq.store.salvage import salvage_span
@@ -20,6 +20,7 @@ from embermq.store.segment_index import position_before, position_before_time
 
 if TYPE_CHECKING:
     from embermq.store.log import Log
+    from embermq.store.page_cache import Callback
 
 
 logger = logging.getLogger("embermq.store")
@@ -28,7 +29,7 @@ logger = logging.getLogger("embermq.store")
 class Reader:
     """A place in a log. Reading on from there is cheap; from elsewhere it costs an index look-up."""
 
-    __slots__ = ("announced", "cuts", "log", "position", "segment", "sequence")
+    __slots__ = ("asked", "asked_in", "cuts", "fetched", "log", "position", "segment", "sequence")
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -36,22 +37,18 @@ class Reader:
         self.position = 0
         self.cuts = 0  # of the segment, when that was true
         self.sequence = 0  # every record of the segment before `position` has a smaller one
-        self.announced: Segment | None = None  # half of this was read: the next will be needed soon
+        # How far the disk was asked to read ahead of us, if it ever had to (see read_ahead); and the place,
+        # by sequence and position, that we waited for last.
+        self.asked_in: Segment | None = None
+        self.asked = 0
+        self.fetched = (0, 0)
 
     def read(self, sequence: int, bytes_max: int) -> list[Record]:
         """The live records from `sequence` on, in order: about `bytes_max`, at least one if any is left."""
         records: list[Record] = []
-        segment = self.segment
-        if segment is None or segment.removed or not segment.first <= sequence or sequence > segment.last:
-            segment = self.log.segment_from(sequence)
-            if segment is None:
-                return records
-            self._seek(segment, sequence)
-        elif sequence < self.sequence or segment.cuts != self.cuts:
-            self._seek(segment, sequence)
-        else:
-            # Forward in the same segment: whichever is closer, where we stopped or an index entry.
-            self.position = max(self.position, position_before(self.log, segment, sequence))
+        segment = self._go_to(sequence)
+        if segment is None:
+            return records
         while True:
             self._read_segment(segment, sequence, bytes_max, records)
             if records:
@@ -63,6 +60,29 @@ class Reader:
                 return records
             segment = following
             self._seek(segment, segment.first)
+
+    def at_hand(self, sequence: int, bytes_max: int, done: Callback) -> bool:
+        """Can `read` answer without waiting for the disk? If not, `done` is called when it can."""
+        segment = self._go_to(sequence)
+        while segment is not None and (self.position >= segment.size or segment.live.count == 0):
+            segment = self.log.segment_after(segment)
+            if segment is not None:
+                self._seek(segment, segment.first)
+        return segment is None or at_hand(self, segment, bytes_max, done)
+
+    def _go_to(self, sequence: int) -> Segment | None:
+        """Be where `sequence` is, or a bit before; None if nothing is there or behind."""
+        segment = self.segment
+        if segment is None or segment.removed or not segment.first <= sequence or sequence > segment.last:
+            segment = self.log.segment_from(sequence)
+            if segment is not None:
+                self._seek(segment, sequence)
+        elif sequence < self.sequence or segment.cuts != self.cuts:
+            self._seek(segment, sequence)
+        else:
+            # Forward in the same segment: whichever is closer, where we stopped or an index entry.
+            self.position = max(self.position, position_before(self.log, segment, sequence))
+        return segment
 
     def _seek(self, segment: Segment, sequence: int) -> None:
         self.segment = segment
@@ -85,9 +105,6 @@ class Reader:
                     self._skip_damage(segment)
                     continue
             self.position += done
-        if self.position * 2 >= segment.size and segment is not self.announced:
-            self.announced = segment
-            half_read(self.log, segment)
 
     def _block(self, segment: Segment, position: int, size: int) -> bytes:
         """Bytes at `position`, out of the file or, behind what is written, out of the buffer."""

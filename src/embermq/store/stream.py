@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from embermq.store.log import READ_BLOCK_BYTES, Log
+from embermq.store.page_cache import Callback
+from embermq.store.read_ahead import at_hand
 from embermq.store.reader import Reader, first_at_time
 from embermq.store.record import RECORD_HEADER_SIZE
 from embermq.store.segment import Segment
@@ -31,30 +33,46 @@ class BlockReader(Reader):
         At least one whole record stands there. `known` is a block that somebody has read already: it is
         answered if it will do.
         """
-        segment = self.segment
-        if segment is None or segment.removed or sequence != self.sequence:
-            segment = self.log.segment_from(sequence)
+        while True:
+            segment = self._go_to_block(sequence)
             if segment is None:
                 return None
-            self._seek(segment, sequence)
-        while True:
-            while self.position >= segment.size:
-                following = self.log.segment_after(segment)
-                if following is None:
-                    return None
-                segment = following
-                self._seek(segment, segment.first)
-                self.sequence = sequence
-            if known is not None and known.segment is segment:
-                at = self.position - known.position
-                if 0 <= at < len(known.data) and whole_record(known.data, at):
-                    return known, at
+            if known is not None and self._is_in(known):
+                return known, self.position - known.position
             data = self._block(segment, self.position, max(bytes_max, RECORD_HEADER_SIZE))
             if not whole_record(data, 0):
                 data = self._one_record(segment, data)
             if whole_record(data, 0):
                 return Block(segment, self.position, data), 0
             self._skip_damage(segment)
+
+    def block_at_hand(self, sequence: int, bytes_max: int, known: Block | None, done: Callback) -> bool:
+        """Can `block` answer without waiting for the disk? If not, `done` is called when it can."""
+        segment = self._go_to_block(sequence)
+        if segment is None or (known is not None and self._is_in(known)):
+            return True
+        return at_hand(self, segment, bytes_max, done)
+
+    def _go_to_block(self, sequence: int) -> Segment | None:
+        """Be where the caller has stopped, or where `sequence` is; None if nothing is there or behind."""
+        segment = self.segment
+        if segment is None or segment.removed or sequence != self.sequence:
+            segment = self.log.segment_from(sequence)
+            if segment is None:
+                return None
+            self._seek(segment, sequence)
+        while self.position >= segment.size:
+            segment = self.log.segment_after(segment)
+            if segment is None:
+                return None
+            self._seek(segment, segment.first)
+            self.sequence = sequence
+        return segment
+
+    def _is_in(self, known: Block) -> bool:
+        """Does the block have the record that we are at?"""
+        at = self.position - known.position
+        return known.segment is self.segment and 0 <= at < len(known.data) and whole_record(known.data, at)
 
     def went_on(self, position: int, sequence: int) -> None:
         """The caller has read up to that position of the segment; it will ask for `sequence` next."""

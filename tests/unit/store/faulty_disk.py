@@ -34,6 +34,8 @@ class FaultyFileSystem(FileSystem):
         self.space_left: int | None = None  # bytes until the disk is full
         self.write_bytes_max: int | None = None  # writes come out no longer than this
         self.failing_syncs = False
+        self.cold = False  # nothing of it is in memory: whoever does not want to wait must have it fetched
+        self.fetches = 0  # what was asked for so
         self.sync_calls = 0
         self.syncfs_calls = 0
         self.before_sync: Callable[[], None] | None = None
@@ -63,6 +65,10 @@ class FaultyFileSystem(FileSystem):
                 self._synced[self._serial] = _content(entry.path)
 
     # -- faults
+
+    def is_cached(self, file: File, size: int, position: int) -> bool:
+        self.fetches += self.cold
+        return not self.cold
 
     def write_at(self, file: File, data: bytes | bytearray | memoryview, position: int) -> int:
         size = len(data)

@@ -1,8 +1,11 @@
-"""What the page cache is told of a long log: its beginning is read next, what is far behind it is not."""
+"""The page cache and a log: what is far behind its reader need not be there, what is not there is fetched."""
 
 from __future__ import annotations
 
+import errno
 import os
+import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,22 +14,41 @@ from embermq.store import read_ahead
 from embermq.store.disk import Disk
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
-from embermq.store.record import PERSISTENT
+from embermq.store.page_cache import PageCache
+from embermq.store.record import PERSISTENT, SEGMENT_HEADER_SIZE
 
 SEGMENT_BYTES = 10_000
 KEPT_SEGMENTS = 5
+SIZE = 1_000_000
 
 
 class Watched(FileSystem):
-    """Remembers what it was told, by the names of the files."""
+    """Remembers what it was told and asked, by the names of the files."""
 
     def __init__(self) -> None:
-        self.expected: list[str] = []
+        self.cold = False
+        self.answer: OSError | None = None  # to who asks
+        self.expected: list[tuple[str, int]] = []
         self.not_expected: list[str] = []
+        self.fetched: list[tuple[str, int, int]] = []
 
-    def expect_reads(self, file: File, expected: bool) -> None:
-        super().expect_reads(file, expected)
-        (self.expected if expected else self.not_expected).append(os.path.basename(file.path))
+    def is_cached(self, file: File, size: int, position: int) -> bool:
+        if self.answer is not None:
+            raise self.answer
+        return not self.cold
+
+    def advise(self, file: File, size: int, position: int, wanted: bool) -> None:
+        super().advise(file, size, position, wanted)
+        name = os.path.basename(file.path)
+        if wanted:
+            self.expected.append((name, position))
+        else:
+            self.not_expected.append(name)
+
+    def read_at(self, file: File, size: int, position: int) -> bytes:
+        if threading.current_thread().name == "store-cache":
+            self.fetched.append((os.path.basename(file.path), position, size))
+        return super().read_at(file, size, position)
 
 
 class Queue:
@@ -34,23 +56,28 @@ class Queue:
 
     def __init__(self, directory: Path) -> None:
         self.filesystem = Watched()
-        self.disk = Disk(self.filesystem, str(directory / "trash"))
+        self.called = 0
+        self.cache = PageCache(self.filesystem, lambda call: call())
+        self.disk = Disk(self.filesystem, str(directory / "trash"), cache=self.cache)
         self.log = Log.open(str(directory / "log"), self.disk, SEGMENT_BYTES)
         self.log.in_order = True
+        self.first_position = SEGMENT_HEADER_SIZE
+
+    def done(self) -> None:
+        self.called += 1
 
     def fill(self, segments: int) -> None:
         end = len(self.log.segments) + segments
         while len(self.log.segments) < end:
             self.log.append(self.log.next_sequence, 1000, PERSISTENT, (b"x" * 1000,))
             self.log.write()
-        self.disk.wait_expected()
+        self.cache.wait()
 
     def read(self, segments: int) -> None:
         """So many from the beginning, whole, in small pieces."""
         sequence = self.log.first_sequence
         while sequence <= self.log.segments[segments - 1].last:
             sequence = self.log.read(sequence, 2000)[-1].sequence + 1
-        self.disk.wait_expected()
 
     def names(self, begin: int, end: int) -> list[str]:
         return [segment.name for segment in self.log.segments[begin:end]]
@@ -91,33 +118,98 @@ def test_logs_that_are_read_here_and_there_stay(queue: Queue) -> None:
     assert queue.filesystem.not_expected == []
 
 
-def test_a_reader_asks_for_the_next_segment_once(queue: Queue) -> None:
-    queue.fill(10)
-    queue.read(4)
-    assert queue.filesystem.expected == queue.names(1, 5)
+# -- reading without waiting
 
 
-def test_the_first_message_alone_asks_for_nothing(queue: Queue) -> None:
-    queue.fill(10)
-    assert queue.log.new_reader().read(0, 100)
-    queue.disk.wait_expected()
-    assert queue.filesystem.expected == []
+def test_what_is_in_memory_is_read_at_once(queue: Queue) -> None:
+    queue.fill(3)
+    assert queue.log.at_hand(0, 2000, queue.done)
+    assert queue.filesystem.fetched == []
 
 
-def test_what_is_being_written_and_what_is_acked_is_not_asked_for(queue: Queue) -> None:
+def test_what_is_not_is_fetched_once_and_then_read(queue: Queue) -> None:
+    queue.fill(3)
+    queue.filesystem.cold = True
+    assert not queue.log.at_hand(0, 2000, queue.done)
+    queue.cache.wait()
+    assert queue.called == 1
+    assert queue.filesystem.fetched == [(queue.log.segments[0].name, queue.first_position, 2000)]
+    # It may have left memory again: somebody has to begin.
+    assert queue.log.at_hand(0, 2000, queue.done)
+    assert [record.sequence for record in queue.log.read(0, 2000)] == [0]
+    assert not queue.log.at_hand(1, 2000, queue.done)
+
+
+def test_the_end_of_the_log_is_in_memory(queue: Queue) -> None:
+    queue.fill(1)
+    queue.filesystem.cold = True
+    assert queue.log.at_hand(0, 2000, queue.done)
+    assert queue.log.at_hand(10**6, 2000, queue.done)
+
+
+def test_a_reader_that_had_to_wait_asks_for_what_follows(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So far ahead, in order and without gaps, from one segment into the next, but not into the last."""
+    monkeypatch.setattr(read_ahead, "AHEAD_BYTES", 4000)
     queue.fill(4)
-    done = queue.log.segments[1]
+    queue.filesystem.cold = True
+    sequence = 0
+    while sequence < queue.log.segments[-1].first:
+        queue.log.at_hand(sequence, 2000, queue.done)
+        queue.cache.wait()
+        sequence = queue.log.read(sequence, 2000)[-1].sequence + 1
+    expected = queue.filesystem.expected
+    assert {name for name, _ in expected} == set(queue.names(0, 3))
+    for name in queue.names(0, 3):
+        places = [position for other, position in expected if other == name]
+        assert places == sorted(set(places))
+        assert all(after - before == 4000 for before, after in pairwise(places)), places
+
+
+def test_a_segment_without_living_records_is_not_waited_for(queue: Queue) -> None:
+    queue.fill(4)
+    queue.filesystem.cold = True
+    done = queue.log.segments[0]
     queue.log.ack_many(range(done.first, done.last + 1))
-    queue.read(3)
-    assert done.name not in queue.filesystem.expected
-    assert queue.log.segments[-1].name not in queue.filesystem.expected
+    assert not queue.log.at_hand(0, 2000, queue.done)
+    queue.cache.wait()
+    assert [name for name, *_ in queue.filesystem.fetched] == queue.names(1, 2)
 
 
-def test_a_file_that_is_gone_harms_nobody(queue: Queue) -> None:
-    queue.disk.expect_reads("/nonexistent/segment", True)
-    queue.disk.wait_expected()
-    queue.fill(2)
-    assert queue.log.read(0)
+def test_a_file_that_is_gone_is_no_reason_to_wait(queue: Queue) -> None:
+    queue.fill(3)
+    queue.filesystem.cold = True
+    os.unlink(os.path.join(queue.log.directory, queue.log.segments[0].name))
+    queue.log.at_hand(0, 2000, queue.done)
+    queue.cache.wait()
+    assert queue.called == 1
+    queue.cache.fetch("/nonexistent/segment", 100, 0, queue.done)
+    queue.cache.expect("/nonexistent/segment", 100, 0)
+    queue.cache.let_go("/nonexistent/segment")
+    queue.cache.wait()
+    assert queue.called == 2
+
+
+@pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EIO])
+def test_who_cannot_be_asked_is_read_as_it_comes(queue: Queue, code: int) -> None:
+    queue.fill(3)
+    queue.filesystem.cold = True
+    queue.filesystem.answer = OSError(code, os.strerror(code))
+    assert queue.log.at_hand(0, 2000, queue.done)
+    queue.filesystem.answer = None
+    assert queue.log.at_hand(0, 2000, queue.done) == (code == errno.EOPNOTSUPP)  # who never can is not asked
+
+
+def test_a_loop_that_is_closed_is_not_told(tmp_path: Path) -> None:
+    def closed(*_: object) -> None:
+        raise RuntimeError("the loop is closed")
+
+    cache = PageCache(FileSystem(), closed)
+    cache.fetch(str(tmp_path), 1, 0, print)
+    cache.fetch(__file__, 1, 0, print)
+    cache.wait()
+    cache.close()
 
 
 def test_the_kernel_lets_go_of_it_and_brings_it_back(tmp_path: Path) -> None:
@@ -125,23 +217,23 @@ def test_the_kernel_lets_go_of_it_and_brings_it_back(tmp_path: Path) -> None:
     filesystem = FileSystem()
     path = str(tmp_path / "file")
     file = filesystem.open(path, create=True)
-    filesystem.write_at(file, b"x" * 1_000_000, 0)
+    filesystem.write_at(file, b"x" * SIZE, 0)
     filesystem.sync(file)
-    filesystem.expect_reads(file, False)
-    if in_page_cache(file):
+    assert is_cached(filesystem, file)
+    filesystem.advise(file, 0, 0, wanted=False)
+    if is_cached(filesystem, file):
         pytest.skip("this file system keeps its files in memory")
-    filesystem.expect_reads(file, True)
-    for _ in range(10_000):
-        if in_page_cache(file):
-            return
-        os.sched_yield()
-    filesystem.read_at(file, 1, 500_000)
-    assert in_page_cache(file)
+    filesystem.advise(file, 0, 0, wanted=True)
+    called = threading.Event()
+    cache = PageCache(filesystem, lambda call: call())
+    cache.fetch(path, SIZE, 0, called.set)
+    assert called.wait(60)
+    assert is_cached(filesystem, file)
+    cache.close()
 
 
-def in_page_cache(file: File) -> bool:
-    """Is the middle of it there, without reading from the disk?"""
+def is_cached(filesystem: FileSystem, file: File) -> bool:
     try:
-        return os.preadv(file.descriptor, [bytearray(1)], 500_000, os.RWF_NOWAIT) == 1
-    except BlockingIOError:
-        return False
+        return filesystem.is_cached(file, SIZE, 0)
+    except OSError as error:
+        pytest.skip(f"this file system does not tell: {error}")
