@@ -7,6 +7,7 @@ python -m bench ceiling             how fast the load generator itself is
 python -m bench clients             Python clients against one broker: ours, pika, aio-pika
 python -m bench spark               the Spark data source against one that makes its rows in memory
 python -m bench bystander           how long others wait while one client asks for something huge
+python -m bench slow_disk           and while a queue is read back from a slow disk (as root)
 python -m bench report              write the measured part of docs/performance.md from the newest results
 """
 
@@ -17,7 +18,7 @@ import os
 import sys
 from pathlib import Path
 
-from bench import bystander, ceiling, clients
+from bench import bystander, ceiling, clients, slow_disk
 from bench.runner import BROKERS, SCENARIOS, run_all, summary_line
 from bench.scenario import Options
 
@@ -156,6 +157,7 @@ COMMANDS = {
     "report": report,
     "clients": clients.main,
     "bystander": bystander.main,
+    "slow_disk": slow_disk.main,
     "spark": spark,
 }
 

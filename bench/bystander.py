@@ -17,6 +17,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
@@ -54,8 +55,16 @@ def stand_by(host: str, port: int, pipe: Pipe) -> None:
     session.close()
 
 
-def longest_wait_ms(broker: Broker, act: Act) -> tuple[float, float, float]:
-    """Milliseconds: the bystander's longest round trip before, during, and how long all of it took."""
+@dataclass(frozen=True)
+class Waits:
+    """The bystander's round trips before something was asked for and during it, and how long that took."""
+
+    before_s: list[float]
+    during_s: list[float]
+    took_s: float
+
+
+def beside(broker: Broker, act: Act) -> Waits:
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(
         target=stand_by, args=(broker.host, broker.port, theirs), daemon=True
@@ -69,9 +78,11 @@ def longest_wait_ms(broker: Broker, act: Act) -> tuple[float, float, float]:
     ours.send(None)
     trips = ours.recv()
     process.join()
-    before = max(took for start, took in trips[1:] if start + took < began)
-    during = max(took for start, took in trips if start + took >= began)
-    return before * 1000, during * 1000, took_s * 1000
+    return Waits(
+        [took for start, took in trips[1:] if start + took < began],
+        [took for start, took in trips if start + took >= began],
+        took_s,
+    )
 
 
 # -- what is asked for
@@ -392,6 +403,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     for name in options.names or CASES:
         with BROKERS[options.against]() as broker:
-            before, during, took = longest_wait_ms(broker, CASES[name](broker))
-        print(f"{name:32} {during:8.1f} ms (idle {before:.1f} ms; all of it took {took:,.0f} ms)", flush=True)
+            waits = beside(broker, CASES[name](broker))
+        during, before = max(waits.during_s) * 1000, max(waits.before_s) * 1000
+        took = f"all of it took {waits.took_s * 1000:,.0f} ms"
+        print(f"{name:32} {during:8.1f} ms (idle {before:.1f} ms; {took})", flush=True)
     return 0
