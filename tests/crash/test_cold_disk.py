@@ -120,6 +120,18 @@ def test_getting_messages_by_hand_waits_for_them(cold: Cold) -> None:
     got = [client.call_get(QUEUE) for _ in range(COUNT)]
     assert [int(delivery.body[:6]) for delivery in got if delivery is not None] == list(range(COUNT))
     assert client.call_get(QUEUE) is None
+    assert cold.filesystem.fetches >= 10
+    cold.machine.crash()
+
+
+def test_messages_that_expire_on_the_disk(tmp_path: Path) -> None:
+    cold = Cold(tmp_path / "disk", {"x-message-ttl": 10**6})
+    cold.machine.ahead_s = 2000
+    cold.machine.turn.refresh()
+    client = cold.machine.client()
+    client.send_bytes(publish_frames("", QUEUE, cold.body(COUNT), persistent=True, priority=None))
+    assert cold.numbers(cold.consumer(), 1) == [COUNT]
+    assert cold.filesystem.fetches >= 10
     cold.machine.crash()
 
 

@@ -16,6 +16,7 @@ from embermq.amqp.special import REPLY_TO_PREFIX
 from embermq.amqp.waiting import wait_while
 from embermq.broker.arguments import refuse_arguments, type_name
 from embermq.broker.queue import Queue, describe
+from embermq.broker.selection import awaits_disk
 from embermq.broker.stream import Stream
 from embermq.broker.vhost import generated_name
 from embermq.errors import AccessRefused, NotAllowed, PreconditionFailed
@@ -148,6 +149,7 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
     wait_while(queue in channel.vhost.leaving)
     serve_consumers(queue)
+    wait_while(awaits_disk(queue))
     rules = queue.rules
     if rules is not None and rules.expiry.expire_heads(channel.link.turn.now_ms):
         in_pieces(channel, rules.expiry.pieces(), lambda: get(channel, queue, method))

@@ -90,7 +90,7 @@ class Expiry:
         share: Share | None = None
         gone = 0
         for level in queue.levels:
-            while 0 < level.head_expiry_ms() <= now_ms and level.front() is not None:
+            while 0 < level.head_expiry_ms() <= now_ms and level.front_at_hand() is not None:
                 if gone == GONE_AT_ONCE and self.turn.timetable is not None:
                     share = Share()
                 elif share is not None and share.is_over():

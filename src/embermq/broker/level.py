@@ -328,6 +328,8 @@ class Level(Logged):
             return entry.expires_ms
         if self.paged_count == 0:
             return 0
+        if self.fetching:
+            return 1  # nobody knows yet: look again soon
         assert self.log is not None
         records = self.log.new_reader().read(self.paged_from, PEEK_BYTES)
         if not records:

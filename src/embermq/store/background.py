@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+
+logger = logging.getLogger("embermq.store")
 
 Job = Callable[[], object]
 
@@ -40,6 +42,10 @@ class Background:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            with contextlib.suppress(OSError):
+            try:
                 job()
+            except OSError as error:
+                logger.debug("%s: %s", self.name, error)
+            except Exception:  # those that come after it are waited for all the same
+                logger.exception("a fault of ours, in the thread %s", self.name)
             del job  # and what it belongs to, before waiting for the next
