@@ -15,7 +15,7 @@ from embermq.store.past_cache import PastCache
 from embermq.store.promise import Promise
 
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
-CACHED_STEP_BYTES = 64 * 1024
+PIECE_BYTES = 64 * 1024  # of what is read only to see that it is there
 
 
 class File:
@@ -74,14 +74,16 @@ class FileSystem:
             raise
 
     def is_cached(self, file: File, size: int, position: int) -> bool:
-        """Could that be read without waiting for the disk? Looked at in places, as pages come in order."""
-        place = bytearray(1)
-        try:
-            for at in range(position, position + size, CACHED_STEP_BYTES):
-                os.preadv(file.descriptor, [place], at, os.RWF_NOWAIT)
-            os.preadv(file.descriptor, [place], position + size - 1, os.RWF_NOWAIT)
-        except BlockingIOError:
-            return False
+        """Could that be read without waiting for the disk? Only reading it tells: pages come in any order."""
+        end = position + size
+        with memoryview(bytearray(min(size, PIECE_BYTES))) as piece:
+            try:
+                for at in range(position, end, PIECE_BYTES):
+                    wanted = min(PIECE_BYTES, end - at)
+                    if os.preadv(file.descriptor, [piece[:wanted]], at, os.RWF_NOWAIT) < wanted:
+                        return False
+            except BlockingIOError:
+                return False
         return True
 
     def advise(self, file: File, size: int, position: int, wanted: bool) -> None:

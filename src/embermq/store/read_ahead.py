@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 256 * 1024 * 1024  # of a queue's files, from where it is read
 AHEAD_BYTES = 2 * 1024 * 1024  # that the disk is asked for before they are needed
+RECENT_BYTES = 64 * 1024  # of the last segment: what was written last is in memory
 LAST_SEGMENTS = 2  # one is written to, one may not be safe yet
 
 
@@ -49,7 +50,7 @@ def at_hand(reader: Reader, segment: Segment, size: int, done: Callback) -> bool
     """Can the reader go on in the segment without waiting for the disk? If not, the disk is asked, and `done`
     is called when it has answered; after that it is read, whatever the answer was."""
     log, position = reader.log, reader.position
-    if segment is log.active or position >= segment.written:
+    if position >= segment.written - (RECENT_BYTES if segment is log.active else 0):
         return True
     size = min(size, segment.written - position)
     place = (segment.first, position)
@@ -66,7 +67,7 @@ def at_hand(reader: Reader, segment: Segment, size: int, done: Callback) -> bool
             keep_ahead(reader, segment, position + size)
         return True
     reader.fetched = place
-    if reader.asked_in is not segment or reader.asked < position + size:
+    if reader.asked_in is None or reader.asked_in not in (segment, log.segment_after(segment)):
         reader.asked_in, reader.asked = segment, position + size
     log.disk.cache.fetch(path, size, position, done)
     keep_ahead(reader, segment, position + size)
@@ -85,6 +86,6 @@ def keep_ahead(reader: Reader, segment: Segment, position: int) -> None:
     wanted: Segment | None = segment
     if begin >= segment.size:
         wanted, begin = log.segment_after(segment), 0
-    if wanted is not None and wanted is not log.active:
+    if wanted is not None and begin < wanted.written:
         log.disk.cache.expect(os.path.join(log.directory, wanted.name), AHEAD_BYTES, begin)
-        reader.asked_in, reader.asked = wanted, begin + AHEAD_BYTES
+        reader.asked_in, reader.asked = wanted, min(begin + AHEAD_BYTES, wanted.size)

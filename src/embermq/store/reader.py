@@ -68,7 +68,7 @@ class Reader:
             segment = self.log.segment_after(segment)
             if segment is not None:
                 self._seek(segment, segment.first)
-        return segment is None or at_hand(self, segment, bytes_max, done)
+        return segment is None or at_hand(self, segment, bytes_max + RECORD_HEADER_SIZE, done)
 
     def _go_to(self, sequence: int) -> Segment | None:
         """Be where `sequence` is, or a bit before; None if nothing is there or behind."""

@@ -15,7 +15,7 @@ from embermq.store.disk import Disk
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
 from embermq.store.page_cache import PageCache
-from embermq.store.record import PERSISTENT, SEGMENT_HEADER_SIZE
+from embermq.store.record import PERSISTENT, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE
 
 SEGMENT_BYTES = 10_000
 KEPT_SEGMENTS = 5
@@ -61,7 +61,6 @@ class Queue:
         self.disk = Disk(self.filesystem, str(directory / "trash"), cache=self.cache)
         self.log = Log.open(str(directory / "log"), self.disk, SEGMENT_BYTES)
         self.log.in_order = True
-        self.first_position = SEGMENT_HEADER_SIZE
 
     def done(self) -> None:
         self.called += 1
@@ -133,24 +132,31 @@ def test_what_is_not_is_fetched_once_and_then_read(queue: Queue) -> None:
     assert not queue.log.at_hand(0, 2000, queue.done)
     queue.cache.wait()
     assert queue.called == 1
-    assert queue.filesystem.fetched == [(queue.log.segments[0].name, queue.first_position, 2000)]
+    assert queue.filesystem.fetched == [(queue.log.segments[0].name, SEGMENT_HEADER_SIZE, 2000 + RECORD_HEADER_SIZE)]
     # It may have left memory again: somebody has to begin.
     assert queue.log.at_hand(0, 2000, queue.done)
     assert [record.sequence for record in queue.log.read(0, 2000)] == [0]
     assert not queue.log.at_hand(1, 2000, queue.done)
 
 
-def test_the_end_of_the_log_is_in_memory(queue: Queue) -> None:
-    queue.fill(1)
+def test_the_end_of_the_log_is_in_memory(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "RECENT_BYTES", 5000)
+    queue.fill(2)
+    for _ in range(8):
+        queue.log.append(queue.log.next_sequence, 1000, PERSISTENT, (b"x" * 1000,))
+    queue.log.write()
     queue.filesystem.cold = True
-    assert queue.log.at_hand(0, 2000, queue.done)
-    assert queue.log.at_hand(10**6, 2000, queue.done)
+    last = queue.log.next_sequence - 1
+    assert queue.log.read(last - 3, 1000)
+    assert queue.log.at_hand(last - 2, 2000, queue.done)
+    assert queue.log.at_hand(last + 1, 2000, queue.done)
+    assert not queue.log.at_hand(last - 7, 2000, queue.done)
 
 
 def test_a_reader_that_had_to_wait_asks_for_what_follows(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So far ahead, in order and without gaps, from one segment into the next, but not into the last."""
+    """So far ahead, in order and without gaps, from one segment into the next, as far as they are written."""
     monkeypatch.setattr(read_ahead, "AHEAD_BYTES", 4000)
     queue.fill(4)
     queue.filesystem.cold = True
@@ -160,7 +166,7 @@ def test_a_reader_that_had_to_wait_asks_for_what_follows(
         queue.cache.wait()
         sequence = queue.log.read(sequence, 2000)[-1].sequence + 1
     expected = queue.filesystem.expected
-    assert {name for name, _ in expected} == set(queue.names(0, 3))
+    assert {name for name, _ in expected} == set(queue.names(0, 4))
     for name in queue.names(0, 3):
         places = [position for other, position in expected if other == name]
         assert places == sorted(set(places))
