@@ -11,6 +11,7 @@ from embermq.http.pages.body import BODY_BYTES, as_json, body_html
 from tests.unit.broker.world import Taker, message
 from tests.unit.http.desk import Desk
 
+DASH = "\N{EN DASH}"
 BROWSER = {"accept": "text/html,application/xhtml+xml"}
 NAMES = [
     "plain",
@@ -148,6 +149,21 @@ def test_lists_have_an_end(desk: Desk) -> None:
     assert section(page, "consumers").endswith("And 975 more, by the HTTP API .")
     assert "And 975 more" in section(page, "bindings") and "key.24" in page and "key.25" not in page
     assert section(page, "messages").endswith("And 990 more, by the HTTP API .")
+
+
+def test_which_consumer_is_active(desk: Desk) -> None:
+    desk.put("/api/queues/%2F/q", {"arguments": {"x-single-active-consumer": True}})
+    queue = desk.broker.vhosts["/"].queue("q")
+    for _ in range(2):
+        queue.add_consumer(Taker(queue))
+    told = section(shown(desk, "/queues/%2F/q"), "consumers")
+    assert told.index("by the client active") < told.index("by the client stands by")
+    desk.put("/api/queues/%2F/shared")
+    queue = desk.broker.vhosts["/"].queue("shared")
+    for no_ack in (False, True):
+        queue.add_consumer(Taker(queue, no_ack=no_ack))
+    told = section(shown(desk, "/queues/%2F/shared"), "consumers")
+    assert told.endswith(f"by the client active tag {DASH} {DASH} {DASH} automatic active")
 
 
 def test_properties_without_measure(desk: Desk) -> None:

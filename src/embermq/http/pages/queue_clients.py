@@ -82,13 +82,13 @@ def consumer_row(request: Request, consumer: Consumer) -> str:
             cell("Prefetch", prefetch if view["ack_required"] else NOTHING, True),
             cell("Unacked", many(consumer.unacked) if view["ack_required"] else NOTHING, True),
             cell("Acks", "by the client" if view["ack_required"] else "automatic"),
-            cell("State", state_of(request, consumer)),
+            cell("State", state_of(consumer)),
             "</tr>",
         )
     )
 
 
-def state_of(request: Request, consumer: Consumer) -> str:
+def state_of(consumer: Consumer) -> str:
     rules = consumer.queue.rules
     if not consumer.is_active:
         return "paused"
