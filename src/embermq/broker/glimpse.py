@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker.contents import in_memory
 from embermq.broker.message import Message, expiration_ms, expiry_of
-from embermq.broker.message_record import META
+from embermq.broker.message_record import META, body_size
 from embermq.broker.stream import Stream
 from embermq.store.glimpse import Glimpse, glimpses
 from embermq.store.record import PERSISTENT
@@ -73,7 +73,7 @@ def from_record(level: Level, seen: Glimpse, body_bytes: int) -> Glimpsed:
     returns = level.returns.get(seen.sequence, seen.flags >> 1)
     return Glimpsed(
         message,
-        seen.payload_size - content_at - header_size,
+        body_size(seen),
         seen.sequence,
         returns > 0 or seen.sequence < level.redelivered_below,
         expiry_of(message, level.ttl_of(seen.sequence), seen.timestamp_ms),
