@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
+from embermq.broker.message_record import message_of
+from embermq.broker.returned import body_bytes_of
 from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class Lease:
         self.runs: list[Run] = []
         self.count = 0
         self.bytes = 0  # of the bodies
+        self.stored_bytes = 0  # of those on disk, which count as out
         self.readings: set[LeaseReading] = set()
 
     # -- taking
@@ -89,8 +92,10 @@ class Lease:
             run.entries.append(entry)
         elif entry.returns:
             entry.level.returns[entry.sequence] = entry.returns
+        size = entry.message.size - entry.message.header_size
         self.count += 1
-        self.bytes += entry.message.size - entry.message.header_size
+        self.bytes += size
+        self.stored_bytes += 0 if in_memory else size
 
     # -- reading
 
@@ -116,6 +121,7 @@ class Lease:
         for run in self.runs:
             for entry in run.entries or self.stand_ins(run):
                 self.queue.settle(entry)
+        self.queue.correct(0, 0, 0, -self.stored_bytes)  # of the stand-ins, which have no size
 
     def stand_ins(self, run: Run) -> Iterator[Entry]:
         """Entries of records that nobody needs to look at any more."""
@@ -129,8 +135,15 @@ class Lease:
     def give_back(self) -> None:
         """All messages to their places, as delivered before."""
         entries: list[Entry] = []
+        unread_bytes = self.stored_bytes
         for run in self.runs:
-            entries += run.entries if run.entries is not None else self.read_back(run)
+            if run.entries is not None:
+                entries += run.entries
+            else:
+                read = self.read_back(run)
+                entries += read
+                unread_bytes -= body_bytes_of(read)
+        self.queue.correct(0, 0, 0, -unread_bytes)
         self.queue.requeue(entries)
 
     def read_back(self, run: Run) -> list[Entry]:
@@ -142,7 +155,7 @@ class Lease:
             begin = max(run.first, level.paged_from) if level.paged_count else run.stop
             ahead = [sequence for sequence in range(begin, run.stop) if sequence in held]
             level.paged_count += len(ahead)
-            self.queue.correct(len(ahead), 0, -len(ahead))
+            self.queue.correct(len(ahead), weighed_bytes(level, ahead), -len(ahead))
             held.difference_update(range(run.first, run.stop))
             run = Run(level, run.first, min(max(begin - run.first, 0), run.count), run.base, None)
         return [level.entry_of(record) for record in records_of(run)]
@@ -162,8 +175,20 @@ class Lease:
             "expires_ms": self.expires_ms,
             "count": self.count,
             "bytes": self.bytes,
+            "stored_bytes": self.stored_bytes,
             "runs": runs,
         }
+
+
+def weighed_bytes(level: Level, sequences: list[int]) -> int:
+    """The bodies of those that nobody will weigh any more: that was done while they were out."""
+    wanted = {sequence for sequence in sequences if sequence >= level.unweighed_below}
+    if not wanted:
+        return 0
+    first = min(wanted)
+    records = records_of(Run(level, first, max(wanted) + 1 - first, 0, None))
+    messages = (message_of(record.payload, record.flags) for record in records if record.sequence in wanted)
+    return sum(message.size - message.header_size for message in messages)
 
 
 def records_of(run: Run) -> Iterator[Any]:

@@ -128,6 +128,7 @@ class Leases:
         lease = Lease(queue, name, body["created_ms"], body["expires_ms"])
         lease.being_made = False
         lease.state, lease.count, lease.bytes = body["state"], body["count"], body["bytes"]
+        lease.stored_bytes = body.get("stored_bytes", lease.bytes)
         if queue.rules is not None:
             queue.rules.before_recovery()  # makes the levels of a queue with priorities
         levels = {level.log_id: level for level in queue.levels}
@@ -142,7 +143,7 @@ class Leases:
         """The queues have their messages: count those that are out, and end what was settled."""
         for queue, leases in self.of.items():
             held = sum(len(level.held) for level in queue.levels if level.held is not None)
-            queue.correct(0, 0, held)
+            queue.correct(0, 0, held, sum(lease.stored_bytes for lease in leases.values() if lease.runs))
             for lease in list(leases.values()):
                 if lease.state == SETTLED and lease.runs:
                     self.ack(lease)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 
 from embermq.broker.message import Message, expiration_ms
+from embermq.store.glimpse import Glimpse
 from embermq.store.record import PERSISTENT
 
 META = struct.Struct("<IB")
@@ -18,6 +19,15 @@ META = struct.Struct("<IB")
 def record_parts(message: Message) -> tuple[bytes, bytes, bytes]:
     """A message as the payload of a record."""
     return META.pack(message.header_size, message.priority), message.names, message.content
+
+
+def body_size(seen: Glimpse) -> int:
+    """Of a message whose record may not have been read to its end."""
+    payload = seen.payload
+    key_at = 6 + payload[5]
+    content_at = key_at + 1 + payload[key_at]
+    header_size: int = META.unpack_from(payload, 0)[0]
+    return seen.payload_size - content_at - header_size
 
 
 def message_of(payload: bytes, flags: int) -> Message:

@@ -33,6 +33,7 @@ cdef class Queue:
     cdef readonly Py_ssize_t ready_count
     cdef public Py_ssize_t ready_bytes
     cdef readonly Py_ssize_t unacked_count
+    cdef readonly Py_ssize_t unacked_bytes
     cdef readonly unsigned long long published_count
     cdef readonly unsigned long long delivered_count
     cdef readonly unsigned long long no_ack_count

@@ -18,7 +18,7 @@ from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.priorities import HIGH_PRIORITY
-from embermq.broker.returned import put_back
+from embermq.broker.returned import body_bytes_of, put_back
 from embermq.broker.rule_arguments import has_rules
 from embermq.broker.rules import QueueRules
 from embermq.broker.selection import (
@@ -72,6 +72,7 @@ class Queue:
         "rules",
         "selective",
         "turn",
+        "unacked_bytes",
         "unacked_count",
         "vhost",
     )
@@ -106,7 +107,7 @@ class Queue:
         self.consumers: list[Consumer] = []
         self.next_consumer = 0
         self.selective = self.dirty = self.deleted = False
-        self.ready_count = self.ready_bytes = self.unacked_count = 0
+        self.ready_count = self.ready_bytes = self.unacked_count = self.unacked_bytes = 0
         self.acked_count = self.published_count = self.redelivered_count = 0
         self.delivered_count = 0  # in whatever way; those without acknowledgement and by hand are also
         self.no_ack_count = self.get_count = self.get_no_ack_count = self.get_empty_count = 0
@@ -153,6 +154,7 @@ class Queue:
         """Messages come back from consumers, each to its original place."""
         entries = self.receive(entries)
         self.unacked_count -= len(entries)
+        self.unacked_bytes -= body_bytes_of(entries)
         self.put_back(entries)
         self.returned()
 
@@ -162,10 +164,10 @@ class Queue:
         for entry in entries:
             entry.redelivered = True
             entry.consumer = None
-        if self.rules is not None:
-            entries = self.rules.returned(entries)
-        elif self.deleted:
-            entries = []
+        if self.rules is not None or self.deleted:
+            self.unacked_bytes -= body_bytes_of(entries)
+            entries = [] if self.rules is None else self.rules.returned(entries)
+            self.unacked_bytes += body_bytes_of(entries)
         self.unacked_count -= count - len(entries)
         return entries
 
@@ -181,13 +183,8 @@ class Queue:
             returned = [entry for entry in entries if entry.level is level]
             if returned:
                 put_back(level, returned)
-        for entry in entries:
-            self.came_back(entry.message.size - entry.message.header_size)
-
-    def came_back(self, body_bytes: int) -> None:
-        """A message is in its level again."""
-        self.ready_count += 1
-        self.ready_bytes += body_bytes
+        self.ready_count += len(entries)
+        self.ready_bytes += body_bytes_of(entries)
 
     # -- messages out
 
@@ -269,6 +266,7 @@ class Queue:
         else:
             entry.consumer = consumer
             self.unacked_count += 1
+            self.unacked_bytes += entry.message.size - entry.message.header_size
         consumer.deliver(entry)
         return 0
 
@@ -304,11 +302,13 @@ class Queue:
         else:
             self.get_count += 1
             self.unacked_count += 1
+            self.unacked_bytes += entry.message.size - entry.message.header_size
         return entry
 
     def settle(self, entry: Entry) -> int:
         """A delivered message is done with."""
         self.unacked_count -= 1
+        self.unacked_bytes -= entry.message.size - entry.message.header_size
         self.acked_count += 1
         entry.level.forget(entry)
         return 0
@@ -316,6 +316,7 @@ class Queue:
     def discard(self, entries: list[Entry]) -> None:
         """Delivered messages are rejected for good."""
         self.unacked_count -= len(entries)
+        self.unacked_bytes -= body_bytes_of(entries)
         self.acked_count += len(entries)
         if self.rules is not None:
             self.rules.dispose(entries, "rejected")
@@ -323,11 +324,12 @@ class Queue:
         for entry in entries:
             entry.level.forget(entry)
 
-    def correct(self, count: int, size: int, unacked_count: int = 0) -> None:
+    def correct(self, count: int, size: int, unacked_count: int = 0, unacked_bytes: int = 0) -> None:
         """There is more (or less) here than was known, by another way than the two ends."""
         self.ready_count += count
         self.ready_bytes += size
         self.unacked_count += unacked_count
+        self.unacked_bytes += unacked_bytes
 
     def paged_messages_lost(self, count: int) -> None:
         """The disk has fewer messages than it was given."""

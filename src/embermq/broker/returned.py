@@ -131,7 +131,7 @@ def body_bytes_of(entries: Iterable[Entry]) -> int:
 
 def take_back(level: Level, runs: Runs) -> None:
     """They were out and are ready again."""
-    level.queue.correct(runs.count, runs.body_bytes, -runs.count)
+    level.queue.correct(runs.count, runs.body_bytes, -runs.count, -runs.body_bytes)
     level.delivered_up_to = max(level.delivered_up_to, runs.last)
     if level.returned is None:
         level.returned = runs

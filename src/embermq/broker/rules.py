@@ -198,7 +198,7 @@ class QueueRules:
         else:
             level = queue.high if message.priority >= HIGH_PRIORITY else queue.low
         expires_ms = level.append_again(message, since_ms, returns)
-        queue.came_back(message.size - message.header_size)
+        queue.correct(1, message.size - message.header_size)
         queue.mark()
         if expires_ms:
             self.look_at(expires_ms)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.broker.message_record import META, message_of
+from embermq.broker.message_record import META, body_size
+from embermq.store.glimpse import glimpses
 from embermq.store.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -68,16 +69,10 @@ def weigh_last(level: Level) -> None:
     bytes_each = max(log.bytes_on_disk // max(log.count, 1), 1)
     first = max(level.paged_from, below - max(PIECE_BYTES // bytes_each, 1))
     body_bytes = 0
-    reader = log.new_reader()
-    sequence = first
-    while sequence < below:
-        records = [record for record in reader.read(sequence, PIECE_BYTES) if record.sequence < below]
-        if not records:
+    for seen in glimpses(log, first, PIECE_BYTES):
+        if seen is not None and seen.sequence >= below:
             break
-        for record in records:
-            if record.sequence not in held:
-                message = message_of(record.payload, record.flags)
-                body_bytes += message.size - message.header_size
-        sequence = records[-1].sequence + 1
+        if seen is not None and seen.sequence not in held:
+            body_bytes += body_size(seen)
     level.unweighed_below = first
     level.queue.correct(0, body_bytes)

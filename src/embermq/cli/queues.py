@@ -48,6 +48,7 @@ ONE: list[Column] = [
     *LIST[:6],
     ("delayed", "messages_delayed"),
     ("bytes", lambda row: size(row.get("message_bytes_ready"))),
+    ("unacked bytes", lambda row: size(row.get("message_bytes_unacknowledged"))),
     ("durable", "durable"),
     ("auto-delete", "auto_delete"),
     ("exclusive", "exclusive"),

@@ -81,6 +81,8 @@ def description_of(route: Route) -> Description:
 def operation_id(route: Route) -> str:
     words = [step.strip("{}") for step in route.path.split("/") if step and step != "api"]
     pages = ["api-page" if route.path.startswith("/api") else "start-page"]
+    if route.path.startswith("/queues"):  # the same things as in the API, for people
+        words.append("page")
     return "-".join([route.method.lower(), *(words or pages)])
 
 

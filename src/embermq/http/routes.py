@@ -30,7 +30,7 @@ from embermq.http import (
     vhosts,
 )
 from embermq.http.login import ADMINISTRATOR, MANAGEMENT, MONITORING, POLICYMAKER
-from embermq.http.pages import api, start
+from embermq.http.pages import api, queue, start
 from embermq.http.request import Handler
 from embermq.http.routing import OPEN_TO_ALL, Routes
 
@@ -40,6 +40,8 @@ BINDING = "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"
 # fmt: off
 TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/", start.start_page, MANAGEMENT),
+    ("GET", "/queues", queue.queue_page_by_query, MANAGEMENT),
+    ("GET", "/queues/{vhost}/{name}", queue.queue_page, MANAGEMENT),
     ("GET", "/metrics", metrics.metrics, OPEN_TO_ALL),
     ("GET", "/metrics/per-object", metrics.per_object, MONITORING),
     ("GET", "/metrics/detailed", metrics.detailed, MONITORING),

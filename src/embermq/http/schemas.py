@@ -88,6 +88,9 @@ QUEUE = fields(
     messages_unacknowledged=COUNT,
     messages_details=DETAILS,
     messages_paged_out=COUNT,
+    message_bytes=COUNT,
+    message_bytes_ready=COUNT,
+    message_bytes_unacknowledged=COUNT,
     message_stats=STATS,
 )
 EXCHANGE = fields(

@@ -50,6 +50,7 @@ def queue_definition(queue: Queue) -> View:
 
 def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View:
     exclusive_tag = next((consumer.tag for consumer in queue.consumers if consumer.exclusive), None)
+    ready_bytes = bytes_to_tell(queue)
     view = queue_definition(queue)
     view |= {
         "exclusive": queue.exclusive,
@@ -64,7 +65,9 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
         "messages_delayed": queue.vhost.delays.count_to_queue(queue.name),
         "messages_paged_out": sum(level.paged_count for level in queue.levels),
         "messages_dlx": queue.vhost.dead_letters.held.count(queue),
-        "message_bytes_ready": bytes_to_tell(queue),
+        "message_bytes": ready_bytes + queue.unacked_bytes,
+        "message_bytes_ready": ready_bytes,
+        "message_bytes_unacknowledged": queue.unacked_bytes,
         "message_bytes_ram": sum(level.ring_bytes for level in queue.levels),
         **queue_numbers(context.history, queue, queue_values(queue), ranges),
     }

@@ -111,6 +111,7 @@ class QueueModel(SettlingRules):
     def counts_agree(self) -> None:
         assert self.queue.ready_count == len(self.ready)
         assert self.queue.unacked_count == len(self.out)
+        assert self.queue.unacked_bytes == sum(len(entry.message.body) for entry in self.out)
         assert [
             place_of(Entry(m, self.queue.low, 0, False, False)) for m in self.queue.messages()
         ] == self.ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,23 @@ def test_who_looks_is_told_about_how_much_and_the_next_time_exactly(stored: Stor
         assert bytes_to_tell(queue) == queue.ready_bytes == exactly + 1000
         weigh_soon(queue)
         assert len(queue.turn.piecework.works) == 0
+
+
+def test_large_messages_are_weighed_without_reading_them(tmp_path: Path) -> None:
+    """Others would wait for that: a third of a second for a few messages of 100 MB."""
+    stored = StoredBroker(tmp_path)
+    queue = new_queue(stored.vhost, durable=True)
+    sizes = (5_000_000, 10, 5_000_000, 0)
+    for size in sizes:
+        queue.append(message(bytes(size), persistent=True))
+    with stored.restarted() as stored:
+        queue = stored.vhost.queue("q")
+        tracemalloc.start()
+        list(weigh_pieces(queue))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert queue.ready_bytes == sum(sizes) and not is_unweighed(queue)
+        assert peak_bytes < 2_000_000
 
 
 def test_small_messages_are_not_told_to_be_less_than_nothing(tmp_path: Path) -> None:

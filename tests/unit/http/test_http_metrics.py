@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -74,10 +75,13 @@ def broker() -> Iterator[EmberBroker]:
             yield broker
 
 
-def scrape(broker: EmberBroker, path: str = "/metrics", login: str = "") -> str:
+def asked(broker: EmberBroker, path: str, login: str) -> urllib.request.Request:
     headers = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="} if login else {}
-    request = urllib.request.Request(f"http://{broker.host}:{broker.http_port}{path}", headers=headers)
-    with urllib.request.urlopen(request) as response:
+    return urllib.request.Request(f"http://{broker.host}:{broker.http_port}{path}", headers=headers)
+
+
+def scrape(broker: EmberBroker, path: str = "/metrics", login: str = "") -> str:
+    with urllib.request.urlopen(asked(broker, path, login)) as response:
         assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
         return str(response.read().decode())
 
@@ -113,6 +117,42 @@ def test_labels_by_which_dashboards_join(broker: EmberBroker) -> None:
         )
         (build,) = [line for line in lines if line.startswith("rabbitmq_build_info{")]
         assert {"rabbitmq_version", "erlang_version"} <= dict(re.findall(r'(\w+)="([^"]*)"', build)).keys()
+
+
+def test_bytes_out_with_consumers() -> None:
+    """Under the names that RabbitMQ 3.10 has for them, and as it counts: bodies only."""
+
+    def told(queue: str) -> dict[str, int]:
+        with urllib.request.urlopen(asked(broker, f"/api/queues/%2F/{queue}", "guest")) as response:
+            view = json.load(response)
+        keys = ("message_bytes", "message_bytes_ready", "message_bytes_unacknowledged")
+        line = rf'^rabbitmq_queue_messages_(\w*)bytes{{vhost="/",queue="{queue}"}} (\d+)$'
+        metrics = re.findall(line, scrape(broker, "/metrics/per-object", "guest"), re.MULTILINE)
+        found = {kind.rstrip("_"): int(value) for kind, value in metrics}
+        assert {"": view[keys[0]], "ready": view[keys[1]], "unacked": view[keys[2]]} == found
+        return found
+
+    with EmberBroker() as broker:
+        with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.queue_declare("stream", durable=True, arguments={"x-queue-type": "stream"})
+            channel.queue_declare("q")
+            for size in (1, 20, 300):
+                headers = pika.BasicProperties(headers={"h": "v" * 99})
+                channel.basic_publish("", "q", b"x" * size, headers)
+                channel.basic_publish("", "stream", b"x" * size, headers)
+            tags = [channel.basic_get("q")[0].delivery_tag for _ in range(2)]
+            assert told("q") == {"": 321, "ready": 300, "unacked": 21}
+            assert values(scrape(broker))["rabbitmq_queue_messages_unacked_bytes"] == 21
+            channel.basic_ack(tags[1])
+            channel.queue_declare("q", passive=True)
+            assert told("q") == {"": 301, "ready": 300, "unacked": 1}
+            channel.basic_qos(prefetch_count=2)
+            channel.basic_consume("stream", lambda *_: None, arguments={"x-stream-offset": "first"})
+            stream = told("stream")
+            assert stream["unacked"] == 0 and stream["ready"] == stream[""] > 321
+        assert told("q") == {"": 301, "ready": 301, "unacked": 0}, "its connection is gone"
 
 
 def test_the_numbers_are_right(broker: EmberBroker) -> None:

@@ -11,6 +11,8 @@ from embermq.broker.queue import Queue
 from embermq.http.history import QUEUE, History, queue_values
 from embermq.http.name_filter import name_filter
 from embermq.http.pace import Pace
+from embermq.http.pages.address import queue_address
+from embermq.http.pages.refresh import every_asked
 from embermq.http.pages.words import many
 from embermq.http.queues import SORTABLE
 from embermq.http.rates import NOTHING, Numbers
@@ -37,7 +39,8 @@ input { font: inherit; font-size: .9rem; color: inherit; background: var(--card)
         width: 13rem; max-width: 45vw }
 button { font: inherit; font-size: .9rem; color: var(--ink); background: var(--past-ground);
          border: 1px solid var(--soft); border-radius: .4rem; padding: .2rem .8rem; cursor: pointer }
-th a { color: inherit; text-decoration: none; white-space: nowrap } th a:hover { text-decoration: underline }
+thead a { color: inherit; text-decoration: none; white-space: nowrap }
+thead a:hover { text-decoration: underline }
 th[aria-sort] a { color: var(--ink); font-weight: 600 }
 .zero { color: var(--soft) }
 nav.more { display: flex; gap: 1.25rem; margin-top: .75rem; color: var(--soft) }
@@ -55,7 +58,7 @@ class Choice:
         self.page = (
             max(int(page), 1) if page.isascii() and page.isdigit() and len(page) <= PAGE_DIGITS_MAX else 1
         )
-        self.every = query["every"] if query.get("every") in ("2", "10", "60") else ""
+        self.every = every_asked(query)
 
     def address(self, **changes: object) -> str:
         """The same page, but for these."""
@@ -167,8 +170,9 @@ def queue_row(history: History, queue: Queue, show_vhost: bool) -> str:
         for label, number in numbers
     )
     return (
-        f'<tr><th scope="row" class="name"><code>{escape(queue.name)}</code>'
-        f"<small>{escape(' · '.join(told))}</small></th>{cells}</tr>"
+        f'<tr><th scope="row" class="name"><a href="{queue_address(queue.vhost.name, queue.name)}">'
+        f"<code>{escape(queue.name)}</code></a>"
+        f" <small>{escape(' · '.join(told))}</small></th>{cells}</tr>"
     )
 
 

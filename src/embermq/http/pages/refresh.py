@@ -1,4 +1,4 @@
-"""The start page asks again by itself, where somebody wants that: not everybody reads so fast.
+"""A page asks again by itself, where somebody wants that: not everybody reads so fast.
 
 A script puts the new page in the place of the old one, so that the page stays when the broker is gone: it
 says so, keeps what it showed last, goes on asking, and is itself again as soon as there is an answer.
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-
-from embermq.http.pages.queues import Choice
+from collections.abc import Mapping
+from typing import Protocol
 
 EVERY = (("", "off"), ("2", "2 s"), ("10", "10 s"), ("60", "1 min"))
 
@@ -69,18 +69,33 @@ setTimeout(forever, every);
 SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 
 
-def refresh_head(choice: Choice) -> str:
-    if not choice.every:
+class Asking(Protocol):
+    """What an address asks for."""
+
+    every: str
+
+    def address(self, **changes: object) -> str:
+        """The same page, but for these; escaped."""
+        ...
+
+
+def every_asked(query: Mapping[str, str]) -> str:
+    """What it says wrongly counts as not said."""
+    return query["every"] if query.get("every") in {seconds for seconds, _ in EVERY} else ""
+
+
+def refresh_head(asking: Asking) -> str:
+    if not asking.every:
         return ""
-    again = f'<noscript><meta http-equiv="refresh" content="{choice.every}"></noscript>'
+    again = f'<noscript><meta http-equiv="refresh" content="{asking.every}"></noscript>'
     return f'{again}\n<script type="module">{SCRIPT}</script>\n'
 
 
-def refresh_links(choice: Choice) -> str:
+def refresh_links(asking: Asking) -> str:
     links = " ".join(
         f'<strong aria-current="true">{text}</strong>'
-        if every == choice.every
-        else f'<a href="{choice.address(every=every)}">{text}</a>'
+        if every == asking.every
+        else f'<a href="{asking.address(every=every)}">{text}</a>'
         for every, text in EVERY
     )
     return f"Refresh {links}"

@@ -18,6 +18,8 @@ def many(count: float) -> str:
 
 
 def size(count: float) -> str:
+    if count == 1:
+        return "1 byte"
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return (
