@@ -132,7 +132,9 @@ def test_what_is_not_is_fetched_once_and_then_read(queue: Queue) -> None:
     assert not queue.log.at_hand(0, 2000, queue.done)
     queue.cache.wait()
     assert queue.called == 1
-    assert queue.filesystem.fetched == [(queue.log.segments[0].name, SEGMENT_HEADER_SIZE, 2000 + RECORD_HEADER_SIZE)]
+    assert queue.filesystem.fetched == [
+        (queue.log.segments[0].name, SEGMENT_HEADER_SIZE, 2000 + RECORD_HEADER_SIZE)
+    ]
     # It may have left memory again: somebody has to begin.
     assert queue.log.at_hand(0, 2000, queue.done)
     assert [record.sequence for record in queue.log.read(0, 2000)] == [0]
