@@ -270,7 +270,10 @@ class Turn:
         quiet = not self.has_work()
         self.scheduled = True  # what the actions mark needs no further turn
         for action in actions:
-            action(quiet)
+            try:
+                action(quiet)
+            except Exception:
+                log.exception("a fault of ours, at the end of a turn: %r", action)
         if quiet:
             self.send()
             self.scheduled = scheduled

@@ -26,7 +26,8 @@ import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from embermq.store.batch import Batch, Callback
+from embermq.store.batch import Batch
+from embermq.store.callback import Callback, call_all
 from embermq.store.dirty import Dirty
 from embermq.store.failure import CommitFailed
 from embermq.store.filesystem import FileSystem
@@ -184,7 +185,7 @@ class Committer:
             batch = self._take_batch()
         failure = self._synced(batch)
         self._next_turn = count + 1
-        _call_all(batch.callbacks, failure)
+        call_all(batch.callbacks, failure)
 
     def _is_alone(self, batch: Batch) -> bool:
         """Is it one small request, and nothing else is under way whose callback should come before?"""
@@ -195,7 +196,7 @@ class Committer:
             self._handed_back -= 1
         if self._turns is not None:
             self._next_turn = self._turns.telling + 2
-        _call_all(callbacks, failure)
+        call_all(callbacks, failure)
 
     # -- the thread
 
@@ -288,8 +289,3 @@ class Committer:
         except RuntimeError:
             # The loop is closed: nobody is left to be told.
             return
-
-
-def _call_all(callbacks: list[Callback], failure: CommitFailed | None) -> None:
-    for callback in callbacks:
-        callback(failure)
