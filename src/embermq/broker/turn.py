@@ -222,6 +222,10 @@ class Turn:
                 if queue.drain() and not queue.dirty:
                     queue.dirty = True
                     left.append(queue)
+            except OSError as error:  # too many open files, perhaps
+                log.error("cannot read what %r holds, it is tried again: %s", queue, error)
+                if self.timetable is not None:
+                    self.timetable.drain_again(queue)
             except Exception:  # what is wrong with one must not silence the others
                 log.exception("a fault of ours, draining %r", queue)
         self.left = len(left)
