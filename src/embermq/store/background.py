@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+
+logger = logging.getLogger("embermq.store")
 
 Job = Callable[[], object]
 
@@ -21,8 +23,12 @@ class Background:
     def put(self, job: Job) -> None:
         self._jobs.put(job)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # as many threads as there may be: the next job tries again
+                return
+            self._thread = thread
 
     def wait(self) -> None:
         """Return when everything asked for so far is done."""
@@ -40,6 +46,10 @@ class Background:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            with contextlib.suppress(OSError):
+            try:
                 job()
+            except OSError:
+                pass
+            except Exception:
+                logger.exception("a fault of ours, in %s", self.name)
             del job  # and what it belongs to, before waiting for the next
