@@ -85,7 +85,11 @@ class Reader:
                     self._skip_damage(segment)
                     continue
             self.position += done
-        if self.position * 2 >= segment.size and segment is not self.announced:
+        self._came_to(segment, self.position)
+
+    def _came_to(self, segment: Segment, position: int) -> None:
+        """Once per segment: the next one will be wanted soon."""
+        if position * 2 >= segment.size and segment is not self.announced:
             self.announced = segment
             half_read(self.log, segment)
 

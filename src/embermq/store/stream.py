@@ -53,6 +53,7 @@ class BlockReader(Reader):
             if not whole_record(data, 0):
                 data = self._one_record(segment, data)
             if whole_record(data, 0):
+                self._came_to(segment, self.position + len(data))
                 return Block(segment, self.position, data), 0
             self._skip_damage(segment)
 

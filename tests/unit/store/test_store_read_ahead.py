@@ -11,7 +11,9 @@ from embermq.store import read_ahead
 from embermq.store.disk import Disk
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
-from embermq.store.record import PERSISTENT
+from embermq.store.record import PERSISTENT, Record
+from embermq.store.scan import parse_records
+from embermq.store.stream import BlockReader
 
 SEGMENT_BYTES = 10_000
 KEPT_SEGMENTS = 5
@@ -94,6 +96,21 @@ def test_logs_that_are_read_here_and_there_stay(queue: Queue) -> None:
 def test_a_reader_asks_for_the_next_segment_once(queue: Queue) -> None:
     queue.fill(10)
     queue.read(4)
+    assert queue.filesystem.expected == queue.names(1, 5)
+
+
+def test_a_consumer_of_a_stream_does_so_too(queue: Queue) -> None:
+    queue.fill(10)
+    reader = BlockReader(queue.log)
+    sequence = 0
+    while sequence <= queue.log.segments[3].last:
+        found = reader.block(sequence, 2000, None)
+        assert found is not None
+        records: list[Record] = []
+        read = parse_records(found[0].data, 0, found[0].segment, sequence, 2000, records)
+        sequence = records[-1].sequence + 1
+        reader.went_on(found[0].position + read, sequence)
+    queue.disk.wait_expected()
     assert queue.filesystem.expected == queue.names(1, 5)
 
 
