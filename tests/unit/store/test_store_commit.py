@@ -74,23 +74,6 @@ def test_the_callback_comes_after_the_sync(bench: Bench) -> None:
     assert results[1] == (None, 4)
 
 
-def test_what_one_makes_of_it_does_not_keep_it_from_the_others(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    told: list[Exception | None] = []
-    syncing = threading.Event()
-    bench.filesystem.before_sync = lambda: syncing.wait(PATIENCE_SECONDS) and None
-    bench.dirty(bench.log("a"))
-    bench.committer.request(lambda failure: None)
-    bench.committer.request(lambda failure: [].clear(1))  # type: ignore[call-arg]
-    bench.committer.request(told.append)
-    syncing.set()
-    while not told:
-        bench.loop.run_one()
-    assert told == [None]
-    assert caplog.text.count("a fault of ours") == 1
-
-
 def test_a_batch_gathers_while_a_sync_runs(bench: Bench) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
