@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
+from embermq.broker.message_record import message_of
 from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Lease:
             begin = max(run.first, level.paged_from) if level.paged_count else run.stop
             ahead = [sequence for sequence in range(begin, run.stop) if sequence in held]
             level.paged_count += len(ahead)
-            self.queue.correct(len(ahead), 0, -len(ahead))
+            self.queue.correct(len(ahead), missed_bytes(level, ahead), -len(ahead))
             held.difference_update(range(run.first, run.stop))
             run = Run(level, run.first, min(max(begin - run.first, 0), run.count), run.base, None)
         return [level.entry_of(record) for record in records_of(run)]
@@ -164,6 +165,18 @@ class Lease:
             "bytes": self.bytes,
             "runs": runs,
         }
+
+
+def missed_bytes(level: Level, sequences: list[int]) -> int:
+    """The bodies of those that were out when the messages around them were weighed (see `weighing`)."""
+    missed = {sequence for sequence in sequences if sequence >= level.unweighed_below}
+    if not missed:
+        return 0
+    around = Run(level, min(missed), max(missed) + 1 - min(missed), 0, None)
+    messages = (
+        message_of(record.payload, record.flags) for record in records_of(around) if record.sequence in missed
+    )
+    return sum(message.size - message.header_size for message in messages)
 
 
 def records_of(run: Run) -> Iterator[Any]:
