@@ -16,6 +16,7 @@ INT32_MAX = 2**31 - 1
 NO_LIMIT = -1
 SHORTSTR_BYTES_MAX = 255
 DEDUPLICATION_COUNT_MAX = 100_000_000
+INTEGER_MAX = 2**63 - 1  # AMQP has no larger one, JSON has
 TTL_MS_MAX = 315_360_000_000  # ten years, RabbitMQ's limit
 BACKOFF_MIN, BACKOFF_MAX = 1, 1000
 
@@ -75,7 +76,7 @@ def atom(name: str) -> str:
     return name if re.fullmatch("[a-z][A-Za-z0-9_@]*", name) else f"'{name}'"
 
 
-def integer(minimum: int = 0, maximum: int | None = None, too_large: str = "value_too_large") -> Check:
+def integer(minimum: int = 0, maximum: int = INTEGER_MAX, too_large: str = "value_too_large") -> Check:
     def check(value: object) -> str | None:
         if isinstance(value, bool | Timestamp) or not isinstance(value, int):
             return f'"expected integer, got {type_name(value)}"'
@@ -83,7 +84,7 @@ def integer(minimum: int = 0, maximum: int | None = None, too_large: str = "valu
             return f"{{value_negative,{value}}}"
         if value < minimum:
             return f"{{value_zero,{value}}}"
-        if maximum is not None and value > maximum:
+        if value > maximum:
             return f"{{{too_large},{value}}}"
         return None
 

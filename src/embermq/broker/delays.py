@@ -43,7 +43,8 @@ class Delays:
         self.counts: dict[str, int] = {}  # by destination
         self.taken_back: dict[str, int] = {}  # by destination: numbers below this
         self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
-        self.handed_on: list[Delayed] = []  # but not known to be safe there
+        self.handed_on: list[Delayed] = []  # in this turn
+        self.unsafe_count = 0  # handed on, but not known to be safe there
 
     # -- in
 
@@ -123,6 +124,7 @@ class Delays:
         if not self.handed_on:
             self.turn.after_write(self.await_sync)
         self.handed_on.append(delayed)
+        self.unsafe_count += 1
 
     def await_sync(self) -> None:
         handed_on, self.handed_on = self.handed_on, []
@@ -130,6 +132,9 @@ class Delays:
         def forget() -> None:
             for delayed in handed_on:
                 self.schedule.done(delayed)
+            self.unsafe_count -= len(handed_on)
+            if self.taken_back:
+                self.clear_if_empty()
 
         assert self.vhost.storage is not None
         self.vhost.storage.when_safe(forget)
@@ -172,9 +177,13 @@ class Delays:
             below = self.schedule.next_number
             self.taken_back[destination] = below
             self.vhost.catalog.put(KIND, self.vhost.name, destination, {"below": below})
-            if not self.counts:
-                self.schedule.clear()
+            self.clear_if_empty()
         return count
+
+    def clear_if_empty(self) -> None:
+        """What is left in the schedule was taken back; but what is on its way has its only record there."""
+        if not self.counts and not self.unsafe_count:
+            self.schedule.clear()
 
     def await_empty(self) -> None:
         """Nothing is left that notes could be about, once the disk knows that, too."""

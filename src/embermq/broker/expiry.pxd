@@ -5,7 +5,7 @@ cdef class Expiry:
     cdef public Turn turn
     cdef public long long ttl_ms
     cdef public object unused_ms_max
-    cdef public long long used_ms
+    cdef public long long used_at_ms
     cdef public long long asked_ms
     cpdef int look_at(self, long long due_ms) except -1
     cpdef int look(self) except -1

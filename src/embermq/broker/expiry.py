@@ -5,7 +5,8 @@ queue; a restart does not change that, the record on disk has the time. Expired 
 of their level: by the timetable, or when somebody would get them. One that stands behind a younger head
 waits for it.
 
-A queue with x-expires goes when for so long it had no consumer, no basic.get and no declaration.
+A queue with x-expires goes when for so long it had no consumer, no basic.get and no declaration. That is not
+measured by the clock, which may be set: a queue that goes takes its messages along.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Expiry:
         self.turn = turn
         self.ttl_ms = NO_TTL
         self.unused_ms_max: int | None = None
-        self.used_ms = turn.now_ms
+        self.used_at_ms = turn.uptime_ms()
         self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
 
     def apply_effective(self) -> None:
@@ -37,14 +38,14 @@ class Expiry:
         unused_ms_max = unused_ms if isinstance(unused_ms, int) else None
         if unused_ms_max != self.unused_ms_max:
             self.unused_ms_max = unused_ms_max
-            self.used_ms = self.turn.now_ms  # nobody is late by a rule that was not there
+            self.used_at_ms = self.turn.uptime_ms()  # nobody is late by a rule that was not there
         for level in self.queue.levels:
             level.set_ttl(self.ttl_ms)
 
     def used(self) -> None:
         """Somebody has shown interest in the queue, and is not told of what has expired."""
-        self.used_ms = self.turn.now_ms
-        self.expire_heads(self.used_ms)
+        self.used_at_ms = self.turn.uptime_ms()
+        self.expire_heads(self.turn.now_ms)
         self.look()
 
     def look_at(self, due_ms: int) -> int:
@@ -65,16 +66,20 @@ class Expiry:
             if expires_ms:
                 self.look_at(expires_ms)
         if self.unused_ms_max is not None and not self.queue.consumers:
-            self.look_at(self.used_ms + self.unused_ms_max)
+            self.look_at(self.turn.now_ms + self.lasts_ms(self.unused_ms_max))
         return 0
+
+    def lasts_ms(self, unused_ms_max: int) -> int:
+        """How long the queue will be there if nobody uses it."""
+        return self.used_at_ms + unused_ms_max - self.turn.uptime_ms()
 
     def on_due(self, now_ms: int) -> None:
         queue = self.queue
         if queue.deleted or now_ms < self.asked_ms:
             return  # asked for once more, earlier or later
         self.asked_ms = 0
-        unused = self.unused_ms_max is not None and not queue.consumers
-        if unused and now_ms >= self.used_ms + (self.unused_ms_max or 0):
+        unused_ms_max = None if queue.consumers else self.unused_ms_max
+        if unused_ms_max is not None and self.lasts_ms(unused_ms_max) <= 0:
             queue.vhost.delete_queue(queue)
             queue.vhost.catalog.when_safe(lambda: None)
             return

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from embermq.broker.message import Message
     from embermq.broker.queue import Queue
     from embermq.broker.rules import QueueRules
+    from embermq.store.record import Record
 
 AT_LEAST_ONCE = "at-least-once"
 RETRY_MS = 1000
@@ -73,22 +74,26 @@ class Shelf:
     def take(self, count: int) -> list[Held]:
         """The first so many, read again; without those that are gone, with their queue or by damage."""
         wanted = self.sequences[self.begin : self.begin + count]
+        records = self.read(wanted)  # which may fail: then nothing is taken
         self.begin += len(wanted)
         if self.begin * 2 > len(self.sequences):
             del self.sequences[: self.begin]
             self.begin = 0
+        entries = [self.level.entry_of(record) for record in records]
+        return [Held(self.rules, entry.message, entry, self.reason, set(self.taken_by)) for entry in entries]
+
+    def read(self, sequences: array[int]) -> list[Record]:
         log = self.level.log
         if log is None:
             return []
         reader = log.new_reader()
-        records = {}
-        found: list[Held] = []
-        for sequence in wanted:
-            if sequence not in records:
-                records = {record.sequence: record for record in reader.read(sequence, READ_BYTES)}
-            if sequence in records:
-                entry = self.level.entry_of(records[sequence])
-                found.append(Held(self.rules, entry.message, entry, self.reason, set(self.taken_by)))
+        found: list[Record] = []
+        block: dict[int, Record] = {}
+        for sequence in sequences:
+            if sequence not in block:
+                block = {record.sequence: record for record in reader.read(sequence, READ_BYTES)}
+            if sequence in block:
+                found.append(block[sequence])
         return found
 
 
@@ -150,8 +155,12 @@ class HeldLetters:
             if len(taken) >= count:
                 break
             wanted = min(count - len(taken), len(shelf))
-            found = shelf.take(wanted)
-            taken += found
+            try:
+                taken += shelf.take(wanted)
+            except OSError:
+                if taken:
+                    break  # these are on their way: the next time nothing comes before the failure
+                raise
             self.uncount(shelf.rules.queue, wanted)
             del self.shelves[key]
             if len(shelf):

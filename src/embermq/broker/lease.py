@@ -133,32 +133,17 @@ class Lease:
                 yield Entry(SETTLED_MESSAGE, level, sequence, True, True)
 
     def give_back(self) -> None:
-        """All messages to their places, as delivered before."""
+        """All messages to their places, as delivered before. After an OSError nothing has happened."""
+        everything = [Return(run) for run in self.runs]
         entries: list[Entry] = []
         unread_bytes = self.stored_bytes
-        for run in self.runs:
-            if run.entries is not None:
-                entries += run.entries
-            else:
-                read = self.read_back(run)
-                entries += read
-                unread_bytes -= body_bytes_of(read)
+        for each in everything:
+            returned = each.carry_out()
+            if each.run.entries is None:
+                unread_bytes -= body_bytes_of(returned)
+            entries += returned
         self.queue.correct(0, 0, 0, -unread_bytes)
         self.queue.requeue(entries)
-
-    def read_back(self, run: Run) -> list[Entry]:
-        """The messages of a run as entries, but for those that the queue has not come to since its start."""
-        level = run.level
-        held = level.held
-        if held is not None:
-            # Only before others that are on disk: what stands in the ring must not be overtaken.
-            begin = max(run.first, level.paged_from) if level.paged_count else run.stop
-            ahead = [sequence for sequence in range(begin, run.stop) if sequence in held]
-            level.paged_count += len(ahead)
-            self.queue.correct(len(ahead), weighed_bytes(level, ahead), -len(ahead))
-            held.difference_update(range(run.first, run.stop))
-            run = Run(level, run.first, min(max(begin - run.first, 0), run.count), run.base, None)
-        return [level.entry_of(record) for record in records_of(run)]
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -180,14 +165,42 @@ class Lease:
         }
 
 
-def weighed_bytes(level: Level, sequences: list[int]) -> int:
-    """The bodies of those that nobody will weigh any more: that was done while they were out."""
-    wanted = {sequence for sequence in sequences if sequence >= level.unweighed_below}
-    if not wanted:
+class Return:
+    """What a run gives back: read here, done in a second step."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.ahead: list[int] = []  # what the queue has not come to since its start, and stays on disk
+        level, rest = run.level, run
+        if run.entries is None and level.held is not None:
+            # Only before others that are on disk: what stands in the ring must not be overtaken.
+            begin = max(run.first, level.paged_from) if level.paged_count else run.stop
+            self.ahead = [sequence for sequence in range(begin, run.stop) if sequence in level.held]
+            rest = Run(level, run.first, min(max(begin - run.first, 0), run.count), run.base, None)
+        self.ahead_bytes = missed_bytes(level, self.ahead)
+        self.records = list(records_of(rest)) if run.entries is None else []
+
+    def carry_out(self) -> list[Entry]:
+        """Let go of what is on disk ahead; the others as entries."""
+        run, level = self.run, self.run.level
+        if run.entries is not None:
+            return run.entries
+        level.paged_count += len(self.ahead)
+        level.queue.correct(len(self.ahead), self.ahead_bytes, -len(self.ahead))
+        if level.held is not None:
+            level.held.difference_update(range(run.first, run.stop))
+        return [level.entry_of(record) for record in self.records]
+
+
+def missed_bytes(level: Level, sequences: list[int]) -> int:
+    """The bodies of those that were out when the messages around them were weighed (see `weighing`)."""
+    missed = {sequence for sequence in sequences if sequence >= level.unweighed_below}
+    if not missed:
         return 0
-    first = min(wanted)
-    records = records_of(Run(level, first, max(wanted) + 1 - first, 0, None))
-    messages = (message_of(record.payload, record.flags) for record in records if record.sequence in wanted)
+    around = Run(level, min(missed), max(missed) + 1 - min(missed), 0, None)
+    messages = (
+        message_of(record.payload, record.flags) for record in records_of(around) if record.sequence in missed
+    )
     return sum(message.size - message.header_size for message in messages)
 
 

@@ -79,9 +79,9 @@ class Leases:
             self.vhost.turn.after_write(lambda: storage.when_safe(done, with_acks=True))
 
     def release(self, lease: Lease, why: str = "released") -> None:
+        lease.give_back()  # which may have to be tried again: too many open files, perhaps
         self.forget(lease)
         lease.end_readings(f"lease '{lease.name}' on {describe(lease.queue)} was {why}")
-        lease.give_back()
 
     def queue_deleted(self, queue: Queue) -> None:
         for lease in list(self.of.get(queue, {}).values()):

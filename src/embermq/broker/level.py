@@ -7,9 +7,6 @@ Persistent messages of a durable queue are in the log whether or not they are in
 is full pages: from then on every message, transient ones too, goes to the log only, and the ring is filled
 again from there, in order, as it empties. So depth costs no memory, and order does not depend on persistence.
 Records without the persistent flag are forgotten when the log is opened again.
-
-How often consumers gave a message back survives, too: as a note beside its record (`store.note`), or, when
-the message waited elsewhere and came back as a new record (`append_again`), in its flags above the first bit.
 """
 
 from __future__ import annotations
@@ -18,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from embermq.broker.marked import Logged
 from embermq.broker.message import NO_TTL, Message, expiry_of
-from embermq.broker.message_record import META, message_of, record_parts
+from embermq.broker.message_record import META, message_of
 from embermq.broker.returned import Runs, bring, by_sequence, forget_all
 from embermq.broker.rewriting import with_delivery_count
 from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
 from embermq.store.log import Log
-from embermq.store.note import note
 from embermq.store.purge import purge_from
 from embermq.store.stream import is_alive
 
@@ -41,7 +37,6 @@ PEEK_BYTES = 8 * 1024  # to see the first message; those before it that are gone
 TTL_HISTORY_MAX = 100  # changes of x-message-ttl that are remembered
 PERSISTENT = 1
 TRANSIENT = 0
-RETURNS_IN_FLAGS_MAX = 127
 
 
 class Entry:
@@ -158,6 +153,12 @@ class Level(Logged):
         self.paged_count += 1
         return 0
 
+    def pages(self) -> bool:
+        """Does what comes now go to the log only? (`append` asks the same, without a call.)"""
+        return self.storage is not None and (
+            self.paged_count > 0 or self.ring.count >= WINDOW_COUNT or self.ring_bytes >= WINDOW_BYTES
+        )
+
     def store(self, sequence: int, message: Message, flags: int) -> int:
         log = self.log
         if log is None:
@@ -170,43 +171,6 @@ class Level(Logged):
         if not self.dirty:
             self.mark()
         return 0
-
-    def append_again(self, message: Message, since_ms: int, returns: int) -> int:
-        """A message that came at `since_ms`, was given back and waited elsewhere goes to the end.
-
-        Answers when it expires; 0: never.
-        """
-        sequence, self.next_sequence = self.next_sequence, self.next_sequence + 1
-        expires_ms = expiry_of(message, self.ttl_ms, since_ms)
-        keep = bool(self.durable and message.persistent and self.storage is not None)
-        pages = self.storage is not None and (
-            self.paged_count > 0 or self.ring.count >= WINDOW_COUNT or self.ring_bytes >= WINDOW_BYTES
-        )
-        if keep or pages:
-            flags = (PERSISTENT if keep else TRANSIENT) | min(returns, RETURNS_IN_FLAGS_MAX) << 1
-            log = self.log or self.open_log()
-            log.append(sequence, since_ms, flags, record_parts(message))
-            if returns > RETURNS_IN_FLAGS_MAX:
-                note(log, sequence, returns)
-            self.mark()
-        if pages:
-            if self.paged_count == 0:
-                self.paged_from = sequence
-            self.paged_count += 1
-        else:
-            entry = Entry(with_delivery_count(message, returns), self, sequence, keep, True)
-            entry.returns = returns
-            entry.expires_ms = expires_ms
-            self.ring.push_back(entry)
-            self.ring_bytes += entry.message.size
-        return expires_ms
-
-    def count_return(self, entry: Entry) -> None:
-        """A consumer gave the message back, and that is to be remembered."""
-        entry.returns += 1
-        entry.message = with_delivery_count(entry.message, entry.returns)
-        if entry.stored and self.log is not None and note(self.log, entry.sequence, entry.returns):
-            self.mark()
 
     def open_log(self) -> Log:
         assert self.storage is not None
@@ -307,7 +271,7 @@ class Level(Logged):
 
     def entry_of(self, record: Any) -> Entry:
         message = message_of(record.payload, record.flags)
-        returns = self.returns.pop(record.sequence, record.flags >> 1)
+        returns = self.returns.pop(record.sequence, record.flags >> 1)  # see return_counts
         if returns:
             message = with_delivery_count(message, returns)
         redelivered = returns > 0 or record.sequence < self.redelivered_below

@@ -23,15 +23,17 @@ ANYTHING = frozenset({CLASSIC, QUORUM, STREAM, EXCHANGE})
 QUEUES_AND_EXCHANGES = frozenset({CLASSIC, QUORUM, EXCHANGE})
 ONLY_CLASSIC, ONLY_STREAM = frozenset({CLASSIC}), frozenset({STREAM})
 
+NUMBER_MAX = 2**62  # JSON has larger ones; this, with the time of day added, is still a number of C
+
 Check = Callable[[object], bool]
 Merge = Callable[[object, object], object]
 
 
-def whole(minimum: int = 0, maximum: int | None = None) -> Check:
+def whole(minimum: int = 0, maximum: int = NUMBER_MAX) -> Check:
     def check(value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int):
             return False
-        return value >= minimum and (maximum is None or value <= maximum)
+        return minimum <= value <= maximum
 
     return check
 

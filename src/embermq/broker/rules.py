@@ -17,6 +17,7 @@ from embermq.broker.message import expiry_of
 from embermq.broker.piecework import Share
 from embermq.broker.priorities import HIGH_PRIORITY, Priorities
 from embermq.broker.retry import Retry, retry_from
+from embermq.broker.return_counts import append_again, count_return
 from embermq.broker.rule_arguments import has_rules
 from embermq.broker.weighing import is_unweighed, weigh_pieces
 
@@ -167,7 +168,7 @@ class QueueRules:
         if not self.counts_returns:
             return entries
         for entry in entries:
-            entry.level.count_return(entry)
+            count_return(entry)
         if self.delivery_limit is not None:
             spent = [entry for entry in entries if entry.returns > self.delivery_limit]
             entries = [entry for entry in entries if entry.returns <= self.delivery_limit]
@@ -197,7 +198,7 @@ class QueueRules:
             level = self.priorities.level_for(message)
         else:
             level = queue.high if message.priority >= HIGH_PRIORITY else queue.low
-        expires_ms = level.append_again(message, since_ms, returns)
+        expires_ms = append_again(level, message, since_ms, returns)
         queue.correct(1, message.size - message.header_size)
         queue.mark()
         if expires_ms:

@@ -145,7 +145,12 @@ class Schedule:
                 break
             if from_run:
                 run = fronts[0][2]
-                delayed = run.take(read_bytes)
+                try:
+                    delayed = run.take(read_bytes)
+                except OSError:
+                    if taken:
+                        break  # these are on their way: who asks for more will hear of it
+                    raise
                 if run.front is None:
                     heappop(fronts)
                 else:

@@ -103,7 +103,12 @@ class Run(Part):
                 return None
         taken = self.window.popleft()
         if not self.window:
-            self.read(read_bytes)
+            try:
+                self.read(read_bytes)
+            except OSError:
+                # Too many open files, perhaps. The next `take` needs it, and tells; this one is on its way.
+                self.front = taken.due_ms, taken.number  # nothing here is due before that
+                return taken
         self.front = (self.window[0].due_ms, self.window[0].number) if self.window else None
         return taken
 

@@ -129,6 +129,8 @@ class Storage(LogWriter):
             written.write()
         except OSError as error:
             self.refused(level, error)
+        except Exception as error:
+            self.broke(level, error)
         self.committer.mark_dirty(written)
         self.written.add(level)
 
@@ -236,6 +238,12 @@ class Storage(LogWriter):
             self.call_later(RETRY_S, self.retry)
         if level not in self.unwritten:
             self.unwritten.append(level)
+
+    def broke(self, level: Logged, error: Exception) -> None:
+        """A fault of ours: who knows what is not written? Nobody is told any more that anything is safe."""
+        log.error("a fault of ours, writing to %s", level.log_id, exc_info=error)
+        self.unwritten.append(level)
+        self.on_failure(error)
 
     def retry(self) -> None:
         levels, self.unwritten = self.unwritten, []

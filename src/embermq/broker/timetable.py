@@ -7,12 +7,17 @@ likes. Only the earliest time has a timer, and it is the caller's: the domain kn
 from __future__ import annotations
 
 import heapq
+import logging
 import math
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
-from embermq.broker.turn import Turn
+from embermq.broker.turn import Drainable, Turn
+
+log = logging.getLogger("embermq.broker")
+
+AGAIN_MS = 1000  # what could not be done is tried again
 
 
 class Waiting(Protocol):
@@ -44,6 +49,10 @@ class Timetable:
         if self.timer is None or due_ms < self.timer_due_ms:
             self.set_timer()
 
+    def drain_again(self, queue: Drainable) -> None:
+        """What it holds could not be read."""
+        self.ask(self.turn.now_ms + AGAIN_MS, Undrained(self.turn, queue))
+
     def set_timer(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
@@ -68,6 +77,21 @@ class Timetable:
         now_ms = self.turn.now_ms
         while self.waiting and self.waiting[0][0] <= now_ms:
             _, _, waiting = heapq.heappop(self.waiting)
-            waiting.on_due(now_ms)
+            try:
+                waiting.on_due(now_ms)
+            except Exception:  # what is wrong with one must not hold up the others
+                log.exception("what was due could not be done, it is tried again: %r", waiting)
+                heapq.heappush(self.waiting, (now_ms + AGAIN_MS, next(self.numbers), waiting))
         if self.timer is None:
             self.set_timer()
+
+
+class Undrained:
+    def __init__(self, turn: Turn, queue: Drainable) -> None:
+        self.turn = turn
+        self.queue = queue
+
+    def on_due(self, now_ms: int) -> None:
+        if not self.queue.dirty:
+            self.queue.dirty = True
+            self.turn.add_queue(self.queue)

@@ -28,12 +28,14 @@ cdef class Turn:
     cdef readonly Company company
     cdef readonly object piecework
     cdef object clock
+    cdef object uptime
     cdef public long long copies
     cdef readonly unsigned long long count
     cdef readonly unsigned long long telling
     cdef readonly Histogram times
     cdef readonly unsigned long long now_ms
     cpdef int refresh(self) except -1
+    cpdef long long uptime_ms(self) except? -1
     cpdef double due_in_s(self) except? -1
     cpdef int add_log(self, Logged level) except -1
     cpdef int add_queue(self, object queue) except -1

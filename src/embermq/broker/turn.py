@@ -65,11 +65,15 @@ class Turn:
         "telling",
         "times",
         "timetable",
+        "uptime",
         "working",
     )
 
     def __init__(
-        self, schedule: Callable[[Callable[[], None]], object], clock: Callable[[], float] | None = None
+        self,
+        schedule: Callable[[Callable[[], None]], object],
+        clock: Callable[[], float] | None = None,
+        uptime: Callable[[], float] | None = None,
     ) -> None:
         self.schedule = schedule
         self.scheduled = False
@@ -85,6 +89,7 @@ class Turn:
         self.piecework = Piecework(self)
         self.company = Company()
         self.clock = clock  # None: the machine's
+        self.uptime = uptime or clock
         self.now_ms = 0
         self.refresh()
         self.alarmed = False  # memory or disk are short: publishers wait
@@ -100,6 +105,10 @@ class Turn:
         """Look at the clock; once per turn and read, not per message."""
         self.now_ms = wall_ms() if self.clock is None else int(self.clock() * 1000)
         return 0
+
+    def uptime_ms(self) -> int:
+        """Since some moment; whoever sets the clock does not change it."""
+        return int((monotonic_s() if self.uptime is None else self.uptime()) * 1000)
 
     def due_in_s(self) -> float:
         """Until something in the timetable is due (less than 0: it was); infinite if nothing is."""
@@ -222,6 +231,10 @@ class Turn:
                 if queue.drain() and not queue.dirty:
                     queue.dirty = True
                     left.append(queue)
+            except OSError as error:  # too many open files, perhaps
+                log.error("cannot read what %r holds, it is tried again: %s", queue, error)
+                if self.timetable is not None:
+                    self.timetable.drain_again(queue)
             except Exception:  # what is wrong with one must not silence the others
                 log.exception("a fault of ours, draining %r", queue)
         self.left = len(left)
@@ -270,7 +283,10 @@ class Turn:
         quiet = not self.has_work()
         self.scheduled = True  # what the actions mark needs no further turn
         for action in actions:
-            action(quiet)
+            try:
+                action(quiet)
+            except Exception:
+                log.exception("a fault of ours, at the end of a turn: %r", action)
         if quiet:
             self.send()
             self.scheduled = scheduled

@@ -73,7 +73,8 @@ def put_back(queue: Queue, entries: list[Entry]) -> None:
     in_ring: list[Entry] = []
     for entry in entries:
         level = entry.level
-        if release(entry) and entry.sequence >= level.paged_from:
+        # Only among others that are on disk: where there are none, what came meanwhile is in the ring.
+        if release(entry) and level.paged_count and entry.sequence >= level.paged_from:
             level.paged_count += 1
             size = entry.message.size - entry.message.header_size
             queue.correct(1, 0 if entry.sequence < level.unweighed_below else size)

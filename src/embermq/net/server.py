@@ -125,8 +125,11 @@ class Server:
         """All that is to be done every half second, in steps."""
         for action in self.on_tick:
             yield
-            while action():
-                yield
+            try:
+                while action():
+                    yield
+            except Exception:  # too many open files, perhaps; dead peers, which have them, must go
+                self.log.exception("a fault of ours, in what is done every half second")
         ahead = iter(list(self.protocols))
         while some := list(islice(ahead, CONNECTIONS_PER_STEP)):
             yield

@@ -20,11 +20,17 @@ class Background:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def put(self, job: Job) -> None:
+    def put(self, job: Job) -> bool:
+        """Have it done; False if that must wait for another job, as no thread can be had for it now."""
         self._jobs.put(job)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # as many threads as there may be: the next job tries again
+                return False
+            self._thread = thread
+        return True
 
     def wait(self) -> None:
         """Return when everything asked for so far is done."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from embermq.store.callback import Callback
 from embermq.store.filesystem import File
 
 FILES_SYNCED_HERE_MAX = 2
-
-Callback = Callable[[Exception | None], None]
 
 
 class Batch:

@@ -37,7 +37,7 @@ class Bitmap:
         at = offset >> 3
         if at >= self.size:
             assert not self.whole
-            self.bits.extend(bytes(at + 1 - self.size + self.size))
+            self.bits.extend(bytes(at + 1))  # what is missing, and as much again as there is
             self.size = len(self.bits)
         self.bits[at] |= 1 << (offset & 7)
         self.count += 1

@@ -1,6 +1,7 @@
 import cython
 
 from embermq.store.batch cimport Batch
+from embermq.store.callback cimport call_all
 from embermq.store.dirty cimport Dirty
 from embermq.store.filesystem cimport FileSystem
 from embermq.store.histogram cimport Histogram

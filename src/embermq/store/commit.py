@@ -21,21 +21,29 @@ is what an ack that nobody confirms means. They are synced with a request that a
 
 from __future__ import annotations
 
+import errno
+import logging
 import threading
 import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from embermq.store.batch import Batch, Callback
+from embermq.store.batch import Batch
+from embermq.store.callback import Callback, call_all
 from embermq.store.dirty import Dirty
 from embermq.store.failure import CommitFailed
 from embermq.store.filesystem import FileSystem
 from embermq.store.histogram import Histogram
 from embermq.store.sync_speed import QUICK_SYNC_SECONDS, SyncSpeed
 
+logger = logging.getLogger("embermq.store")
+
 FILES_SYNCED_SINGLY_MAX = 8
 ACK_SYNC_SECONDS_MAX = 1.0
 SYNCS_AFTER_COMPANY = 16  # so many are left to the thread when anybody else had a turn between two of them
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+DESCRIPTOR_WAIT_SECONDS = 0.1
+TRIES_WHEN_CLOSING = 20
 IDLE_ROUNDS = 5  # the thread looks so many times for something to do before it waits to be called
 
 SyncMode = Literal["always", "os"]
@@ -184,7 +192,7 @@ class Committer:
             batch = self._take_batch()
         failure = self._synced(batch)
         self._next_turn = count + 1
-        _call_all(batch.callbacks, failure)
+        call_all(batch.callbacks, failure)
 
     def _is_alone(self, batch: Batch) -> bool:
         """Is it one small request, and nothing else is under way whose callback should come before?"""
@@ -195,7 +203,7 @@ class Committer:
             self._handed_back -= 1
         if self._turns is not None:
             self._next_turn = self._turns.telling + 2
-        _call_all(callbacks, failure)
+        call_all(callbacks, failure)
 
     # -- the thread
 
@@ -276,11 +284,27 @@ class Committer:
             self.filesystem.sync(file)
         # A new file is safe only with its name; a new directory only with its own.
         for path in sorted(batch.directories, reverse=True):
+            self._sync_directory(path)
+        return 0
+
+    def _sync_directory(self, path: str) -> None:
+        """This alone takes a descriptor, which clients may have used up. Nothing is lost by that: wait."""
+        tries_left = TRIES_WHEN_CLOSING
+        told = False
+        while True:
             try:
                 self.filesystem.sync_directory(path)
+                return
             except FileNotFoundError:
-                continue  # the queue was deleted meanwhile, and with it what should have been safe
-        return 0
+                return  # the queue was deleted meanwhile, and with it what should have been safe
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTOR or not tries_left:
+                    raise
+            if not told:
+                told = True
+                logger.error("cannot sync %s: too many open files; publishers wait", path)
+            tries_left -= self._closing
+            time.sleep(DESCRIPTOR_WAIT_SECONDS)
 
     def _call_back(self, callbacks: list[Callback], failure: CommitFailed | None) -> None:
         try:
@@ -288,8 +312,3 @@ class Committer:
         except RuntimeError:
             # The loop is closed: nobody is left to be told.
             return
-
-
-def _call_all(callbacks: list[Callback], failure: CommitFailed | None) -> None:
-    for callback in callbacks:
-        callback(failure)

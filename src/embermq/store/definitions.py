@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from embermq.store.callback import Callback, call_all
 from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
 
 logger = logging.getLogger("embermq.store")
@@ -32,7 +33,6 @@ APPLICATION_ID = 0x454D4252
 STOPPED = "stopped"  # a kind: there is one while nothing was written since an orderly stop
 
 Body = dict[str, Any]
-Callback = Callable[[Exception | None], None]
 
 
 class Definition(NamedTuple):
@@ -153,7 +153,7 @@ class Definitions:
             callbacks = [change.callback for change in changes if change.callback is not None]
             if callbacks:
                 try:
-                    self._call_soon_threadsafe(_call_all, callbacks, failure)
+                    self._call_soon_threadsafe(call_all, callbacks, failure)
                 except RuntimeError:
                     pass  # the loop is closed: nobody is left to be told
             if failure is not None:
@@ -313,8 +313,3 @@ def _check_whole(connection: sqlite3.Connection, path: str, check: str) -> None:
         found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}(3)")]
     if found != ["ok"]:
         raise NotADataDirectory(f"{path} is damaged: {'; '.join(found)}")
-
-
-def _call_all(callbacks: list[Callback], failure: CommitFailed | None) -> None:
-    for callback in callbacks:
-        callback(failure)

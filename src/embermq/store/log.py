@@ -235,7 +235,7 @@ class Log(LogFiles):
                     if segment.fill or segment.reach > segment.size:
                         self._write_segment(segment)
                 except OSError:
-                    self.unwritten = unwritten[at:]
+                    self._try_again_later(unwritten[at:])
                     raise
                 self.disk.give_back(segment.return_buffer())
         if failure is not None:
@@ -273,6 +273,14 @@ class Log(LogFiles):
             segment.forget_written(
                 write_part(filesystem, file, segment.buffer, segment.fill, segment.written)
             )
+
+    def _try_again_later(self, unwritten: list[Segment]) -> None:
+        """What the disk refused stays here; but one of which nothing is left begins anew, with a header."""
+        for segment in unwritten:
+            if segment.fill or segment.reach > segment.size:
+                self.unwritten.append(segment)
+            else:
+                self.disk.give_back(segment.return_buffer())
 
     def _write_all_acks(self) -> OSError | None:
         """Write the acks of every segment that has some; the first failure, after trying all."""

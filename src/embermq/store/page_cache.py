@@ -42,9 +42,9 @@ class PageCache:
                 self._tells = error.errno not in UNABLE
         return True
 
-    def fetch(self, path: str, size: int, position: int, done: Callback) -> None:
-        """Read it in the background, then call back, whatever became of it."""
-        self._work.put(partial(self._fetch, path, size, position, done))
+    def fetch(self, path: str, size: int, position: int, done: Callback) -> bool:
+        """Read it in the background, then call back, whatever became of it. False: nobody can do that now."""
+        return self._work.put(partial(self._fetch, path, size, position, done))
 
     def expect(self, path: str, size: int, position: int) -> None:
         """It will be read soon."""

@@ -69,7 +69,8 @@ def at_hand(reader: Reader, segment: Segment, size: int, done: Callback) -> bool
     reader.fetched = place
     if reader.asked_in is None or reader.asked_in not in (segment, log.segment_after(segment)):
         reader.asked_in, reader.asked = segment, position + size
-    log.disk.cache.fetch(path, size, position, done)
+    if not log.disk.cache.fetch(path, size, position, done):
+        return True
     keep_ahead(reader, segment, position + size)
     return False
 

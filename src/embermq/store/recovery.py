@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from embermq.store.disk import Disk
@@ -84,9 +85,8 @@ class Recovery:
     live_bytes: int = 0  # payload bytes of the live records
     forgotten: int = 0  # transient records
     torn_bytes: int = 0
-    acked: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # first and count, of a log that keeps its place
+    # First and count, in order and apart from each other; of a log that keeps its place.
+    acked: list[tuple[int, int]] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
     notes: dict[int, int] = field(default_factory=dict)  # sequence -> number, of live records (see note)
 
@@ -146,7 +146,7 @@ def recover(
     # Scanning comes first and changes nothing, so that a newer version is refused with all files untouched.
     scans = scan_directory(disk, directory, names, keep_transient, indexed)
     if keep_place:
-        recovery.acked = sorted(entry for scan in scans for entry in scan.acks.ranges)
+        recovery.acked = merged(entry for scan in scans for entry in scan.acks.ranges)
     _remove_leftovers(disk, directory, names, scans)
     last = len(scans) - 1
     while last >= 0 and scans[last].unborn and not (whole and scans[last].misses_something):
@@ -185,6 +185,17 @@ def recover(
         # after a power cut would make sound records of the same sequences look misplaced.
         filesystem.sync_directory(directory)
     return recovery
+
+
+def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order, none reaching into another: a run of acks may be drawn over what was acked before."""
+    apart: list[tuple[int, int]] = []
+    for first, count in sorted(ranges):
+        if apart and first <= apart[-1][0] + apart[-1][1]:
+            begin, known = apart.pop()
+            first, count = begin, max(known, first + count - begin)
+        apart.append((first, count))
+    return apart
 
 
 def _remove_leftovers(disk: Disk, directory: str, names: list[str], scans: list[Scan]) -> None:

@@ -51,10 +51,14 @@ def make_room(disk: Disk, file: File, segment: Segment, segment_bytes: int) -> N
             segment.writes = NEVER  # it grows as it is written, as everywhere else
 
 
-def write_zeros(filesystem: FileSystem, file: File, begin: int, end: int, reached: int) -> None:
-    """All of them, or the file is as long as before."""
+def write_zeros(
+    filesystem: FileSystem, file: File, begin: int, end: int, reached: int, synced: bool = False
+) -> None:
+    """All of them, or the file is as long as before: those that nobody knows of would be damage one day."""
     try:
         write_all(filesystem, file, bytes(end - begin), begin)
+        if synced:
+            filesystem.sync(file)  # which may be when a file system finds that there is no space
     except OSError:
         filesystem.truncate(file, reached)
         raise

@@ -102,6 +102,5 @@ def keep_last_block(disk: Disk, file: File, past_cache: PastCache, end: int) -> 
 def lengthen(disk: Disk, file: File, segment: Segment, begin: int, limit: int) -> None:
     """Put zeros on the disk there, behind the records."""
     if begin < limit:
-        write_zeros(disk.filesystem, file, begin, limit, max(segment.written, segment.reach))
-        disk.filesystem.sync(file)
+        write_zeros(disk.filesystem, file, begin, limit, max(segment.written, segment.reach), synced=True)
         segment.reach = max(segment.reach, limit)

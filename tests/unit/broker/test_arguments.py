@@ -62,6 +62,7 @@ def test_what_is_fine(arguments: dict[str, object]) -> None:
         ("x-message-ttl", Timestamp(5), '"expected integer, got timestamp"'),
         ("x-expires", 0, "{value_zero,0}"),
         ("x-max-length", -5, "{value_negative,-5}"),
+        ("x-max-length", 2**63, "{value_too_large,9223372036854775808}"),
         ("x-max-priority", 256, "{max_value_exceeded,256}"),
         ("x-overflow", "spill", "invalid_overflow"),
         ("x-overflow", 1, "{unacceptable_type,signedint}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,32 @@ def test_taking_back_everything_frees_the_disk_at_once(tmp_path: Path) -> None:
     stored.vhost.delays.on_due(FAR_MS + 1)
     assert bodies(stored.vhost.queues["one"]) == [b"new"]
     stored.stop()
+
+
+def test_taking_back_the_rest_keeps_what_is_on_its_way(tmp_path: Path) -> None:
+    """A message was due just now and is not on disk in its queue: its place in the schedule must stay."""
+    stored = StoredBroker(tmp_path / "data")
+    one, two = (new_queue(stored.vhost, name, durable=True) for name in ("one", "two"))
+    delay(stored, one, b"due", FAR_MS)
+    delay(stored, two, b"taken back", FAR_MS + 1)
+    stored.wait_until_safe()
+    stored.vhost.delays.on_due(FAR_MS)
+    stored.vhost.purge_queue(two)
+    stored.data.disk.wait_deleted()
+    shutil.copytree(stored.data.layout.queues, tmp_path / "killed" / "queues")
+    stored.wait_until_safe()
+    stored.data.disk.wait_deleted()
+    assert bodies(one) == [b"due"]
+    assert stored.vhost.delays.schedule.log_ids() == []
+    stored.stop()
+    # What a kill would have left: the queues of that moment, the definitions, which are the same.
+    for name in ("VERSION", "definitions.sqlite"):
+        shutil.copy(tmp_path / "data" / name, tmp_path / "killed" / name)
+    killed = StoredBroker(tmp_path / "killed")
+    killed.vhost.delays.on_due(FAR_MS + 1)
+    assert bodies(killed.vhost.queues["one"]) == [b"due"]
+    assert bodies(killed.vhost.queues["two"]) == []
+    killed.stop()
 
 
 class KeepingDisk(Disk):

@@ -6,8 +6,9 @@ import pytest
 
 from embermq.broker.catalog import Catalog
 from embermq.broker.policy import OPERATOR_POLICY, POLICY, InForce, policy_from
-from embermq.broker.policy_keys import KEYS, TABLE
+from embermq.broker.policy_keys import KEYS, NUMBER_MAX, TABLE
 from embermq.broker.vhost import VirtualHost
+from embermq.errors import PreconditionFailed
 from tests.unit.broker.world import Loop, Taker, message, new_queue, new_vhost
 
 
@@ -108,3 +109,14 @@ def test_every_key_has_a_line_of_its_own() -> None:
     assert len(KEYS) == len(TABLE)
     assert not {"max-priority", "single-active-consumer", "queue-type"} & KEYS.keys()
     assert all("{}" in key.complaint for key in TABLE)
+
+
+@pytest.mark.parametrize("name", ["message-ttl", "expires", "max-length", "max-length-bytes"])
+def test_numbers_are_as_large_as_the_broker_can_count(vhost: VirtualHost, name: str) -> None:
+    """One that was taken and could not be used kept the broker from starting again."""
+    queue = new_queue(vhost)
+    with pytest.raises(PreconditionFailed, match="is not a valid"):
+        set_policy(vhost, POLICY, "p", **{name: NUMBER_MAX + 1})
+    set_policy(vhost, POLICY, "p", **{name: NUMBER_MAX})
+    assert queue.append(message(b"fits")) == 0
+    assert queue.ready_count == 1

@@ -50,9 +50,9 @@ class Twin:
         text = message(body, persistent=persistent, exchange="amq.direct")
         self.schedule.add(Delayed(due, "e:amq.direct", text, ("a", "b"), 3, 7, keeps=persistent))
 
-    def take(self, now: int, count: int) -> None:
+    def take(self, now: int, count: int, asked: int = 0) -> None:
         expected = sorted((due, number, body) for body, (due, number, _) in self.model.items() if due <= now)
-        taken = self.schedule.take_due(now, count)
+        taken = self.schedule.take_due(now, asked or count)
         assert [delayed.message.body for delayed in taken] == [body for _, _, body in expected[:count]]
         for delayed in taken:
             assert (delayed.keys, delayed.returns, delayed.since_ms) == (("a", "b"), 3, 7)
@@ -125,6 +125,33 @@ def test_a_crash_between_the_run_and_the_head_makes_no_double(tmp_path: Path) ->
     twin.stored = twin.stored.restarted(cleanly=False)
     assert twin.stored.vhost.delays.count == HEAD_COUNT
     twin.take(100, 100)
+    twin.finish()
+    twin.stored.stop()
+
+
+def test_what_cannot_be_read_now_leaves_later(tmp_path: Path) -> None:
+    """As with too many open files: nothing is taken out that nobody gets."""
+    twin = Twin(tmp_path / "data")
+    for due in range(1, 2 * HEAD_COUNT):
+        twin.add(due, True)
+    twin.restart()  # nothing of a run is in memory
+    run = twin.schedule.runs[-1]
+    assert run.log is not None
+    while not run.window:
+        twin.take(100, 1)
+    log, away = Path(run.log.directory), tmp_path / "away"
+    for segment in run.log.segments:
+        twin.stored.data.disk.forget_file(f"{log}/{segment.name}")
+    log.rename(away)
+    in_memory = len(run.window)
+    assert not twin.schedule.heap and 0 < in_memory < len(twin.model)
+    twin.take(100, in_memory, asked=100)
+    for _ in range(2):
+        with pytest.raises(OSError):
+            twin.schedule.take_due(100, 100)
+    away.rename(log)
+    twin.take(100, 100)
+    assert not twin.model
     twin.finish()
     twin.stored.stop()
 

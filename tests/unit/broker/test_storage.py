@@ -81,6 +81,27 @@ def test_nobody_is_told_that_it_is_safe_before_the_last_log_is_written(world: St
     assert told == ["three"]
 
 
+def test_a_fault_in_writing_one_log_is_no_lie_about_the_others(
+    world: StoredBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    queues = declared(world, "a", "b")
+    world.wait_until_safe()
+    told: list[str] = []
+    for queue in (queues[0], *queues):
+        queue.append(message(b"first", persistent=True))
+    log = queues[0].low.log
+    assert log is not None and log.active is not None
+    queues[0].get(no_ack=True)  # so that the buffer is gone through
+    log.active.buffer[:] = b"\xff" * len(log.active.buffer)
+    world.loop.turn.after_write(lambda: world.storage.when_safe(lambda: told.append("both")))
+    world.loop.run()
+    take_calls(world)
+    assert on_disk(world, queues) == [False, True]
+    assert told == []
+    assert [type(failure) for failure in world.failures] == [IndexError], "the broker must stop"
+    assert "a fault of ours" in caplog.text
+
+
 def test_who_asked_first_does_not_wait_for_what_came_later(world: StoredBroker) -> None:
     queues = declared(world, "a", "b", "c", "d")
     world.wait_until_safe()

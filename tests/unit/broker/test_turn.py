@@ -137,6 +137,18 @@ def test_what_is_wrong_with_one_does_not_silence_the_others(
     assert caplog.text.count("a fault of ours") == 3
 
 
+def test_an_end_that_goes_wrong_is_not_the_end_of_all_turns(
+    diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    diary.turn.at_end(lambda quiet: [].clear(1))  # type: ignore[call-arg]
+    diary.turn.at_end(lambda quiet: diary.turn.add_sink(Part(diary, "answer")) and None)
+    diary.run()
+    diary.turn.add_queue(Part(diary, "q"))
+    diary.run()
+    assert diary.notes == ["send answer", "drain q"]
+    assert caplog.text.count("a fault of ours") == 1
+
+
 def test_the_clock_is_looked_at_when_asked(diary: Diary) -> None:
     diary.turn.refresh()
     assert diary.turn.now_ms == 12345

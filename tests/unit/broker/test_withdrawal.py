@@ -99,3 +99,22 @@ def run(stored: StoredBroker, queue: Queue, steps: list[tuple[str, int]]) -> Non
 def test_a_place_is_written_and_read() -> None:
     for place in (Place("", 5), Place("high", 7), Place("p003", 1)):
         assert Place.parse(str(place)) == place
+
+
+def test_what_comes_while_all_is_taken_out_is_there_once(tmp_path: Path) -> None:
+    """A move that ends at a full queue, whose dead letters come to where the move began."""
+    stored = StoredBroker(tmp_path / "data")
+    queue = new_queue(stored.vhost, durable=True)
+    for number in range(3):
+        queue.append(message(number.to_bytes(4, "big"), persistent=True))
+    stored.wait_until_safe()
+    with stored.restarted() as stored:
+        queue = stored.vhost.queues["q"]
+        entries = withdraw(queue, list(ready_from(queue)))
+        queue.append(message((3).to_bytes(4, "big"), persistent=True))
+        put_back(queue, entries)
+        assert queue.ready_count == 4
+        assert seen_numbers(queue) == [0, 1, 2, 3]
+        taken = [entry for entry in iter(queue.get, None) if entry is not None]
+        assert [number_of(entry) for entry in taken] == [0, 1, 2, 3]
+        assert (queue.ready_count, queue.ready_bytes) == (0, 0)

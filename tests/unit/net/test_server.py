@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -293,6 +295,26 @@ def test_a_fault_in_a_round_does_not_end_the_rounds(
 
     play(tmp_path, scenario)
     assert "in what is done every half second" in caplog.text
+
+
+def test_a_fault_in_a_round_does_not_keep_heartbeats_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with too many open files, when memory cannot be looked at: dead peers, which have them, must go."""
+    monkeypatch.setattr(server_module, "TICK_S", 0.1)
+
+    def fail() -> bool:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc/self/statm")
+
+    async def scenario(app: App) -> None:
+        app.server.on_tick.insert(0, fail)
+        client = await (await Client.connect(app)).open(heartbeat=1)
+        async with asyncio.timeout(30):
+            assert await client.reader.readexactly(8) == HEARTBEAT_FRAME
+            while await client.reader.read(8):  # until the broker has had enough of our silence
+                pass
+
+    play(tmp_path, scenario)
 
 
 def test_a_client_that_asks_for_much_gets_it_all(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from embermq.store.background import Background
 
+TOO_MUCH_BYTES = 1 << 46  # of stack: no machine has so much
+
 
 def test_jobs_are_done_in_order_by_a_thread_of_that_name() -> None:
     background = Background("test-jobs")
@@ -69,4 +71,18 @@ def test_what_a_job_belonged_to_is_let_go_of() -> None:
     del owner
     gc.collect()
     assert known() is None
+    background.close()
+
+
+def test_where_no_thread_can_be_had_the_next_job_tries_again() -> None:
+    background = Background("test-no-thread")
+    done: list[int] = []
+    threading.stack_size(TOO_MUCH_BYTES)
+    try:
+        assert not background.put(lambda: done.append(1))
+    finally:
+        threading.stack_size(0)
+    assert background.put(lambda: done.append(2))
+    background.wait()
+    assert done == [1, 2]
     background.close()

@@ -132,6 +132,25 @@ def test_a_record_that_is_written_in_part_stays(tmp_path: Path, space: int) -> N
     assert reopened(log).recovery.damages == []
 
 
+def test_what_follows_on_a_full_disk_has_a_header_before_it(tmp_path: Path) -> None:
+    """Of two files the disk refuses the first, and of the second all is done with before it was tried."""
+    filesystem = FaultyFileSystem(str(tmp_path))
+    disk = Disk(filesystem, str(tmp_path / "trash"))
+    log = Log.open(str(tmp_path / "log"), disk, segment_bytes=1000)
+    filesystem.space_left = 0
+    fill(log, 1, size=1000)
+    fill(log, 1)
+    log.ack(1)
+    with pytest.raises(OSError):
+        log.write()
+    fill(log, 1)
+    filesystem.space_left = None
+    log.write()
+    assert list(contents(log)) == list(contents(reopened(log))) == [0, 2]
+    assert reopened(log).recovery.damages == []
+    assert log.bytes_on_disk == bytes_in(log, "*.segment")
+
+
 def test_a_reader_that_had_read_it_finds_what_stands_in_its_place(log: Log) -> None:
     """Such as a queue that pages, whose reader is ahead of what is written."""
     for size in (100, 40, 260):

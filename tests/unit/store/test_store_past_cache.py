@@ -32,6 +32,12 @@ class Watching(FileSystem):
         self.cannot: int | None = None  # open files that way
         self.fails: int | None = None  # write that way
         self.short: int | None = None
+        self.cannot_sync: int | None = None
+
+    def sync(self, file: File) -> None:
+        if self.cannot_sync is not None:
+            raise OSError(self.cannot_sync, os.strerror(self.cannot_sync), file.path)
+        super().sync(file)
 
     def open_past_cache(self, file: File) -> File:
         if self.cannot is not None:
@@ -90,8 +96,8 @@ class Bench:
 
     def check(self) -> None:
         """What stands on the disk is what the log has, and sound."""
+        assert not check_log(self.filesystem, self.log.directory, "log").damages  # opening mends them
         assert contents(self.opened()) == contents(self.log)
-        assert not check_log(self.filesystem, self.log.directory, "log").damages
 
 
 @pytest.fixture
@@ -195,6 +201,26 @@ def test_a_file_system_that_has_no_such_way_is_left_alone(
     bench.write_steadily()
     assert bench.write()
     assert filesystem.past_cache == 0
+    bench.check()
+
+
+def test_room_that_does_not_reach_the_disk_is_given_up(bench: Bench, filesystem: Watching) -> None:
+    """As on a file system that looks for space when it is asked to sync."""
+    for _ in range(2 * STEADY_WRITES):
+        bench.append()
+        filesystem.cannot_sync = errno.ENOSPC
+        safe = bench.log.write_synced(Promise())
+        filesystem.cannot_sync = None
+        if safe:
+            bench.log.wrote_synced()
+        else:
+            bench.write_as_always()
+    assert filesystem.past_cache == 0
+    bench.append(bytes(2 * ROOM_BYTES))  # beyond all other room
+    bench.write_as_always()
+    bench.log.roll()
+    bench.append()
+    bench.write_as_always()
     bench.check()
 
 

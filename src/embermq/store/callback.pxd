@@ -1,0 +1,1 @@
+cpdef int call_all(list callbacks, object failure) except -1
