@@ -36,13 +36,14 @@ OFFSET_MAX = 2**63 - 1
 NAME_BYTES_MAX = 255  # of a consumer
 
 SECONDS = {"Y": 365 * 86400, "M": 30 * 86400, "D": 86400, "h": 3600, "m": 60, "s": 1}
+INTERVAL_MS_MAX = 2**62  # for ever; with the time of day added, it is still a number of C
 INTERVAL = re.compile("([0-9]{1,12})([YMDhms])")
 
 
 def interval_ms(value: object) -> int | None:
     """`7D`, `1h`: a number and Y, M, D, h, m or s; None for anything else."""
     match = INTERVAL.fullmatch(value) if isinstance(value, str) else None
-    return int(match[1]) * SECONDS[match[2]] * 1000 if match else None
+    return min(int(match[1]) * SECONDS[match[2]] * 1000, INTERVAL_MS_MAX) if match else None
 
 
 def max_age(value: object) -> str | None:
