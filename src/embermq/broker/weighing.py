@@ -79,5 +79,7 @@ def weigh_last(level: Level) -> None:
                 message = message_of(record.payload, record.flags)
                 body_bytes += message.size - message.header_size
         sequence = records[-1].sequence + 1
+    if level.unweighed_below != below:
+        return  # damage was found: all is to be weighed again (see loss)
     level.unweighed_below = first
     level.queue.correct(0, body_bytes)

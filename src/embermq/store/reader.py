@@ -140,6 +140,8 @@ def forget_damaged(log: Log, segment: Segment) -> None:
         log.finished.append(segment)
     log.recovery.damages.append(damage)
     logger.error("%s", damage)
+    if log.owner is not None:
+        log.owner.records_lost()
 
 
 def first_at_time(reader: Reader, segment: Segment, timestamp_ms: int, bytes_max: int) -> int | None:
