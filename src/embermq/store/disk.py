@@ -140,7 +140,8 @@ class Disk:
         self._deletions.wait()
 
     def close(self) -> None:
-        """Finish the deletions and close the files."""
+        """Finish the deletions and close the files. Hints help readers, of which there are none."""
+        self._advices.forget()
         self._advices.close()
         self._deletions.close()
         self._files.clear()

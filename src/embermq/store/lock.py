@@ -30,8 +30,13 @@ class DirectoryLock:
         except OSError:
             os.close(self._descriptor)
             raise
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
+        except OSError as error:  # a full disk
+            os.close(self._descriptor)
+            error.filename = path
+            raise
 
     def release(self) -> None:
         # The file stays: removing it would let a third process lock a new one beside ours.

@@ -85,6 +85,10 @@ class Reader:
                     self._skip_damage(segment)
                     continue
             self.position += done
+        self._announce(segment)
+
+    def _announce(self, segment: Segment) -> None:
+        """We have read up to our position: if that is half of the segment, the next will be needed soon."""
         if self.position * 2 >= segment.size and segment is not self.announced:
             self.announced = segment
             half_read(self.log, segment)

@@ -49,6 +49,7 @@ class BlockReader(Reader):
                 at = self.position - known.position
                 if 0 <= at < len(known.data) and whole_record(known.data, at):
                     return known, at
+            self._announce(segment)
             data = self._block(segment, self.position, max(bytes_max, RECORD_HEADER_SIZE))
             if not whole_record(data, 0):
                 data = self._one_record(segment, data)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from embermq.store import read_ahead
+from embermq.store.background import Background
 from embermq.store.disk import Disk
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
-from embermq.store.record import PERSISTENT
+from embermq.store.record import PERSISTENT, RECORD_HEADER_SIZE
+from embermq.store.stream import BlockReader
 
 SEGMENT_BYTES = 10_000
 KEPT_SEGMENTS = 5
@@ -95,6 +98,40 @@ def test_a_reader_asks_for_the_next_segment_once(queue: Queue) -> None:
     queue.fill(10)
     queue.read(4)
     assert queue.filesystem.expected == queue.names(1, 5)
+
+
+def test_who_reads_a_stream_in_blocks_asks_too(queue: Queue) -> None:
+    """Each reader for itself, unless it finds the block that another has read."""
+    queue.fill(10)
+    readers = [BlockReader(queue.log) for _ in range(2)]
+    sequence = 0
+    while sequence <= queue.log.segments[3].last:
+        known = None
+        for reader in readers:
+            found = reader.block(sequence, 1100, known)
+            assert found is not None
+            known, at = found
+            reader.went_on(known.position + at + RECORD_HEADER_SIZE + 1000, sequence + 1)
+        sequence += 1
+    queue.disk.wait_expected()
+    assert queue.filesystem.expected == queue.names(1, 5)
+
+
+def test_hints_that_were_not_given_yet_can_be_forgotten() -> None:
+    """A stop does not wait for them."""
+    begun, may_end = threading.Event(), threading.Event()
+    done: list[str] = []
+    hints = Background("test-hints")
+    hints.put(lambda: (begun.set(), may_end.wait(60), done.append("first")))
+    hints.put(lambda: done.append("second"))
+    assert begun.wait(60)
+    hints.forget()
+    may_end.set()
+    hints.close()
+    assert done == ["first"]
+    hints.put(lambda: done.append("third"))
+    hints.close()
+    assert done == ["first", "third"]
 
 
 def test_the_first_message_alone_asks_for_nothing(queue: Queue) -> None:
