@@ -14,7 +14,6 @@ the message waited elsewhere and came back as a new record (`append_again`), in 
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.loss import have_left, recount
@@ -101,6 +100,7 @@ class Level(Logged):
         "ttl_history",
         "ttl_ms",
         "turn",
+        "unread",
         "unweighed_below",
     )
 
@@ -117,6 +117,7 @@ class Level(Logged):
         self.returned: Runs | None = None  # many that came back, and wait beside the ring
         self.paged_count = 0
         self.paged_from = 0
+        self.unread = False  # reading has failed: not once more before it must be
         self.next_sequence = 1
         self.redelivered_below = 0  # recovered messages up to here may have been delivered before
         self.delivered_up_to = 0
@@ -242,15 +243,18 @@ class Level(Logged):
             if self.paged_count == 0:
                 return None
             self.refill()
+            self.unread = False
         entry: Entry = self.ring.front()
         return entry
 
     def take(self) -> Entry:
         """The entry that `front` answered."""
-        if self.paged_count and self.ring.count <= REFILL_COUNT:
-            # Too many open files, perhaps. `front` needs it, and tells; here an entry is on its way out.
-            with contextlib.suppress(OSError):
+        if self.paged_count and self.ring.count <= REFILL_COUNT and not self.unread:
+            try:
                 self.refill()
+            except OSError:
+                # Too many open files, perhaps. `front` needs it, and tells; here an entry is on its way out.
+                self.unread = True
         entry: Entry = self.ring.pop_front()
         self.ring_bytes -= entry.message.size
         if entry.sequence > self.delivered_up_to:

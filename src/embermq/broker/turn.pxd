@@ -27,6 +27,7 @@ cdef class Turn:
     cdef public object timetable
     cdef readonly Company company
     cdef readonly object piecework
+    cdef readonly object unreadable
     cdef object clock
     cdef public long long copies
     cdef readonly unsigned long long count

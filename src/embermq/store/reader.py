@@ -130,8 +130,8 @@ class Reader:
             rest += more
         found = find_record(rest, 1, segment.seed, segment.first, segment.last + 1)
         end = segment.size if found < 0 else begin + found
-        self.position = end
         forget_damaged(self.log, segment)
+        self.position = end
 
 
 def forget_damaged(log: Log, segment: Segment) -> None:
