@@ -7,12 +7,17 @@ likes. Only the earliest time has a timer, and it is the caller's: the domain kn
 from __future__ import annotations
 
 import heapq
+import logging
 import math
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
 from embermq.broker.turn import Turn
+
+log = logging.getLogger("embermq.broker")
+
+RETRY_MS = 1000
 
 
 class Waiting(Protocol):
@@ -68,6 +73,12 @@ class Timetable:
         now_ms = self.turn.now_ms
         while self.waiting and self.waiting[0][0] <= now_ms:
             _, _, waiting = heapq.heappop(self.waiting)
-            waiting.on_due(now_ms)
+            try:
+                waiting.on_due(now_ms)
+            except OSError as error:  # the disk does not answer: it may again
+                log.error("what is due cannot be read: %s; trying again", error)
+                self.ask(now_ms + RETRY_MS, waiting)
+            except Exception:  # what is wrong with one must not stop the time of the others
+                log.exception("a fault of ours, when %r was due", waiting)
         if self.timer is None:
             self.set_timer()
