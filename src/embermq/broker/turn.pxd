@@ -47,6 +47,7 @@ cdef class Turn:
     @cython.locals(drained=bint)
     cdef int work(self) except -1
     cdef bint has_work(self) except -1
+    @cython.locals(unreadable=set)
     cdef int drain(self) except -1
     @cython.locals(waiting=Sink)
     cdef int write(self, bint nothing_drained) except -1

@@ -219,9 +219,10 @@ class Turn:
         if self.left:
             queues = queues[self.left :] + queues[: self.left]
         left: list[Drainable] = []
+        unreadable = self.unreadable.queues
         for queue in queues:
             queue.dirty = False
-            if self.unreadable.queues and queue in self.unreadable.queues:
+            if unreadable and queue in unreadable:
                 continue
             try:
                 if queue.drain() and not queue.dirty:
