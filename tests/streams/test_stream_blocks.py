@@ -118,6 +118,7 @@ def test_damage_costs_what_is_damaged_and_nothing_else(tmp_path: Path) -> None:
                 file.write(b"M")
             left = rows(channel, stream, 0, 1000, x_stream_blocks=True)
             assert left == before[:500] + before[501:]
+            assert channel.queue_declare(stream, passive=True).message_count == 999
 
 
 def test_damage_all_over_the_segments(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from embermq.errors import NotAllowed
 def enter(broker: Broker, user: User, name: str, connections_max: int = 0) -> VirtualHost:
     """The virtual host, with one connection more; NotAllowed says why not."""
     vhost = broker.vhosts.get(name)
+    if vhost is not None and vhost.closing:
+        vhost = None
     # Neither a name that exists nor one that does not tells anything to one who may not enter.
     if vhost is None or not user.may_enter(name):
         if vhost is None and user.sees_all_vhosts:

@@ -101,9 +101,15 @@ class Broker(Accounts):
         vhost.protected = protected
         self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
 
+    def begin_vhost_deletion(self, vhost: VirtualHost) -> None:
+        """From now on nobody enters; should we stop before it is gone, the next start goes on with it."""
+        if not vhost.closing:
+            vhost.closing = True
+            self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
+
     def delete_vhost(self, vhost: VirtualHost) -> None:
         """With everything in it; its connections are the caller's business, who knows them."""
-        vhost.closing = True
+        self.begin_vhost_deletion(vhost)
         for queue in list(vhost.queues.values()):
             vhost.delete_queue(queue)
         for exchange in list(vhost.exchanges.values()):
@@ -145,6 +151,7 @@ class Broker(Accounts):
             vhost.limits = dict(definition.body.get("limits", {}))
             vhost.default_queue_type = definition.body.get("default_queue_type", "")
             vhost.protected = definition.body.get("protected", False)
+            vhost.closing = definition.body.get("closing", False)
         self.restore_accounts(stored)
         for kind in (POLICY, OPERATOR_POLICY):
             for definition in stored.all(kind):
@@ -164,6 +171,9 @@ class Broker(Accounts):
         for definition in stored.all("binding"):
             self.restore_binding(definition)
         self.restore_messages(catalog)
+        for vhost in [vhost for vhost in self.vhosts.values() if vhost.closing]:
+            log.warning("virtual host '%s' was being deleted, and is gone now", vhost.name)
+            self.delete_vhost(vhost)
         return True
 
     def restore_exchange(self, vhost_name: str, name: str, body: definitions.Body) -> None:

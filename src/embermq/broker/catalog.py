@@ -2,7 +2,7 @@
 
 Kinds and what their bodies hold:
 
-    vhost        description, tags, limits, default_queue_type, protected
+    vhost        description, tags, limits, default_queue_type, protected, closing
     user         salt, password_hash (hex), tags, loopback_only, algorithm, scram, limits
     permission   configure, write, read                        name: the user
     topic_permission   exchange -> write, read                 name: the user
@@ -118,6 +118,8 @@ def vhost_body(vhost: VirtualHost) -> Body:
     body: Body = {"description": vhost.description, "tags": list(vhost.tags), "limits": vhost.limits}
     if vhost.protected:
         body["protected"] = True
+    if vhost.closing:
+        body["closing"] = True
     return {**body, **({"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {})}
 
 

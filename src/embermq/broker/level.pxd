@@ -34,6 +34,7 @@ cdef class Level(Logged):
     cdef Turn turn
     cdef public bint durable
     cdef public bint keeps_place
+    cdef public bint unread
     cdef public Ring ring
     cdef public Py_ssize_t ring_bytes
     cdef public set held

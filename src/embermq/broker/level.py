@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker.loss import have_left, recount
 from embermq.broker.marked import Logged
 from embermq.broker.message import NO_TTL, Message, expiry_of
 from embermq.broker.message_record import META, message_of
@@ -95,6 +96,7 @@ class Level(Logged):
         "ttl_history",
         "ttl_ms",
         "turn",
+        "unread",
         "unweighed_below",
     )
 
@@ -112,6 +114,7 @@ class Level(Logged):
         self.paged_count = 0
         self.paged_from = 0
         self.fetching = False  # what comes next is on its way from the disk
+        self.unread = False  # reading has failed: not once more before it must be
         self.next_sequence = 1
         self.redelivered_below = 0  # recovered messages up to here may have been delivered before
         self.delivered_up_to = 0
@@ -176,6 +179,7 @@ class Level(Logged):
         assert self.storage is not None
         log = self.log = self.storage.open_log(self.log_id, keep_place=self.keeps_place)
         log.in_order = True
+        log.owner = self
         return log
 
     def mark(self) -> int:
@@ -205,6 +209,7 @@ class Level(Logged):
             if self.paged_count == 0:
                 return None
             self.refill()
+            self.unread = False
         entry: Entry = self.ring.front()
         return entry
 
@@ -227,18 +232,18 @@ class Level(Logged):
 
     def take(self) -> Entry:
         """The entry that `front` answered."""
+        if self.paged_count and self.ring.count <= REFILL_COUNT and not self.unread and self.is_at_hand():
+            try:
+                self.refill()
+            except OSError:
+                # Too many open files, perhaps. `front` needs it, and tells; here an entry is on its way out.
+                self.unread = True
         entry: Entry = self.ring.pop_front()
         self.ring_bytes -= entry.message.size
         if entry.sequence > self.delivered_up_to:
             self.delivered_up_to = entry.sequence
         elif self.returned is not None:  # all that came back has been delivered, and so has what is before it
             bring(self)
-        if self.paged_count and self.ring.count < REFILL_COUNT and self.is_at_hand():
-            try:
-                self.refill()
-            except OSError:
-                # Too many open files, perhaps. `front` needs it, and tells; here an entry is on its way out.
-                return entry
         return entry
 
     def refill(self) -> None:
@@ -267,7 +272,7 @@ class Level(Logged):
             self.paged_from = records[-1].sequence + 1
             self.paged_count -= len(records) - passed_over
         else:
-            self.lose_paged()
+            have_left(self, 0)  # damage, which the log has reported
 
     def entry_of(self, record: Any) -> Entry:
         message = message_of(record.payload, record.flags)
@@ -280,10 +285,9 @@ class Level(Logged):
         entry.expires_ms = expiry_of(message, self.ttl_of(record.sequence), record.timestamp_ms)
         return entry
 
-    def lose_paged(self) -> None:
-        """The log has less than was put there: damage, which it has reported. Count it as gone."""
-        lost, self.paged_count = self.paged_count, 0
-        self.queue.paged_messages_lost(lost)
+    def records_lost(self) -> None:
+        """Somebody has found damage in the log."""
+        recount(self)
 
     def head_expiry_ms(self) -> int:
         """When the message that leaves next expires; 0: never, or there is none. Moves nothing."""

@@ -331,11 +331,6 @@ class Queue:
         self.unacked_count += unacked_count
         self.unacked_bytes += unacked_bytes
 
-    def paged_messages_lost(self, count: int) -> None:
-        """The disk has fewer messages than it was given."""
-        self.ready_count -= count
-        self.ready_bytes = sum(contents.memory_bytes(level) for level in self.levels)
-
     def is_pressed(self, half: bool = False) -> bool:
         """Have messages piled up before consumers, past the mark (or half of it)?"""
         if not self.consumers:

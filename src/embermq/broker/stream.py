@@ -86,6 +86,7 @@ class Stream(Queue):
         self.levels = [self.low]
         self.retention = StreamRetention(self)
         self.log = self.low.log = storage.open_log(id, self.retention.limits.segment_bytes, indexed=True)
+        self.log.owner = self
         self.filters = Filters(self.log)
         self.noted_segment: Segment | None = None  # has a message without headers
         self.low.next_sequence = self.log.next_sequence
@@ -150,6 +151,10 @@ class Stream(Queue):
         self.ready_count += 1
         self.published_count += 1
         return True
+
+    def records_lost(self) -> None:
+        """Somebody has found damage in the log."""
+        self.ready_count = self.log.count
 
     def written(self) -> None:
         """The log has been written: have it synced, and let go of what is too much."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
-from embermq.broker.turn import Drainable, Turn
+from embermq.broker.turn import Turn
 
 log = logging.getLogger("embermq.broker")
 
@@ -49,10 +49,6 @@ class Timetable:
         if self.timer is None or due_ms < self.timer_due_ms:
             self.set_timer()
 
-    def drain_again(self, queue: Drainable) -> None:
-        """What it holds could not be read."""
-        self.ask(self.turn.now_ms + AGAIN_MS, Undrained(self.turn, queue))
-
     def set_timer(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
@@ -84,14 +80,3 @@ class Timetable:
                 heapq.heappush(self.waiting, (now_ms + AGAIN_MS, next(self.numbers), waiting))
         if self.timer is None:
             self.set_timer()
-
-
-class Undrained:
-    def __init__(self, turn: Turn, queue: Drainable) -> None:
-        self.turn = turn
-        self.queue = queue
-
-    def on_due(self, now_ms: int) -> None:
-        if not self.queue.dirty:
-            self.queue.dirty = True
-            self.turn.add_queue(self.queue)

@@ -27,6 +27,7 @@ cdef class Turn:
     cdef public object timetable
     cdef readonly Company company
     cdef readonly object piecework
+    cdef readonly object unreadable
     cdef object clock
     cdef object uptime
     cdef public long long copies
@@ -48,6 +49,7 @@ cdef class Turn:
     @cython.locals(drained=bint)
     cdef int work(self) except -1
     cdef bint has_work(self) except -1
+    @cython.locals(unreadable=set)
     cdef int drain(self) except -1
     @cython.locals(waiting=Sink)
     cdef int write(self, bint nothing_drained) except -1

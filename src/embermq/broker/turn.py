@@ -20,6 +20,7 @@ from embermq.broker.company import Company
 from embermq.broker.gathering import Gathering
 from embermq.broker.marked import Logged, LogWriter, Sink
 from embermq.broker.piecework import Piecework
+from embermq.broker.unreadable import Unreadable
 from embermq.clock import monotonic_s, wall_ms
 from embermq.store.histogram import Histogram
 
@@ -65,6 +66,7 @@ class Turn:
         "telling",
         "times",
         "timetable",
+        "unreadable",
         "uptime",
         "working",
     )
@@ -87,6 +89,7 @@ class Turn:
         self.storage: LogWriter | None = None
         self.timetable: Timetable | None = None
         self.piecework = Piecework(self)
+        self.unreadable = Unreadable(self)
         self.company = Company()
         self.clock = clock  # None: the machine's
         self.uptime = uptime or clock
@@ -225,16 +228,17 @@ class Turn:
         if self.left:
             queues = queues[self.left :] + queues[: self.left]
         left: list[Drainable] = []
+        unreadable = self.unreadable.queues
         for queue in queues:
             queue.dirty = False
+            if unreadable and queue in unreadable:
+                continue
             try:
                 if queue.drain() and not queue.dirty:
                     queue.dirty = True
                     left.append(queue)
-            except OSError as error:  # too many open files, perhaps
-                log.error("cannot read what %r holds, it is tried again: %s", queue, error)
-                if self.timetable is not None:
-                    self.timetable.drain_again(queue)
+            except OSError as error:
+                self.unreadable.add(queue, error)
             except Exception:  # what is wrong with one must not silence the others
                 log.exception("a fault of ours, draining %r", queue)
         self.left = len(left)

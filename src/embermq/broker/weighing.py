@@ -74,5 +74,7 @@ def weigh_last(level: Level) -> None:
             break
         if seen is not None and seen.sequence not in held:
             body_bytes += body_size(seen)
+    if level.unweighed_below != below:
+        return  # damage was found: all is to be weighed again (see loss)
     level.unweighed_below = first
     level.queue.correct(0, body_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -68,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command is not None and words[0].startswith("--") and words[0] not in ("--help", "--version"):
         parser(command).error(f"options come behind the command: embermq {command} {words[0]} ...")
     options = parser(only).parse_args(words)
+    prepare_output()
     try:
         code: int = options.run(options)
         sys.stdout.flush()  # here, where a reader that has gone is no error, and not at the very end
@@ -81,6 +83,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def prepare_output() -> None:
+    """Whoever listens, or nobody: what is said must not depend on it."""
+    if sys.stdout is None:  # closed by whoever started us (`>&-`)
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know all letters of a name
 
 
 if __name__ == "__main__":

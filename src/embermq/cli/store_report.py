@@ -12,6 +12,7 @@ from typing import Any
 
 from embermq.broker.delays import DELAYED_PREFIX
 from embermq.broker.message_record import message_of
+from embermq.cli.output import shown
 from embermq.errors import AMQPError
 from embermq.store.check import QueueReport, check_directory, owner_id, queue_names
 from embermq.store.definitions import definitions_damage
@@ -45,7 +46,8 @@ class Row:
 
     def cells(self) -> list[str]:
         numbers = ("segments", "messages", "message_bytes", "bytes_on_disk")
-        return [self.vhost, self.name, *(f"{self.total(name):,}" for name in numbers), self.damage]
+        named = [shown(self.vhost), shown(self.name)]
+        return [*named, *(f"{self.total(name):,}" for name in numbers), self.damage]
 
 
 def check(directory: str) -> bool:

@@ -91,6 +91,7 @@ async def delete_vhost(request: Request) -> Response:
     if vhost.protected:
         reason = f"Refusing to delete virtual host '{vhost.name}' because it is protected from deletion"
         raise Refusal(412, "precondition_failed", reason)
+    broker.begin_vhost_deletion(vhost)
     pace = Pace(request.context.gate)
     for _ in close_connections(request, vhost):
         await pace.breathe()
@@ -104,8 +105,6 @@ async def delete_vhost(request: Request) -> Response:
     while vhost.unbinding.things:
         await pace.step()
     if broker.vhosts.get(vhost.name) is vhost:  # nobody else has asked for the same meanwhile
-        for _ in close_connections(request, vhost):  # who came in the middle of it
-            pass
         broker.delete_vhost(vhost)
     return Response(204)
 

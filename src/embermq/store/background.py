@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 logger = logging.getLogger("embermq.store")
 
@@ -38,6 +39,12 @@ class Background:
             done = threading.Event()
             self._jobs.put(done.set)
             done.wait()
+
+    def forget(self) -> None:
+        """Let go of everything asked for that has not begun."""
+        with contextlib.suppress(Empty):
+            while True:
+                self._jobs.get_nowait()
 
     def close(self) -> None:
         """Finish what was asked for, and end the thread; the next job starts another."""

@@ -125,6 +125,10 @@ class FileSystem:
     def link(self, old: str, new: str) -> None:
         os.link(old, new)
 
+    def is_same(self, path: str, other: str) -> bool:
+        """Are these two names of one file?"""
+        return os.path.samefile(path, other)
+
     def unlink(self, path: str) -> None:
         os.unlink(path)
 

@@ -59,6 +59,8 @@ class PageCache:
         self._work.wait()
 
     def close(self) -> None:
+        """Nobody reads any more: what was not begun is not done."""
+        self._work.forget()
         self._work.close()
 
     # -- in the background; with descriptors of its own, because the set of open files belongs to the loop

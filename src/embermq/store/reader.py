@@ -143,8 +143,8 @@ class Reader:
             rest += more
         found = find_record(rest, 1, segment.seed, segment.first, segment.last + 1)
         end = segment.size if found < 0 else begin + found
-        self.position = end
         forget_damaged(self.log, segment)
+        self.position = end
 
 
 def forget_damaged(log: Log, segment: Segment) -> None:
@@ -157,6 +157,8 @@ def forget_damaged(log: Log, segment: Segment) -> None:
         log.finished.append(segment)
     log.recovery.damages.append(damage)
     logger.error("%s", damage)
+    if log.owner is not None:
+        log.owner.records_lost()
 
 
 def first_at_time(reader: Reader, segment: Segment, timestamp_ms: int, bytes_max: int) -> int | None:

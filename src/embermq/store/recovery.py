@@ -240,8 +240,12 @@ def _set_aside(
         saved.buffer = NO_BUFFER
         saved.created = True
     # From here on both files exist; if we die now, the next recovery finds that the damaged one adds nothing.
-    aside = damaged_name(names, damaged.name)
-    disk.filesystem.rename(path, os.path.join(directory, aside))
+    aside = known_aside(disk.filesystem, directory, names, damaged.name)
+    if aside:
+        disk.filesystem.unlink(path)
+    else:
+        aside = damaged_name(names, damaged.name)
+        disk.filesystem.rename(path, os.path.join(directory, aside))
     if scan.acks.present:
         disk.filesystem.rename(
             os.path.join(directory, damaged.ack_name),
@@ -324,9 +328,21 @@ def keep_aside(filesystem: FileSystem, path: str) -> str:
     """Give a damaged file a second name, which survives the deletion of the first; "" if that fails."""
     with contextlib.suppress(OSError):
         directory, name = os.path.split(path)
-        aside = os.path.join(directory, damaged_name(filesystem.list(directory), name))
-        filesystem.link(path, aside)
-        return aside
+        names = filesystem.list(directory)
+        aside = known_aside(filesystem, directory, names, name)
+        if not aside:
+            aside = damaged_name(names, name)
+            filesystem.link(path, os.path.join(directory, aside))
+        return os.path.join(directory, aside)
+    return ""
+
+
+def known_aside(filesystem: FileSystem, directory: str, names: list[str], name: str) -> str:
+    """The second name that a file got when damage in it was met before; "" if it has none."""
+    path = os.path.join(directory, name)
+    for other in names:
+        if other.startswith(f"{name}.damaged-") and filesystem.is_same(path, os.path.join(directory, other)):
+            return other
     return ""
 
 

@@ -30,7 +30,7 @@ from embermq.store.record import (
     is_ack_header,
     is_segment_header,
 )
-from embermq.store.salvage import salvage_all, salvage_span
+from embermq.store.salvage import salvage_all
 from embermq.store.segment import Segment
 from embermq.store.segment_index import index_path
 
@@ -280,8 +280,8 @@ def lost_while_running(filesystem: FileSystem, path: str, segment: Segment) -> S
     """Look again at a segment that was sound once; forget the records of it that cannot be read any more."""
     data = b""
     if segment.created:
-        file = filesystem.open(path, writable=False)
-        data = salvage_span(filesystem, file, filesystem.size(file), 0).data
+        # If nothing of it can be read, the disk has gone rather than a sector, and may come back: an error.
+        data = salvage_all(filesystem, filesystem.open(path, writable=False)).data
     data = data[: segment.written].ljust(segment.written, b"\0") + segment.unwritten()
     fresh = Segment(segment.first, segment.identity)
     scan = Scan(fresh, len(data), True, AckScan(), segment.last + 1)

@@ -154,3 +154,27 @@ def test_files_of_queues_that_are_gone_are_removed(tmp_path: Path) -> None:
     ids = stored.data.layout.queue_ids(stored.data.disk.filesystem)
     assert {queue_id.removesuffix(".high") for queue_id in ids} == {kept}
     stored.stop()
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_a_vhost_that_was_being_deleted_goes_at_the_next_start(tmp_path: Path, cleanly: bool) -> None:
+    stored = StoredBroker(tmp_path / "data")
+    going = stored.broker.add_vhost("going")
+    for vhost in (going, stored.vhost):
+        for name in ("a", "b"):
+            new_queue(vhost, name, durable=True).append(message(b"m", persistent=True))
+    stored.wait_until_safe()
+    stored.broker.begin_vhost_deletion(going)
+    going.delete_queue(going.queues["a"])
+    stored.broker.describe_vhost(going, "somebody describes it in the middle", ())
+    stored.wait_until_safe()
+    stored = stored.restarted(cleanly)
+    assert list(stored.broker.vhosts) == ["/"]
+    assert {name: queue.ready_count for name, queue in stored.vhost.queues.items()} == {"a": 1, "b": 1}
+    # Nothing of it is left for one that comes under the same name.
+    assert not stored.broker.add_vhost("going").queues
+    stored = stored.restarted(cleanly)
+    assert list(stored.broker.vhosts) == ["/", "going"] and not stored.broker.vhosts["going"].queues
+    stored.data.disk.wait_deleted()
+    assert len(list((tmp_path / "data" / "queues").iterdir())) == 2
+    stored.stop()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 import embermq.broker.level as level_module
+from embermq.broker import unreadable
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
+from embermq.broker.timetable import Timetable
+from embermq.store.disk import Disk
+from embermq.store.filesystem import File, FileSystem
 from tests.unit.broker.settling_rules import SettlingRules
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Taker, constant, message, new_queue
@@ -28,6 +33,20 @@ COMPILED = not level_module.__file__.endswith(".py")
 def stored(tmp_path: Path) -> Iterator[StoredBroker]:
     with StoredBroker(tmp_path / "data") as broker:
         yield broker
+
+
+class CountedOpens(FileSystem):
+    opens = 0
+
+    def open(self, path: str, create: bool = False, writable: bool = True) -> File:
+        self.opens += path.endswith(".segment")
+        return super().open(path, create, writable)
+
+
+class Timer:
+    def __init__(self, timers: list[Callable[[], None]], call: Callable[[], None]) -> None:
+        timers.append(call)
+        self.cancel = partial(timers.remove, call)
 
 
 def drained(stored: StoredBroker, queue: Queue) -> list[bytes]:
@@ -87,8 +106,14 @@ def test_purging_a_deep_queue_leaves_what_is_out(stored: StoredBroker) -> None:
     assert drained(stored, queue) == [b"0", b"1", b"2", b"new"]
 
 
-def test_what_cannot_be_read_now_is_read_later(stored: StoredBroker) -> None:
+def test_what_cannot_be_read_now_is_read_later(
+    stored: StoredBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """As with too many open files: nothing is taken out of the queue that nobody gets."""
+    monkeypatch.setattr(unreadable, "RETRY_MS", 0)
+    timers: list[Callable[[], None]] = []
+    turn = stored.loop.turn
+    turn.timetable = Timetable(turn, lambda _, call: Timer(timers, call))
     queue = new_queue(stored.vhost, durable=True)
     count = WINDOW_COUNT + 9000
     for number in range(count):
@@ -99,13 +124,23 @@ def test_what_cannot_be_read_now_is_read_later(stored: StoredBroker) -> None:
     for segment in log.segments:
         stored.data.disk.forget_file(f"{log.directory}/{segment.name}")
     Path(log.directory).rename(f"{log.directory}.away")
+    counted = CountedOpens()
+    log.disk = Disk(counted, stored.data.disk.trash)
     taker = Taker(queue, no_ack=True)
     queue.add_consumer(taker)
     stored.loop.run()
     assert len(taker.bodies) + queue.ready_count == count
-    Path(f"{log.directory}.away").rename(log.directory)
-    queue.mark()
+    assert counted.opens == 2, "before the window was empty, and when it was"
+    queue.append(message(b"%d" % count, persistent=True))
     stored.loop.run()
+    assert len(timers) == 1 and caplog.text.count("cannot read from") == 1, "it is left alone for a while"
+    timers.pop()()
+    stored.loop.run()
+    assert caplog.text.count("cannot read from") == 2
+    Path(f"{log.directory}.away").rename(log.directory)
+    timers.pop()()
+    stored.loop.run()
+    count += 1
     assert taker.bodies == [b"%d" % number for number in range(count)]
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pika
@@ -246,4 +247,38 @@ def test_a_reader_that_has_seen_enough_is_no_error(data: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {program} | true"], capture_output=True, text=True, env=buffered
     )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def oddly_named(tmp_path: Path) -> Path:
+    """A queue whose name has letters that few terminals know, and what would move their cursor."""
+    with (
+        EmberBroker(tmp_path / "odd") as broker,
+        closing(pika.BlockingConnection(pika.URLParameters(broker.url))) as connection,
+    ):
+        connection.channel().queue_declare("naïve\x1b[2J☃", durable=True)
+    return broker.data_dir
+
+
+def test_names_do_nothing_to_a_terminal(run: Run, oddly_named: Path) -> None:
+    code, out, _ = run("store", "check", oddly_named)
+    assert code == 0
+    assert "naïve\\x1b[2J☃" in out and "\x1b" not in out
+
+
+def test_a_terminal_that_knows_few_letters_is_no_damage(oddly_named: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "embermq", "store", "check", str(oddly_named)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "na\\xefve\\x1b[2J\\u2603" in done.stdout
+
+
+def test_nobody_need_listen(data: Path) -> None:
+    program = f"{sys.executable} -m embermq store check {data}"
+    done = subprocess.run(["bash", "-c", f"{program} >&-"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -124,6 +124,13 @@ def test_a_data_directory_that_cannot_be_one(tmp_path: Path, within: str, why: s
     assert done.stderr == f"embermq: {directory} cannot be the data directory: {why}\n"
 
 
+def test_a_first_start_that_may_write_nothing_names_the_file(tmp_path: Path) -> None:
+    words = " ".join(serving(tmp_path / "data"))
+    done = run(["bash", "-c", f"ulimit -f 0; exec {words}"])
+    assert done.returncode == 1
+    assert done.stderr == f"embermq: {tmp_path}/data/LOCK: file too large\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_broker_says_when_it_is_ready_and_stops_when_told(tmp_path: Path, number: signal.Signals) -> None:
     with started(serving(tmp_path / "data")) as (process, port):

@@ -86,3 +86,19 @@ def test_where_no_thread_can_be_had_the_next_job_tries_again() -> None:
     background.wait()
     assert done == [1, 2]
     background.close()
+
+
+def test_what_has_not_begun_can_be_forgotten() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    done: list[str] = []
+    background = Background("test-forgetting")
+    background.put(lambda: (begun.set(), may_end.wait(60), done.append("first")))
+    background.put(lambda: done.append("second"))
+    assert begun.wait(60)
+    background.forget()
+    may_end.set()
+    background.close()
+    assert done == ["first"]
+    background.put(lambda: done.append("third"))
+    background.close()
+    assert done == ["first", "third"]

@@ -123,3 +123,16 @@ def test_a_bad_sector_is_met_while_running(
     assert list(contents(log)) == alive(*lost)
     assert log.count == len(alive(*lost))
     assert f"{path} is damaged, set aside as {path.name}.damaged-1" in caplog.messages[-1]
+
+
+def test_a_disk_that_goes_while_running_takes_nothing_away(directory: Path, disk: BadSectors) -> None:
+    """It may come back: what is in a file of which nothing can be read is not called lost."""
+    log = opened(directory, disk)
+    path = segments(directory)[1]
+    disk.bad[path.name] = {0, 1, 2}
+    with pytest.raises(OSError, match=path.name):
+        list(contents(log))
+    assert (log.count, log.recovery.damages) == (len(alive()), [])
+    assert not list(directory.glob("*.damaged-*"))
+    disk.bad.clear()
+    assert list(contents(log)) == alive()

@@ -372,3 +372,20 @@ def test_damage_while_running_is_skipped_and_reported(
     log.write()
     log.disk.wait_deleted()
     assert all("damaged" in entry for entry in os.listdir(directory) if entry.startswith(name))
+
+
+def test_a_damaged_file_gets_one_name_however_often_it_is_met(original: Path, tmp_path: Path) -> None:
+    directory = copy(original, tmp_path)
+    log = open_log(directory)
+    path = segments(directory)[1]
+    for record in (3, 5):  # one after the other, as a disk goes bad
+        with path.open("r+b") as file:
+            file.seek(SEGMENT_HEADER_SIZE + record * (25 + 18) + 30)
+            file.write(b"#")
+        contents(log)
+    found = contents(log)
+    damaged = path.read_bytes()
+    assert contents(open_log(directory)) == found
+    (aside,) = directory.glob("*.segment.damaged-*")
+    assert aside.name == f"{path.name}.damaged-1" and aside.read_bytes() == damaged
+    assert not path.exists()

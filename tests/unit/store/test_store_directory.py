@@ -20,7 +20,7 @@ from embermq.store.dump import dump_queue
 from embermq.store.failure import DirectoryLocked, NewerVersion, NotADataDirectory, StoreFailure
 from embermq.store.filesystem import FileSystem
 from embermq.store.layout import Layout, new_queue_id
-from embermq.store.lock import DirectoryLock
+from embermq.store.lock import DirectoryLock, held_for_reading
 from embermq.store.log import Log
 from embermq.store.record import PERSISTENT
 from tests.unit.store.test_store_commit import Loop
@@ -79,6 +79,22 @@ def test_two_processes_cannot_hold_one_directory(tmp_path: Path) -> None:
         DirectoryLock(path)
     lock.release()
     DirectoryLock(path).release()
+
+
+def test_who_deletes_the_lock_file_does_not_let_a_second_broker_in(tmp_path: Path) -> None:
+    """As people do who know it from elsewhere."""
+    path = str(tmp_path / "LOCK")
+    lock = DirectoryLock(path)
+    os.unlink(path)
+    with pytest.raises(DirectoryLocked, match=f"{tmp_path} is in use by another process"):
+        DirectoryLock(path)
+    os.unlink(path)
+    with pytest.raises(DirectoryLocked, match="stop that broker first"), held_for_reading(path):
+        pass
+    lock.release()
+    DirectoryLock(path).release()
+    with held_for_reading(path), pytest.raises(DirectoryLocked):
+        DirectoryLock(path)
 
 
 @pytest.fixture
