@@ -69,7 +69,7 @@ def weigh_last(level: Level) -> None:
     bytes_each = max(log.bytes_on_disk // max(log.count, 1), 1)
     first = max(level.paged_from, below - max(PIECE_BYTES // bytes_each, 1))
     body_bytes = 0
-    for seen in glimpses(log, first, PIECE_BYTES):
+    for seen in glimpses(log, first, PIECE_BYTES, tells=True):
         if seen is not None and seen.sequence >= below:
             break
         if seen is not None and seen.sequence not in held:

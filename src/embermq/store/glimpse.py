@@ -2,7 +2,7 @@
 
 A block is read at a time, and the records that are whole in it are checked as always. Of one that is larger
 than a block only its beginning is read, and no checksum can be: what it says is good enough to be shown, and
-for nothing else. Nothing is changed, damage is passed over in silence: who reads in earnest tells of it.
+for nothing else. Who only looks ends at damage in silence; who counts (`tells`) meets it as any reader does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Glimpse(NamedTuple):
     payload_size: int
 
 
-def glimpses(log: Log, sequence: int, block_bytes: int) -> Iterator[Glimpse | None]:
+def glimpses(log: Log, sequence: int, block_bytes: int, tells: bool = False) -> Iterator[Glimpse | None]:
     """The live records from `sequence` on, in order. None after each block: time to let others go on.
 
     Whatever happens to the log between two steps, nothing worse comes of it than an end too early.
@@ -35,12 +35,14 @@ def glimpses(log: Log, sequence: int, block_bytes: int) -> Iterator[Glimpse | No
     segment = log.segment_from(sequence)
     while segment is not None and not segment.removed:
         if segment.live.count:
-            yield from in_segment(log, segment, sequence, block_bytes)
+            yield from in_segment(log, segment, sequence, block_bytes, tells)
         yield None
         segment = log.segment_after(segment)
 
 
-def in_segment(log: Log, segment: Segment, sequence: int, block_bytes: int) -> Iterator[Glimpse | None]:
+def in_segment(
+    log: Log, segment: Segment, sequence: int, block_bytes: int, tells: bool
+) -> Iterator[Glimpse | None]:
     position, cuts = position_before(log, segment, sequence), segment.cuts
     reader = log.new_reader()
     while position < segment.size and not segment.removed and segment.cuts == cuts:
@@ -60,6 +62,10 @@ def in_segment(log: Log, segment: Segment, sequence: int, block_bytes: int) -> I
             )
         if done == 0:
             large = beginning(block, segment, position, block_bytes)
+            if large is None and tells:
+                reader._skip_damage(segment)
+                position = reader.position
+                continue
             if large is None:
                 return
             done = RECORD_HEADER_SIZE + large.payload_size
