@@ -12,77 +12,23 @@ import argparse
 import base64
 import http.client
 import json
-import multiprocessing
 import socket
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
 from bench.frames import consume, frame, long, method, publication, short, table
 from bench.session import DURABLE, EXCLUSIVE, Session
+from bench.standing_by import Act, beside
 from tools.brokers import Broker, EmberBroker, RabbitBroker
 
-QUIET_S = 0.3  # before and after
 BINDINGS = 25_000
 CHANNELS = 2047
 BATCH = 500
 WEIGHING_S = 2.0  # goes on after the answer
 
-Act = Callable[[], None]
-
 KEPT_OPEN: list[Session] = []  # until the process ends
-
-
-def stand_by(host: str, port: int, pipe: Pipe) -> None:
-    """The bystander: round trips until told to stop, then when each began and how long it took."""
-    session = Session(host, port)
-    session.declare_queue("bystander")
-    session.call(consume("bystander", 0, no_ack=True), (60, 21))
-    message, _ = publication("", "bystander", 16, persistent=False)
-    trips: list[tuple[float, float]] = []
-    while not pipe.poll():
-        began = time.monotonic()
-        session.socket.sendall(message)
-        kind = 0
-        while kind != 3:
-            kind, _ = session.read_frame()
-        trips.append((began, time.monotonic() - began))
-        time.sleep(0.0002)
-    pipe.send(trips)
-    session.close()
-
-
-@dataclass(frozen=True)
-class Waits:
-    """The bystander's round trips before something was asked for and during it, and how long that took."""
-
-    before_s: list[float]
-    during_s: list[float]
-    took_s: float
-
-
-def beside(broker: Broker, act: Act) -> Waits:
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(
-        target=stand_by, args=(broker.host, broker.port, theirs), daemon=True
-    )
-    process.start()
-    time.sleep(2 * QUIET_S)
-    began = time.monotonic()
-    act()
-    took_s = time.monotonic() - began
-    time.sleep(QUIET_S)
-    ours.send(None)
-    trips = ours.recv()
-    process.join()
-    return Waits(
-        [took for start, took in trips[1:] if start + took < began],
-        [took for start, took in trips if start + took >= began],
-        took_s,
-    )
 
 
 # -- what is asked for

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 
-from bench.bystander import BROKERS, beside
+from bench.bystander import BROKERS
 from bench.durable import fill
 from bench.rig import Rig
+from bench.standing_by import beside
 from tools.brokers import Broker
 
 GROUPS = Path("/sys/fs/cgroup")

@@ -150,7 +150,9 @@ class App:
             self.config.memory_high_watermark,
             self.config.disk_free_limit,
             alarms.set,
+            alarms.set_tight,
         )
+        watch.look()
 
         def look() -> bool:
             watch.look()

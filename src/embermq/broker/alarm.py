@@ -28,6 +28,10 @@ class Alarms:
         """In RabbitMQ's words: "low on memory", "low on disk", "low on memory & disk"."""
         return f"low on {' & '.join(sorted(self.raised, reverse=True))}" if self.raised else ""
 
+    def set_tight(self, tight: bool) -> None:
+        """Memory is not short yet, but may be soon: queues keep less of it for messages that are on disk."""
+        self.turn.tight = tight
+
     def set(self, name: str, active: bool, detail: str = "") -> None:
         if active == (name in self.raised):
             return

@@ -8,6 +8,8 @@ from embermq.store.log cimport Log
 
 cdef Py_ssize_t WINDOW_COUNT
 cdef Py_ssize_t WINDOW_BYTES
+cdef Py_ssize_t TIGHT_COUNT
+cdef Py_ssize_t TIGHT_BYTES
 cdef Py_ssize_t REFILL_COUNT
 cdef int PERSISTENT
 cdef int TRANSIENT

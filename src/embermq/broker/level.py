@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 WINDOW_COUNT = 32_768  # messages of a level kept in memory
 WINDOW_BYTES = 32 * 1024 * 1024
+TIGHT_COUNT = 1024  # the same while memory is tight
+TIGHT_BYTES = 256 * 1024
 REFILL_COUNT = 1024  # fill the ring again when fewer are left
 REFILL_BYTES = 512 * 1024
 PEEK_BYTES = 8 * 1024  # to see the first message; those before it that are gone are read over
@@ -133,7 +135,10 @@ class Level(Logged):
         self.next_sequence = sequence + 1
         keep = self.durable and message.persistent and self.storage is not None
         if self.storage is None or (
-            self.paged_count == 0 and self.ring.count < WINDOW_COUNT and self.ring_bytes < WINDOW_BYTES
+            self.paged_count == 0
+            and self.ring.count < WINDOW_COUNT
+            and self.ring_bytes < WINDOW_BYTES
+            and not (self.turn.tight and self.pages())
         ):
             if keep:
                 self.store(sequence, message, PERSISTENT)
@@ -157,10 +162,12 @@ class Level(Logged):
         return 0
 
     def pages(self) -> bool:
-        """Does what comes now go to the log only? (`append` asks the same, without a call.)"""
-        return self.storage is not None and (
-            self.paged_count > 0 or self.ring.count >= WINDOW_COUNT or self.ring_bytes >= WINDOW_BYTES
-        )
+        """Does what comes now go to the log only? (`append` asks the same, mostly without a call.)"""
+        if self.storage is None or self.paged_count:
+            return self.storage is not None
+        if self.turn.tight:
+            return self.ring.count >= TIGHT_COUNT or self.ring_bytes >= TIGHT_BYTES
+        return self.ring.count >= WINDOW_COUNT or self.ring_bytes >= WINDOW_BYTES
 
     def store(self, sequence: int, message: Message, flags: int) -> int:
         log = self.log

@@ -16,6 +16,7 @@ cdef class Turn:
     cdef Py_ssize_t left
     cdef Gathering sinks
     cdef public bint alarmed
+    cdef public bint tight
     cdef Gathering logs
     cdef list actions
     cdef list last

@@ -64,6 +64,7 @@ class Turn:
         "sinks",
         "storage",
         "telling",
+        "tight",
         "times",
         "timetable",
         "unreadable",
@@ -96,6 +97,7 @@ class Turn:
         self.now_ms = 0
         self.refresh()
         self.alarmed = False  # memory or disk are short: publishers wait
+        self.tight = False  # memory may be short soon: queues keep little there
         self.copies = 0  # of messages for several queues, in this turn
         self.confirms = 0  # channels that wait to confirm what was published in this turn
         self.lone: Sink | None = None  # who alone waited for this turn, and has its answer

@@ -19,6 +19,8 @@ DISK_PART = 100
 DISK_FREE_BYTES_MAX = 200 * 1024 * 1024
 # An alarm clears only a little beyond the line, so that it does not flicker.
 CLEAR_FACTOR = 0.95
+# Of the memory limit: from here on queues keep less in memory, so that it is not they who raise the alarm.
+TIGHT_PART = 0.5
 # A broker that has this little to do gives back what the last burst left, if it is worth the trouble.
 REST_CPU_PART = 0.02
 GROWTH_BYTES_MIN = 2 * 1024 * 1024
@@ -26,6 +28,7 @@ GROWTH_BYTES_MIN = 2 * 1024 * 1024
 STATM_BYTES_MAX = 256
 
 SetAlarm = Callable[[str, bool, str], None]
+SetTight = Callable[[bool], None]
 
 
 def memory_total_bytes() -> int:
@@ -60,10 +63,18 @@ def mebibytes(count: int) -> str:
 class ResourceWatch:
     """Looks when told to, and raises or clears the alarms."""
 
-    def __init__(self, directory: str, memory_part: float, disk_free_limit: int, set_alarm: SetAlarm) -> None:
+    def __init__(
+        self,
+        directory: str,
+        memory_part: float,
+        disk_free_limit: int,
+        set_alarm: SetAlarm,
+        set_tight: SetTight = lambda tight: None,
+    ) -> None:
         self.directory = directory
         self.set_limits(memory_part, disk_free_limit)
         self.set_alarm = set_alarm
+        self.set_tight = set_tight
         self.looked_at, self.cpu_s = time.monotonic(), time.process_time()
         self.given_back_at_bytes = 0  # memory when it was last asked for
         self.memory_low = False
@@ -87,6 +98,7 @@ class ResourceWatch:
             # Freed memory counts as ours until the allocator gives it back, and it waits to be asked.
             give_back_memory()
             used = self.given_back_at_bytes = resident_bytes()
+        self.set_tight(used > self.memory_limit * TIGHT_PART)
         self.memory_low = used > self.memory_limit * (CLEAR_FACTOR if self.memory_low else 1.0)
         told = f"{mebibytes(used)} in use, the high watermark is {mebibytes(self.memory_limit)}"
         self.set_alarm("memory", self.memory_low, told)

@@ -25,6 +25,8 @@ from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Taker, constant, message, new_queue
 
 WINDOW_COUNT = constant("level", "WINDOW_COUNT")
+TIGHT_COUNT = constant("level", "TIGHT_COUNT")
+TIGHT_BYTES = constant("level", "TIGHT_BYTES")
 WINDOW_BYTES = constant("level", "WINDOW_BYTES")
 COMPILED = not level_module.__file__.endswith(".py")
 
@@ -56,6 +58,25 @@ def drained(stored: StoredBroker, queue: Queue) -> list[bytes]:
     stored.loop.run()
     queue.remove_consumer(taker)
     return taker.bodies
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_while_memory_is_tight_less_is_kept_there(stored: StoredBroker, size: int) -> None:
+    queue = new_queue(stored.vhost, durable=True)
+    stored.loop.turn.tight = True
+    count = TIGHT_COUNT + 500
+    for number in range(count):
+        queue.append(message(b"%d " % number + b"x" * size, persistent=number % 2 == 0))
+    kept = min(TIGHT_COUNT, TIGHT_BYTES // size + 1)
+    assert kept - 2 <= len(queue.low.ring) <= kept
+    assert queue.low.paged_count == count - len(queue.low.ring)
+    stored.loop.turn.tight = False
+    bodies = drained(stored, queue)
+    assert [int(body.split()[0]) for body in bodies] == list(range(count))
+    # It is over: the window is as large as before.
+    for _ in range(count):
+        queue.append(message(b"x"))
+    assert (len(queue.low.ring), queue.low.paged_count) == (count, 0)
 
 
 @pytest.mark.parametrize("durable", [False, True])

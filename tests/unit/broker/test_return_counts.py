@@ -22,7 +22,7 @@ def test_the_number_is_right_without_a_restart_in_between(
     with stored.restarted() as stored:
         queue = stored.vhost.queues["q"]
         append_again(queue.low, message(b"again", persistent=persistent), 1000, returns)
-        queue.came_back(len(b"again"))
+        queue.correct(1, len(b"again"))
         assert queue.low.paged_count == 2
         entries = [queue.get(), queue.get()]
         assert [entry and (entry.message.body, entry.returns) for entry in entries] == [

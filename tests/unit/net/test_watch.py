@@ -65,6 +65,16 @@ def test_memory_is_given_back_once_for_each_burst(process: Process, tmp_path: Pa
     assert process.times_asked == 2
 
 
+def test_memory_is_tight_before_it_is_short(process: Process, tmp_path: Path) -> None:
+    told: list[bool] = []
+    watcher = ResourceWatch(str(tmp_path), 0.5, 1, ignore, told.append)
+    for used in (2**28 - 1, 2**28 + 1, 2**28 - 1):
+        process.used = used
+        process.pass_second(1)
+        watcher.look()
+    assert told == [False, True, False]
+
+
 def test_near_the_watermark_work_does_not_matter(process: Process, tmp_path: Path) -> None:
     alarms: list[bool] = []
     watcher = ResourceWatch(str(tmp_path), 0.05, 1, lambda name, active, detail: alarms.append(active))
