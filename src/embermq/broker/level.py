@@ -222,7 +222,7 @@ class Level(Logged):
 
     def front_at_hand(self) -> Entry | None:
         """`front`, but nobody waits: None, too, while the entry is on its way from the disk (`fetching`)."""
-        if self.ring.count == 0 and self.paged_count and not self.is_at_hand():
+        if self.ring.count == 0 and (self.paged_count == 0 or not self.is_at_hand()):
             return None
         return self.front()
 
