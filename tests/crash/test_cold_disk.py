@@ -104,6 +104,18 @@ def test_who_gets_which_message_stays_as_it_is(tmp_path: Path, rule: str) -> Non
     cold.machine.crash()
 
 
+def test_an_urgent_message_in_memory_waits_for_no_others_on_the_disk(tmp_path: Path) -> None:
+    cold = Cold(tmp_path / "disk", {"x-max-priority": 3}, kinds=3)
+    cold.machine.data.disk.cache._work.put(cold.machine.resumed.wait)
+    reading, client = cold.consumer(), cold.machine.client()
+    client.send_bytes(publish_frames("", QUEUE, b"%06d" % COUNT, persistent=True, priority=3))
+    assert cold.numbers(reading, 1) == [COUNT]
+    assert not reading.has_answer()
+    cold.machine.resume()
+    assert sorted(cold.numbers(reading)) == list(range(COUNT))
+    cold.machine.crash()
+
+
 def test_urgent_messages_on_the_disk_are_not_overtaken_by_others_in_memory(tmp_path: Path) -> None:
     cold = Cold(tmp_path / "disk", kinds=10)
     client = cold.machine.client()

@@ -127,10 +127,13 @@ def give_turn_away(queue: Queue, consumer: Consumer) -> None:
 
 
 def awaits_disk(queue: Queue) -> bool:
-    """Is a message that may have to leave next on its way from the disk?"""
-    return any(
-        level.ring.count == 0 and level.paged_count > 0 and not level.is_at_hand() for level in queue.levels
-    )
+    """Is the message that has to leave next on its way from the disk?"""
+    for level in queue.levels:
+        if level.ring.count:
+            return False
+        if level.paged_count:
+            return not level.is_at_hand()
+    return False
 
 
 def drain_selectively(queue: Queue) -> bool:
