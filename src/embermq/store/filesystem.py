@@ -75,6 +75,8 @@ class FileSystem:
 
     def is_cached(self, file: File, size: int, position: int) -> bool:
         """Could that be read without waiting for the disk? Only reading it tells: pages come in any order."""
+        if not hasattr(os, "RWF_NOWAIT"):
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), file.path)
         end = position + size
         with memoryview(bytearray(min(size, PIECE_BYTES))) as piece:
             try:
@@ -88,8 +90,9 @@ class FileSystem:
 
     def advise(self, file: File, size: int, position: int, wanted: bool) -> None:
         """That will be read soon (size 0: to the end); or not for long, and what is safe can leave memory."""
-        advice = os.POSIX_FADV_WILLNEED if wanted else os.POSIX_FADV_DONTNEED
-        os.posix_fadvise(file.descriptor, position, size, advice)
+        if hasattr(os, "posix_fadvise"):
+            advice = os.POSIX_FADV_WILLNEED if wanted else os.POSIX_FADV_DONTNEED
+            os.posix_fadvise(file.descriptor, position, size, advice)
 
     def size(self, file: File) -> int:
         return os.fstat(file.descriptor).st_size

@@ -209,6 +209,18 @@ def test_who_cannot_be_asked_is_read_as_it_comes(queue: Queue, code: int) -> Non
     assert queue.log.at_hand(0, 2000, queue.done) == (code == errno.EOPNOTSUPP)  # who never can is not asked
 
 
+def test_where_the_system_has_no_such_calls_all_is_read_as_it_comes(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "RWF_NOWAIT")
+    monkeypatch.delattr(os, "posix_fadvise")
+    queue.fill(3)
+    filesystem = FileSystem()
+    file = filesystem.open(os.path.join(queue.log.directory, queue.log.segments[0].name))
+    filesystem.advise(file, 0, 0, wanted=False)
+    assert PageCache(filesystem, lambda call: call()).has(file, 100, 0)
+
+
 def test_a_loop_that_is_closed_is_not_told(tmp_path: Path) -> None:
     def closed(*_: object) -> None:
         raise RuntimeError("the loop is closed")
