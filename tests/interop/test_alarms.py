@@ -20,7 +20,7 @@ def small_broker() -> Iterator[EmberBroker]:
     """One whose high watermark some tens of megabytes in memory pass."""
     with open("/proc/meminfo") as file:
         total_bytes = int(file.readline().split()[1]) * 1024
-    with EmberBroker(memory_high_watermark=80e6 / total_bytes) as broker:
+    with EmberBroker(memory_high_watermark=120e6 / total_bytes) as broker:
         yield broker
 
 
@@ -76,12 +76,12 @@ def test_many_long_queues_raise_no_alarm(small_broker: EmberBroker) -> None:
     for name in names:
         channel.queue_declare(name, durable=True)
     channel.confirm_delivery()
-    for _ in range(150):
+    for _ in range(250):
         for name in names:
             channel.basic_publish("", name, BODY, pika.BasicProperties(delivery_mode=2))
     assert events == []
     for name in names:
-        assert channel.queue_declare(name, passive=True).method.message_count == 150
+        assert channel.queue_declare(name, passive=True).method.message_count == 250
     connection.close()
 
 
