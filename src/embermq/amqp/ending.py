@@ -44,7 +44,7 @@ def end_channel(channel: Channel) -> None:
 def end_connection(connection: Connection) -> None:
     channels = list(connection.channels.values())
     connection.channels.clear()
-    connection.confirming_channels.forget()
+    connection.confirming_channels.clear()
     user = connection.user
     if user is not None:
         user.channel_count -= len(channels)

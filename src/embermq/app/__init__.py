@@ -29,7 +29,6 @@ from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.config import Config, ConfigError
 from embermq.http.management import Management
-from embermq.net.attention import Attention
 from embermq.net.lobby import Place
 from embermq.net.proxy import Peer
 from embermq.net.server import Server
@@ -83,7 +82,6 @@ class App:
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
         self.server.handshake_s = config.limits.handshake_s
-        self.turn.attend = Attention(self.loop).attend
         lobby = self.server.lobby
         lobby.set_room(room_of(config))
         self.server.certificate_kind = config.auth.certificate_name

@@ -20,10 +20,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from embermq.broker.marked import Logged, LogWriter, Sink
+from embermq.broker.marked import Logged, LogWriter
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
-from embermq.store.promise import Promise
 from embermq.store.room import give_up_room
 
 log = logging.getLogger("embermq.storage")
@@ -62,7 +61,6 @@ class Storage(LogWriter):
         self.data = data
         self.committer = data.committer
         self.definitions = data.definitions
-        self.promise = Promise()  # to one who waits alone
         self.call_later = call_later
         self.on_failure = on_failure  # the broker must stop
         self.unwritten: list[Logged] = []  # logs that the disk refused
@@ -154,28 +152,19 @@ class Storage(LogWriter):
                 return False
         return len(queues) > 0
 
-    def write_synced(self, level: Logged, turn: int, waiting: Sink) -> bool:
-        """The answer is made before the write and leaves right behind it: what we need for our own books can
-        wait until the other side is at work again.
-        """
+    def write_synced(self, level: Logged, turn: int) -> bool:
         written = level.log
         if written is None or self.unwritten or self.postponed_count:
             return False
         if not (self.definitions.idle and self.committer.may_write_synced(turn)):
             return False
-        answer = waiting.answer_ahead()
-        if not answer:
-            return False
-        promise = self.promise
-        promise.prepare(waiting.direct, answer)
+        began_s = time.perf_counter()
         try:
-            if not written.write_synced(promise):
+            if not written.write_synced():
                 return False
         except OSError:
             return False  # `write` meets the same error, and knows what to do
-        waiting.answered(answer, promise.sent)
-        self.committer.wrote_synced(turn, promise.seconds)
-        written.wrote_synced()
+        self.committer.wrote_synced(turn, time.perf_counter() - began_s)
         level.dirty = False
         self.written.add(level)
         return True

@@ -12,7 +12,6 @@ from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, OPEN
 from embermq.amqp.telling import about
-from embermq.net.attention import loop_descriptor
 from embermq.net.lobby import Lobby, Place
 from embermq.net.pacing import Pacer
 from embermq.net.protocol import AMQPProtocol
@@ -33,7 +32,6 @@ class Server:
         assert limits.frame_max * 2 <= READ_BUFFER_BYTES
         self.connect = connect
         self.loop = loop
-        self.loop_descriptor = loop_descriptor(loop)
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
         self.pacer = Pacer(loop)
         self.lobby = Lobby(loop.time)

@@ -39,7 +39,6 @@ class Disk:
         self.trash = trash
         self.files_open_max = files_open_max
         self.room_bytes = ROOM_BYTES  # 0: files are as long as what they hold
-        self.passes_cache = hasattr(os, "O_DIRECT")  # may files be written to past the page cache?
         self._files: OrderedDict[str, File] = OrderedDict()
         self._last: File | None = None  # of these, the one used last
         self._last_user: object = None  # who will ask for it again, if anybody said so
