@@ -12,9 +12,9 @@ from embermq.broker.selection import has_ready_consumer
 from tests.unit.broker.settling_rules import SettlingRules
 from tests.unit.broker.world import NOBODY, Loop, Taker, constant, message, new_queue, new_vhost
 
-DRAIN_BYTES_MAX = constant("selection", "DRAIN_BYTES_MAX")
-PRESSED_BYTES = constant("queue", "PRESSED_BYTES")
-PRESSED_COUNT = constant("queue", "PRESSED_COUNT")
+DRAIN_BYTES_MAX = constant("embermq.broker.selection", "DRAIN_BYTES_MAX")
+PRESSED_BYTES = constant("embermq.broker.queue", "PRESSED_BYTES")
+PRESSED_COUNT = constant("embermq.broker.queue", "PRESSED_COUNT")
 
 Place = tuple[int, int]  # level (0 is the high one) and number of arrival: the order of leaving
 
