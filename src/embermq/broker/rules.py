@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from embermq.broker.level import Entry, Level
     from embermq.broker.message import Message
     from embermq.broker.queue import Queue
+    from embermq.broker.returned import HasFailed
 
 HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
 
@@ -160,24 +161,26 @@ class QueueRules:
             return self.priorities.level_for(message)
         return self.queue.high if message.priority >= HIGH_PRIORITY_MIN else self.queue.low
 
-    def returned(self, entries: list[Entry]) -> list[Entry]:
-        """Messages come back from consumers; those that may be delivered again."""
+    def returned(self, entries: list[Entry], has_failed: HasFailed) -> list[Entry]:
+        """Messages come back from consumers; those that may be delivered again now."""
         if self.queue.deleted:
             self.dispose(entries, DELETED)
             return []
         if not self.counts_returns:
             return entries
+        ready: list[Entry] = []
         for entry in entries:
+            if not has_failed(entry):
+                ready.append(entry)
+                continue
             count_return(entry)
-        if self.delivery_limit is not None:
-            spent = [entry for entry in entries if entry.returns > self.delivery_limit]
-            entries = [entry for entry in entries if entry.returns <= self.delivery_limit]
-            self.dispose(spent, "delivery_limit")
-        if self.retry is None:
-            return entries
-        for entry in entries:
-            self.try_later(entry, self.retry)
-        return []
+            if self.delivery_limit is not None and entry.returns > self.delivery_limit:
+                self.dispose([entry], "delivery_limit")
+            elif self.retry is not None:
+                self.try_later(entry, self.retry)
+            else:
+                ready.append(entry)
+        return ready
 
     def try_later(self, entry: Entry, retry: Retry) -> None:
         """The message waits in the schedule of the virtual host, and has no place here meanwhile."""
@@ -242,10 +245,12 @@ class QueueRules:
 
     def dispose(self, entries: list[Entry], reason: str) -> None:
         """Messages end here: as dead letters where there is an exchange for such."""
-        for entry in entries:
-            if self.dead_letter_exchange is None:
+        if self.dead_letter_exchange is None:
+            self.queue.vhost.dropped.add(self.queue, reason, len(entries))
+            for entry in entries:
                 entry.level.forget(entry)
-            else:
+        else:
+            for entry in entries:
                 self.dead_letter(entry.message, entry, reason)
 
     def dead_letter(self, message: Message, entry: Entry | None, reason: str) -> None:

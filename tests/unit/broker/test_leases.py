@@ -160,3 +160,16 @@ def test_a_reader_without_room_goes_on_when_it_has_some(tmp_path: Path) -> None:
             reader.credit = 7
             reader.reading.mark()
         assert reader.numbers == list(range(1, 300, 2))
+
+
+def test_what_a_lease_gives_back_has_not_failed(tmp_path: Path) -> None:
+    """However often: a batch job that is begun anew must not cost messages."""
+    with StoredBroker(tmp_path) as stored:
+        queue = new_queue(
+            stored.vhost, durable=True, arguments={"x-queue-type": "quorum", "x-delivery-limit": 1}
+        )
+        for _ in range(COUNT):
+            queue.append(message(BODY, persistent=True))
+        for _ in range(5):
+            stored.vhost.leases.release(taken_lease(stored, queue))
+            assert (queue.ready_count, queue.unacked_count) == (COUNT, 0)
