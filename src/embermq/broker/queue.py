@@ -224,7 +224,7 @@ class Queue:
         """Hand ready messages to consumers with credit, in turn; True when the turn's share was used up."""
         left = drain_selectively(self) if self.selective else self.drain_plainly()
         if self.rules is not None:
-            self.rules.look()
+            self.rules.drained(left)
         return left
 
     def drain_plainly(self) -> bool:
