@@ -113,7 +113,7 @@ def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -
 
 def on_connection_close(connection: Connection, method: methods.ConnectionClose) -> None:
     connection.send(0, methods.ConnectionCloseOk())
-    connection.end()
+    connection.end(in_order=True)
 
 
 def on_connection_update_secret(connection: Connection, method: methods.ConnectionUpdateSecret) -> None:

@@ -289,6 +289,7 @@ class Broker(Accounts):
         """A clean stop: remember how far each log was delivered, so that the next start need not guess."""
         for vhost in self.vhosts.values():
             vhost.departing.finish()
+            vhost.dropped.tell()
         if self.turn.timetable is not None:
             self.turn.timetable.stop()
         delivered: dict[str, int] = {}

@@ -141,7 +141,7 @@ class Exchanges(Bindings):
         """Whoever publishes here must ask again whether that is allowed, and where it goes."""
         for exchange in self.exchanges.values():
             exchange.version += 1
-            exchange.routes.clear()
+            exchange.forget_routes()
 
 
 def check_exchange_type(type: str) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.message_record import message_of
-from embermq.broker.returned import body_bytes_of
+from embermq.broker.returned import body_bytes_of, untouched
 from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Lease:
                 unread_bytes -= body_bytes_of(returned)
             entries += returned
         self.queue.correct(0, 0, 0, -unread_bytes)
-        self.queue.requeue(entries)
+        self.queue.requeue(entries, untouched)
 
     @property
     def key(self) -> tuple[str, str, str]:

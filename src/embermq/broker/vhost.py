@@ -17,6 +17,7 @@ from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.defaults import Defaults
 from embermq.broker.delays import Delays
 from embermq.broker.departing import Departing
+from embermq.broker.dropped import Dropped
 from embermq.broker.event_properties import limits_set, queue_created
 from embermq.broker.events import Events
 from embermq.broker.exchange import Exchange
@@ -32,12 +33,11 @@ from embermq.broker.stream_arguments import STREAM, check_declaration, require_e
 from embermq.broker.tally import Tally
 from embermq.broker.trace import Trace, add_trace_exchange
 from embermq.broker.turn import Turn
-from embermq.broker.unbinding import Unbinding
+from embermq.broker.unbinding import REPLY_PREFIX, Unbinding
 from embermq.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
 from embermq.store.layout import new_queue_id
 
 GENERATED_PREFIX = "amq.gen-"
-REPLY_PREFIX = "amq.rabbitmq.reply-to."
 
 
 def generated_name(prefix: str) -> str:
@@ -75,6 +75,7 @@ class VirtualHost(Exchanges):
         self.policies = Policies(self)
         self.parameters = Parameters(catalog, name)
         self.dead_letters = DeadLetters(self)
+        self.dropped = Dropped(self)
         self.leases = Leases(self)
         self.departing = Departing(self)
         self.unbinding = Unbinding(self)

@@ -9,6 +9,7 @@ from typing import Any
 from embermq.broker.level import Entry
 from embermq.broker.message import Message
 from embermq.broker.publishing import PROPERTY_NAMES, compose, copy_keys, publish
+from embermq.broker.returned import failed, untouched
 from embermq.broker.vhost import require_access
 from embermq.errors import AccessRefused, AMQPError, ResourceLocked
 from embermq.http import schemas
@@ -117,7 +118,7 @@ def get_messages(request: Request) -> Response:
         left -= entry.message.size
         shown.append(message_view(entry, queue.ready_count, encoding, truncate))
     if ackmode in REQUEUING:
-        queue.requeue(taken)
+        queue.requeue(taken, failed if ackmode == "reject_requeue_true" else untouched)
     elif ackmode == "reject_requeue_false":
         queue.discard(taken)
     else:

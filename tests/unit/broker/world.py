@@ -82,6 +82,9 @@ class Taker(Consumer):
     def can_take(self, size: int) -> bool:
         return self.credit > 0
 
+    def room(self) -> int:
+        return self.credit
+
     def deliver(self, entry: Entry) -> int:
         self.credit -= 1
         self.got.append(entry)

@@ -311,3 +311,35 @@ def test_consume_waits_for_what_comes(run: Command, broker: EmbeddedBroker) -> N
     thread.start()
     assert good(run("consume", "q", "-V", "VHOST", "-n", "1")) == "base64:/w==\n"
     thread.join()
+
+
+def declare_backlog(run: Command, broker: EmbeddedBroker, count: int) -> None:
+    good(run("queue", "declare", "backlog", "-V", "VHOST", "-a", "x-queue-type=quorum"))
+    with connect(broker.url_of(vhost_in(run))) as connection, connection.channel() as channel:
+        channel.publish_batch((b"%d" % number for number in range(count)), "backlog")
+
+
+@pytest.mark.parametrize("more", [(), ("--requeue",), ("--prefetch", "0"), ("--prefetch", "2")])
+def test_consume_takes_what_it_shows_and_no_more(
+    run: Command, broker: EmbeddedBroker, more: tuple[str, ...]
+) -> None:
+    """Not one message is sent that is not shown: others count as delivered, and may be lost by a limit."""
+    declare_backlog(run, broker, 50)
+    shown = 0
+    for _ in range(6):
+        first = 0 if "--requeue" in more else shown
+        lines = good(run("consume", "backlog", "-V", "VHOST", "-n", "4", *more)).split()
+        assert lines == [str(number) for number in range(first, first + 4)]
+        shown += 4
+    (queue,) = rows(run("queue", "list", "-V", "VHOST", "--json"))
+    assert queue["message_stats"]["deliver_get"] == shown
+    left = 50 if "--requeue" in more else 50 - shown
+    assert len(good(run("consume", "backlog", "-V", "VHOST", "-n", str(left))).split()) == left
+
+
+def test_consume_again_and_again_loses_nothing(run: Command, broker: EmbeddedBroker) -> None:
+    """More often than the delivery limit of quorum queues (20), with all of them fetched each time."""
+    declare_backlog(run, broker, 30)
+    for number in range(25):
+        lines = good(run("consume", "backlog", "-V", "VHOST", "--requeue", "--timeout", "0.05")).split()
+        assert lines == [str(number) for number in range(30)], number
