@@ -1,8 +1,8 @@
 """Places of connections: so many, and when they are all taken the one that is kept waiting longest gives way.
 
-A newcomer is always let in. The address with the most connections loses one of its own for it: the oldest one
-that waits for its client (for a request, or for an answer to be read). So a client that opens thousands
-of connections closes its own, and the health check that comes from elsewhere, or after them, is heard.
+The address with the most connections loses one of its own for a newcomer: the oldest one that waits for its
+client (for a request, or for an answer to be read). So a client that opens thousands of connections closes
+its own, and the health check that comes from elsewhere, or after them, is heard.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ class Connection(Protocol):
 
 
 class Places:
-    def __init__(self, count_max: int) -> None:
+    def __init__(self, count_max: int, interrupts: bool = False) -> None:
         self.count_max = count_max
+        self.interrupts = interrupts  # the oldest goes also where each of them is being worked for
         self.count = 0
         self.by_address: dict[str, dict[Connection, None]] = {}  # the oldest first
 
@@ -55,7 +56,10 @@ class Places:
         for crowd in (*crowds[:1], self.by_address.get(address, {}), *crowds[1:]):
             for connection in crowd:
                 if connection.waits_for_client:
-                    self.leave(connection)
-                    connection.abort()
-                    return True
-        return False
+                    return self.send_away(connection)
+        return self.interrupts and self.send_away(next(iter(crowds[0])))
+
+    def send_away(self, connection: Connection) -> bool:
+        self.leave(connection)
+        connection.abort()
+        return True

@@ -280,7 +280,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
 # fmt: on
 
 # Bodies that are larger than others, and parsed in another way therefore.
-LARGE_BODIES = {
+LARGE_BODIES: dict[Handler, int] = {
     definitions.import_all: definitions.BODY_BYTES_MAX,
     definitions.import_vhost: definitions.BODY_BYTES_MAX,
     messages.publish_message: messages.BODY_BYTES_MAX,

@@ -36,7 +36,7 @@ STRANGERS_MAX = 128  # connections that have not logged in
 CONNECTIONS_MAX = 256  # those that have
 
 HEAD_S_MAX = 10.0  # from its first byte, or from the connection's beginning
-BODY_S_MAX = 30.0  # and longer for large ones:
+BODY_S_MAX = 10.0  # and longer for large ones:
 BODY_BYTES_PER_S_MIN = 64 * 1024
 IDLE_S_MAX = 60.0  # between the requests of one that has logged in, or while an answer is not read
 LINGER_S = 2.0  # for what is still on its way to us when we have said that we want no more of it
@@ -67,7 +67,7 @@ class HTTPServer:
         self.answer = answer
         self.loop = loop
         self.protocols: set[HTTPProtocol] = set()
-        self.strangers = Places(STRANGERS_MAX)
+        self.strangers = Places(STRANGERS_MAX, interrupts=True)
         self.known = Places(CONNECTIONS_MAX)
         self.bodies_bytes = 0
         self.network_of: Callable[[str], str] = str  # what counts as one address; told by the listeners' room

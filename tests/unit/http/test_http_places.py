@@ -47,6 +47,14 @@ def test_nobody_is_sent_away_in_the_middle_of_an_answer() -> None:
     assert not places.enter(Visitor("c")) and places.count == 2
 
 
+def test_unless_the_places_are_such() -> None:
+    places = Places(2, interrupts=True)
+    first, second = (Visitor("a", waits_for_client=False) for _ in range(2))
+    places.enter(first)
+    places.enter(second)
+    assert places.enter(Visitor("c")) and first.aborted and not second.aborted
+
+
 def test_who_leaves_twice_leaves_once() -> None:
     places = Places(2)
     visitor = Visitor("a")
