@@ -22,7 +22,6 @@ from embermq.broker.broker import Broker
 from embermq.broker.event_exchange import EVENT_EXCHANGE
 from embermq.broker.exchange import Exchange
 from embermq.broker.exchanges import PREDECLARED
-from embermq.broker.parameter import GLOBAL
 from embermq.broker.policy import POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost
@@ -31,10 +30,14 @@ from embermq.http import schemas, topic_permissions
 from embermq.http.context import RABBITMQ_VERSION
 from embermq.http.describing import Parameter, describes
 from embermq.http.exchanges import in_order, vhost_of
-from embermq.http.limits import import_vhost_limits, vhost_limits_parameter
 from embermq.http.login import aside
 from embermq.http.pace import Pace
-from embermq.http.parameters import global_parameter_views, parameter_views, store_parameter
+from embermq.http.parameters import (
+    global_parameter_views,
+    parameter_views,
+    store_global_parameter,
+    store_parameter,
+)
 from embermq.http.policies import policy_views, store_policy
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
@@ -99,10 +102,7 @@ async def export_all(request: Request) -> Response:
         "vhosts": [vhost_definition(vhost) for vhost in vhosts],
         "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
         "topic_permissions": topic_permissions.views_of(users),
-        "parameters": [
-            *(vhost_limits_parameter(vhost) for vhost in vhosts if vhost.limits),
-            *(view for vhost in vhosts for view in parameter_views(vhost)),
-        ],
+        "parameters": [view for vhost in vhosts for view in parameter_views(vhost)],
         "global_parameters": global_parameter_views(broker),
         "templates": [template_view(broker.defaults.templates, name) for name in template_names(broker)],
         "policies": [view for vhost in vhosts for view in policy_views(vhost)],
@@ -224,7 +224,7 @@ async def import_all(request: Request) -> Response:
         if text(body, "name") not in templates.configured:
             templates.set(clean(text(body, "name")), table(body, "arguments"))
     for body in document["global_parameters"]:
-        broker.parameters.set(GLOBAL, clean(text(body, "name")), body.get("value"))
+        store_global_parameter(broker, clean(text(body, "name")), body.get("value"))
     for body in document["topic_permissions"]:
         topic_permissions.store(request, body)
         await pace.breathe()
@@ -316,9 +316,6 @@ def import_policy(vhost: VirtualHost, body: dict[str, Any]) -> None:
 
 
 def import_parameter(vhost: VirtualHost, body: dict[str, Any]) -> None:
-    if body.get("component") == "vhost-limits":
-        import_vhost_limits(vhost, body.get("value", {}))
-        return
     store_parameter(vhost, text(body, "component"), clean(text(body, "name")), body.get("value"))
 
 
