@@ -29,7 +29,7 @@ from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.config import Config, ConfigError
 from embermq.http.management import Management
-from embermq.net.lobby import Place
+from embermq.net.lobby import Place, network_of
 from embermq.net.proxy import Peer
 from embermq.net.server import Server
 from embermq.net.tls import certificate_end
@@ -96,6 +96,7 @@ class App:
         timeouts = DeliveryTimeouts(self.sessions.opened, self.broker.defaults)
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
         self.management = Management(self.broker, self.sessions, self.loop)
+        self.management.server.network_of = network_of
         self.management.context.certificate_end = self.certificate_end
         self.management.context.connections_max = lambda: self.config.limits.connections
         self.management.measure(
