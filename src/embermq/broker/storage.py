@@ -18,12 +18,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from embermq.broker.marked import Logged, LogWriter
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
 from embermq.store.room import give_up_room
+
+if TYPE_CHECKING:
+    from embermq.broker.queue import Queue
 
 log = logging.getLogger("embermq.storage")
 
@@ -81,6 +84,12 @@ class Storage(LogWriter):
         """The logs on disk whose names begin so."""
         names = self.data.layout.queue_ids(self.data.disk.filesystem)
         return [name for name in names if name.startswith(prefix)]
+
+    def note_deletion(self, queue: Queue) -> None:
+        """Its definition is about to go, and its files behind it: they must not be found unaccounted for."""
+        written = any(level.log is not None and level.log.has_directory for level in queue.levels)
+        if written or (queue.rules is not None and queue.rules.log_ids()):
+            self.data.note_deletions([queue.id])
 
     def open_log(
         self,
@@ -172,6 +181,7 @@ class Storage(LogWriter):
     def tidy(self) -> bool:
         """Once in a while: logs that have been quiet for a while let go of the room at the end of their last
         file, and of the whole file if they are empty. A few at a time; True while there are more."""
+        self.data.forget_deletions()
         if not self.untidy:
             self.untidy = list(self.quiet - self.written)
             self.quiet, self.written = self.written, set()

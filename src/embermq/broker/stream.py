@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker.catalog import queue_label
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
 from embermq.broker.message import FLAGS_AT, Message
@@ -327,6 +328,9 @@ class Stream(Queue):
     def recovered(self) -> None:
         write_indexes(self.log, self.safe_end, everywhere=True)
         self.retention.retain()
+
+    def label(self) -> bytes:
+        return queue_label(self)
 
     def drop(self) -> None:
         self.groups.forget()

@@ -16,6 +16,7 @@ cdef class Disk:
     cdef File _last
     cdef object _last_user
     cdef object _deletions
+    cdef readonly set dropping
     cdef bytearray _buffer
     cdef list _buffers
     cdef Py_ssize_t _buffers_bytes

@@ -22,7 +22,6 @@ cdef class Log(LogFiles):
     cdef public list ack_dirty
     cdef public list finished
     cdef public object reader
-    cdef public object owner
     cdef public bint in_order
     cdef public bint was_deep
     cdef public bint spared

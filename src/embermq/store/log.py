@@ -14,7 +14,6 @@ appended to; `count` is the number of records neither acked nor dropped.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from embermq.store.disk import Disk
 from embermq.store.filesystem import write_part
@@ -36,11 +35,6 @@ DRAINED_SPAN = 1 << 16  # or when so many sequences went through it: each takes 
 EVERYTHING, SPAN_MAX = SEQUENCE_MAX, SEQUENCE_SPAN_MAX  # the same as C numbers
 
 
-class Owner(Protocol):
-    def records_lost(self) -> None:
-        """Damage was found, and what it took is not here any more."""
-
-
 class Log(LogFiles):
     """See the module. Made by `Log.open`; nothing is created on disk before the first `write`."""
 
@@ -53,7 +47,6 @@ class Log(LogFiles):
         "finished",
         "in_order",
         "next_sequence",
-        "owner",
         "reader",
         "recovery",
         "removable_below",
@@ -85,7 +78,6 @@ class Log(LogFiles):
         self.spared = self.wrote = False
         self.spared_in = self.wrote_in = 0
         self.reader: Reader | None = None
-        self.owner: Owner | None = None  # who counts what is here as well
         self.in_order = False  # it is read from its beginning to its end, by that one reader
         self.removable_below = removable_below  # what reaches this stays, so that its sequence is known
         self.was_deep = len(self.segments) > 1  # whether there were several segments since the last drain
