@@ -14,15 +14,13 @@ from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.broker_link import BrokerLink, until_cancelled
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.lease_reader import LeasePartition, read_part
-from pyspark_embermq.leases import Leases, parts_of
+from pyspark_embermq.leases import Leases, parts_of, take_all
 from pyspark_embermq.offsets import parts, places_from
 from pyspark_embermq.options import Options
 from pyspark_embermq.plain_errors import with_plain_errors
 from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 from pyspark_embermq.stream_reader import RangePartition, read_range, resolved
-
-LEASE_MESSAGES_MAX = 1_000_000
 
 
 @dataclass
@@ -61,10 +59,11 @@ class BatchReader(DataSourceReader):
         if options.mode != "lease":
             return [QueuePartition(queue, waiting)]
         link.require_embermq("option 'mode' is 'lease': that needs leases")
-        count = Leases(options, queue).take(options.lease_name, LEASE_MESSAGES_MAX)
+        taken = take_all(Leases(link, queue), options.lease_name, options, waiting)
         return [
             LeasePartition(part)
-            for part in parts_of(queue, options.lease_name, count, options.min_partitions)
+            for name, count in taken
+            for part in parts_of(queue, name, count, options.min_partitions)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

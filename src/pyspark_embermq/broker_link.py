@@ -104,7 +104,8 @@ class BrokerLink:
         """What is read: a queue, several (comma-separated), or the partitions of a super stream."""
         if self.options.super_stream:
             return self.partitions(self.options.super_stream)
-        queues = [name.strip() for name in self.options.queue.split(",") if name.strip()]
+        names = (name.strip() for name in self.options.queue.split(","))
+        queues = list(dict.fromkeys(name for name in names if name))  # one that is named twice is read once
         if not queues:
             raise AMQPSourceError("say what to read: option 'queue' (or 'superStream')")
         return queues
