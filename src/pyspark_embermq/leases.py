@@ -16,6 +16,7 @@ from pyspark_embermq.options import Options
 
 ANSWER_S_MAX = 300.0  # a million messages are taken in a while
 RENEWED_TIMES = 3  # within one time-out
+MESSAGES_MAX = 1_000_000  # in one lease
 OPEN, SETTLED = "open", "settled"
 
 
@@ -191,7 +192,9 @@ def name_of(lease: str, number: int) -> str:
     return lease if number == 1 else f"{lease}/{number}"
 
 
-def take_all(leases: Leases, name: str, options: Options, waiting: int) -> list[tuple[str, int]]:
+def take_all(
+    leases: Leases, name: str, options: Options, waiting: int, messages_max: int = MESSAGES_MAX
+) -> list[tuple[str, int]]:
     """What waits in a queue, in as many leases as that takes; or those taken under this name before.
 
     Their names and counts. One who limits the batch gets one lease.
@@ -206,7 +209,8 @@ def take_all(leases: Leases, name: str, options: Options, waiting: int) -> list[
             if found is None:
                 break
         else:
-            found = leases.take(part, *limits_of(options), options.lease_timeout_ms)
+            count_max = options.max_records_per_trigger or messages_max
+            found = leases.take(part, count_max, options.max_bytes_per_trigger, options.lease_timeout_ms)
         if found.state == SETTLED:
             raise AMQPSourceError(
                 f"lease '{part}' of queue '{leases.queue}' is settled: its messages are done with. "
@@ -218,11 +222,6 @@ def take_all(leases: Leases, name: str, options: Options, waiting: int) -> list[
         if limited:
             break
     return taken
-
-
-def limits_of(options: Options, messages_max: int = 1_000_000) -> tuple[int, int]:
-    """Messages and bytes in one lease."""
-    return options.max_records_per_trigger or messages_max, options.max_bytes_per_trigger
 
 
 def settle(queue: str, lease: str, **options: Any) -> None:

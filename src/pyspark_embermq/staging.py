@@ -100,7 +100,9 @@ class Staging:
         ]
 
     def settle(self, end: int) -> None:
-        """Spark has done with everything before this number: acknowledge it."""
+        """Spark has done with everything before this number: acknowledge it, if that is not done."""
+        if end <= self.base:
+            return
         last: Staged | None = None
         while self.staged and self.staged[0].first < end:
             last = self.staged[0]

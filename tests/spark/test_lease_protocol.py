@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import StructType
 
 from embermq.broker.lease import OPEN
+from embermq.broker.leases import Leases as BrokerLeases
 from embermq.client import Properties, connect
 from embermq.testing import EmbeddedBroker
 from embermq.testing.host import ThreadHost
@@ -103,6 +104,32 @@ class Driver:
         self.reader.link.close()
 
 
+def on_leases(broker: EmbeddedBroker, vhost: str, act: Callable[[BrokerLeases, Any], object]) -> None:
+    """Do something to all open leases, in the broker's own thread."""
+    host = broker.running
+    assert isinstance(host, ThreadHost) and host.loop is not None
+    leases = host.inside.app.broker.vhosts[vhost].leases
+
+    async def all_of_them() -> None:
+        leases.vhost.turn.refresh()
+        for lease in [lease for each in leases.of.values() for lease in each.values()]:
+            if lease.state == OPEN:
+                act(leases, lease)
+
+    asyncio.run_coroutine_threadsafe(all_of_them(), host.loop).result()
+
+
+def pass_time(broker: EmbeddedBroker, vhost: str, ms: int) -> None:
+    """For leases it is later than it is."""
+
+    def grow_older(leases: BrokerLeases, lease: Any) -> None:
+        if lease.expires_ms:
+            lease.expires_ms -= ms
+            leases.on_due(lease, leases.vhost.turn.now_ms)
+
+    on_leases(broker, vhost, grow_older)
+
+
 class World:
     def __init__(self, broker: EmbeddedBroker, vhost: str, chance: random.Random) -> None:
         self.broker = broker
@@ -147,27 +174,14 @@ class World:
         """Time passes; a driver that is there renews its leases meanwhile."""
         left = self.chance.choice([1000, TIMEOUT_MS // 2, 3 * TIMEOUT_MS]) if ms is None else ms
         while left > 0:
-            self.on_loop(self.pass_time, min(left, TIMEOUT_MS // 3))
+            pass_time(self.broker, self.vhost, min(left, TIMEOUT_MS // 3))
             left -= TIMEOUT_MS // 3
             if self.driver is not None:
                 self.driver.renew()
 
-    def pass_time(self, ms: int) -> None:
-        for lease in self.open_leases():
-            leases = lease.queue.vhost.leases
-            if lease.expires_ms:
-                lease.expires_ms -= ms
-                leases.vhost.turn.refresh()
-                leases.on_due(lease, leases.vhost.turn.now_ms)
-
     def release(self) -> None:
         """An operator gives everything back."""
-
-        def act() -> None:
-            for lease in self.open_leases():
-                lease.queue.vhost.leases.release(lease)
-
-        self.on_loop(act)
+        on_leases(self.broker, self.vhost, lambda leases, lease: leases.release(lease))
 
     def restart(self) -> None:
         if self.chance.random() < 0.5:
@@ -187,22 +201,6 @@ class World:
                     if message is not None:
                         self.stolen.append(message.body)
                         message.ack()
-
-    # -- inside the broker
-
-    def open_leases(self) -> list[Any]:
-        host = self.broker.running
-        assert isinstance(host, ThreadHost)
-        leases = host.inside.app.broker.vhosts[self.vhost].leases.of.values()
-        return [lease for each in leases for lease in list(each.values()) if lease.state == OPEN]
-
-    def on_loop(self, action: Any, *arguments: Any) -> None:
-        async def act() -> None:
-            action(*arguments)
-
-        host = self.broker.running
-        assert isinstance(host, ThreadHost) and host.loop is not None
-        asyncio.run_coroutine_threadsafe(act(), host.loop).result()
 
     def to_the_end(self) -> None:
         """Without further harm, until nothing is left; a first lease that was never written down is over."""
