@@ -64,6 +64,7 @@ class Lease:
         self.expires_ms = expires_ms  # 0: never
         self.state = OPEN
         self.being_made = True  # messages are still being taken
+        self.is_old = False  # and that has been told
         self.runs: list[Run] = []
         self.count = 0
         self.bytes = 0  # of the bodies

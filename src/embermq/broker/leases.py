@@ -33,6 +33,7 @@ log = logging.getLogger("embermq.broker")
 SETTLED_MAX = 1000  # names of settled leases that a queue remembers
 RELEASED_MAX = 1000  # and of released ones
 LEASES_MAX = 1000  # open ones of a queue
+OLD_MS = 24 * 3600 * 1000  # then the log tells of it
 LOOKED_AT_ONCE = 2048  # messages, while those of a lease are looked for
 
 
@@ -48,6 +49,11 @@ class Leases:
         if lease is None or lease.state != OPEN or lease.being_made:
             raise NotFound(f"no lease '{name}' on {describe(queue)}")
         return lease
+
+    def open_ones(self) -> list[Lease]:
+        """Of all queues."""
+        every = (lease for leases in self.of.values() for lease in leases.values())
+        return [lease for lease in every if lease.state == OPEN and not lease.being_made]
 
     def begin(self, queue: Queue, name: str, timeout_ms: int) -> Lease:
         """An empty lease; the caller works through `taking` or `taking_again`."""
@@ -111,6 +117,7 @@ class Leases:
         self.forget_released(lease.queue, lease.name)
         self.write(lease)
         self.look_later(lease)
+        self.watch_age(lease)
 
     def renew(self, lease: Lease, timeout_ms: int) -> None:
         lease.expires_ms = self.vhost.turn.now_ms + timeout_ms if timeout_ms else 0
@@ -173,12 +180,25 @@ class Leases:
         if lease.expires_ms and timetable is not None:
             timetable.ask(lease.expires_ms, Deadline(self, lease))
 
+    def watch_age(self, lease: Lease) -> None:
+        if self.vhost.turn.timetable is not None:
+            self.vhost.turn.timetable.ask(lease.created_ms + OLD_MS, Deadline(self, lease))
+
     def on_due(self, lease: Lease, now_ms: int) -> None:
         if self.of.get(lease.queue, {}).get(lease.name) is not lease or lease.state != OPEN:
             return
         if lease.expires_ms and now_ms >= lease.expires_ms:
             log.warning("lease '%s' on %s is over: released", lease.name, describe(lease.queue))
             self.release(lease, "over")
+        elif not lease.is_old and now_ms >= lease.created_ms + OLD_MS:
+            lease.is_old = True
+            log.warning(
+                "lease '%s' on %s keeps %d messages for a day now; whoever took it may be gone "
+                "(embermq lease list, release)",
+                lease.name,
+                describe(lease.queue),
+                lease.count,
+            )
 
     # -- on disk
 
@@ -246,8 +266,9 @@ class Leases:
             for lease in list(leases.values()):
                 if lease.state == SETTLED and lease.runs:
                     self.ack(lease)
-                else:
+                elif lease.state == OPEN:
                     self.look_later(lease)
+                    self.watch_age(lease)
 
 
 def still_there(queue: Queue, released: Lease) -> Iterator[list[Seen]]:

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "consume": ("messages", "add_consume"),
     "perf": ("perf", "add_perf"),
     "queue": ("queues", "add_queue"),
+    "lease": ("leases", "add_lease"),
     "stream": ("streams", "add_stream"),
     "exchange": ("topology", "add_exchange"),
     "binding": ("topology", "add_binding"),

@@ -11,6 +11,7 @@ from embermq.broker.stream import Stream
 from embermq.broker.vhost import generated_name
 from embermq.http import schemas
 from embermq.http.describing import describes
+from embermq.http.overview import visible_vhosts
 from embermq.http.queues import queue_to
 from embermq.http.request import Refusal, Request, Response, bad_request, integer, not_found, text
 from embermq.http.thing_name import clean
@@ -94,6 +95,12 @@ def leases_on(request: Request) -> Response:
     return Response.of(
         [description_of_lease(lease) for lease in queue.vhost.leases.of.get(queue, {}).values()]
     )
+
+
+@describes("Open leases of all queues.", answer=schemas.list_of(LEASE))
+def open_leases(request: Request) -> Response:
+    found = [lease for vhost in visible_vhosts(request) for lease in vhost.leases.open_ones()]
+    return Response.of([description_of_lease(lease) for lease in found])
 
 
 @describes("A lease.", answer=LEASE)
