@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import Bounds, Offsets, Place, Range, in_order, limited, parts, places_from
 from pyspark_embermq.options import Options
 from pyspark_embermq.plain_errors import with_plain_errors
@@ -52,6 +53,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return in_order({queue: resolved(self.link, queue, place) for queue, place in places.items()})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        check_kind(start, of_leases=False)
         bounds = {queue: self.link.bounds(queue) for queue in self.queues}
         begin = self.checked(start, bounds)
         end = {queue: max(found.next, begin[queue]) for queue, found in bounds.items()}
@@ -80,12 +82,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def row_limit(self, limit: ReadLimit) -> int | None:
         if isinstance(limit, ReadMaxRows):
-            return max(int(limit.max_rows), 1)
+            rows = max(int(limit.max_rows), 1)
+            bytes_max = self.options.max_bytes_per_trigger  # Spark knows of one limit only
+            return min(rows, self.rows_in(bytes_max)) if bytes_max else rows
         if isinstance(limit, ReadMaxBytes):
-            size = max(self.link.message_bytes(queue) for queue in self.queues)
-            return max(int(limit.max_bytes / max(size, 1.0)), 1)
+            return self.rows_in(limit.max_bytes)
         assert isinstance(limit, ReadAllAvailable), f"{limit} is not offered by getDefaultReadLimit"
         return None
+
+    def rows_in(self, size: int) -> int:
+        largest = max(self.link.message_bytes(queue) for queue in self.queues)
+        return max(int(size / max(largest, 1.0)), 1)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.max_records_per_trigger:
@@ -101,6 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.target = {queue: self.link.bounds(queue).next for queue in self.queues}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        check_kind(end, of_leases=False)
         return [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
 
     def commit(self, end: dict[str, Any]) -> None:

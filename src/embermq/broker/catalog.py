@@ -13,7 +13,8 @@ Kinds and what their bodies hold:
     binding      source, kind ("queue" or "exchange"), destination, routing_key, arguments
     policy, operator_policy   pattern, definition, priority, apply-to
     parameter    component, name, value                        name: both, as JSON
-    lease        state, created_ms, expires_ms, count, bytes, runs: [log, first, count, base]
+    lease        state (open, settled, released), created_ms, expires_ms, count, bytes,
+                 runs: [log, first, count, base]
                                                                vhost: the id of the queue, name: the lease
     stream-offset  offset: the first that is not acked         vhost: the id of the stream, name: the consumer
     delayed      below: number under which messages are taken back    name: their destination (see delays)

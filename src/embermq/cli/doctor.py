@@ -31,6 +31,7 @@ FILES_MIN = 10_000  # descriptors: one per connection, and some per queue on dis
 DISK_FREE_BYTES_MIN = 1024**3
 SYNCS = 20
 SYNC_MS_MAX = 20.0
+LEASE_AGE_S_MAX = 24 * 3600
 RELEASED = 1_735_689_600  # 2025: a clock before that is wrong
 GOOD, WARNING, WRONG = "good", "warning", "wrong"
 MARKS = {GOOD: "✓", WARNING: "!", WRONG: "✗"}
@@ -176,8 +177,7 @@ def default_password(config: Config) -> Iterator[Finding]:
 
     if config.tls.only or not config.http_port or not is_taken(config.bind, config.http_port):
         return
-    host = "127.0.0.1" if config.bind in ("0.0.0.0", "::", "") else config.bind
-    connection = http.client.HTTPConnection(host, config.http_port, timeout=5)
+    connection = http.client.HTTPConnection(host_of(config), config.http_port, timeout=5)
     try:
         login = base64.b64encode(b"guest:guest").decode()
         connection.request("GET", "/api/whoami", headers={"authorization": f"Basic {login}"})
@@ -192,6 +192,31 @@ def default_password(config: Config) -> Iterator[Finding]:
         yield Finding(GOOD, "password", "guest does not get in with the password guest")
 
 
+def leases(config: Config) -> Iterator[Finding]:
+    """Does anybody keep messages of a broker that runs here without coming back for them?"""
+    import http.client
+
+    if config.tls.only or not config.http_port or not is_taken(config.bind, config.http_port):
+        return
+    connection = http.client.HTTPConnection(host_of(config), config.http_port, timeout=5)
+    try:
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException):
+        return
+    finally:
+        connection.close()
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("embermq_lease"))
+    age_s = float(found.get("embermq_lease_age_seconds", 0))
+    if age_s > LEASE_AGE_S_MAX:
+        told = f"the oldest has been open for {age_s / 86400:.0f} days: embermq lease list, release"
+        yield Finding(WARNING, "leases", told)
+
+
+def host_of(config: Config) -> str:
+    return "127.0.0.1" if config.bind in ("0.0.0.0", "::", "") else config.bind
+
+
 def clock(config: Config) -> Iterator[Finding]:
     now = time.time()
     if now < RELEASED:
@@ -204,4 +229,4 @@ def clock(config: Config) -> Iterator[Finding]:
         yield Finding(GOOD, "clock", time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(now)))
 
 
-CHECKS: tuple[Check, ...] = (versions, limits, disk, ports, default_password, clock)
+CHECKS: tuple[Check, ...] = (versions, limits, disk, ports, default_password, leases, clock)

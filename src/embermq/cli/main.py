@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "consume": ("embermq.cli.messages", "add_consume"),
     "perf": ("embermq.cli.perf", "add_perf"),
     "queue": ("embermq.cli.queues", "add_queue"),
+    "lease": ("embermq.cli.leases", "add_lease"),
     "stream": ("embermq.cli.streams", "add_stream"),
     "exchange": ("embermq.cli.topology", "add_exchange"),
     "binding": ("embermq.cli.topology", "add_binding"),

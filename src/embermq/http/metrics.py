@@ -230,6 +230,11 @@ def put_ours(out: Exposition, context: Context, sums: Totals) -> None:
             "embermq_sync_seconds", "Time of a round of syncing", broker.storage.data.committer.sync_times
         )
     ours.add("embermq_messages_delayed", GAUGE, "Messages that wait for a time", sums.delayed)
+    leases = [lease for vhost in broker.vhosts.values() for lease in vhost.leases.open_ones()]
+    ages_ms = [broker.turn.now_ms - lease.created_ms for lease in leases]
+    ours.add("embermq_leases", GAUGE, "Open leases", len(leases))
+    ours.add("embermq_lease_messages", GAUGE, "Messages in leases", sum(lease.count for lease in leases))
+    ours.add("embermq_lease_age_seconds", GAUGE, "Of the oldest lease", max(ages_ms, default=0) / 1000)
     ours.add("embermq_deduplication_ids", GAUGE, "Identities of messages remembered", sums.deduplication_ids)
     ours.add(
         "embermq_messages_duplicate_total", COUNTER, "Duplicates recognised, dropped", sums.tally.duplicates

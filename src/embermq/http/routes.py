@@ -140,6 +140,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/streams/{vhost}/{name}/tracking", streams.tracking, MANAGEMENT),
     ("PUT", "/api/streams/{vhost}/{name}/tracking/{consumer}", streams.put_tracking, MANAGEMENT),
     ("DELETE", "/api/streams/{vhost}/{name}/tracking/{consumer}", streams.delete_tracking, MANAGEMENT),
+    ("GET", "/api/leases", leases.open_leases, MANAGEMENT),
     ("GET", "/api/leases/{vhost}/{name}", leases.leases_on, MANAGEMENT),
     ("POST", "/api/leases/{vhost}/{name}", leases.create, MANAGEMENT),
     ("GET", "/api/leases/{vhost}/{name}/{lease}", leases.one_lease, MANAGEMENT),

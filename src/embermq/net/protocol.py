@@ -178,11 +178,14 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.held = self.stalled = self.connection.stalled = False
         if self.transport.is_closing():
             return
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-            self.transport.resume_reading()
-        else:  # TLS
-            self.transport.close()
+        try:
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+                self.transport.resume_reading()
+            else:  # TLS
+                self.transport.close()
+        except RuntimeError:  # uvloop's: one that broke is closed a moment before `is_closing` says so
+            return
         self.server.loop.call_later(FAREWELL_S_MAX, self.abandon)
 
     def abandon(self) -> None:

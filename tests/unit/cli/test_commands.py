@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from embermq.cli.api import Api
 from embermq.cli.main import main
 from embermq.client import connect
 from embermq.testing import EmbeddedBroker
@@ -160,6 +162,29 @@ def test_dead_letters_go_back(run: Command) -> None:
     good(run("queue", "declare", "work", "-V", "VHOST"))
     assert good(run("queue", "return", "dead", "-V", "VHOST")) == "1 dead letter sent back\n"
     assert good(run("consume", "work", "-V", "VHOST", "-n", "1")) == "poor\n"
+
+
+def test_leases(run: Command, broker: EmbeddedBroker) -> None:
+    vhost = vhost_in(run)
+    assert "there are no open leases" in good(run("lease", "list", "-V", "VHOST"))
+    good(run("queue", "declare", "orders", "-V", "VHOST"))
+    for body in ("one", "two"):
+        good(run("publish", body, "-k", "orders", "-V", "VHOST"))
+    api = Api(broker.http_url, "guest", "guest")
+    for name in ("first", "second"):
+        api.post(f"/api/leases/{vhost}/orders", {"name": name, "max_messages": 1, "timeout_ms": 0})
+    api.close()
+    listed = rows(run("lease", "list", "--json", "-V", "VHOST"))
+    assert [(row["name"], row["count"], row["expires_ms"]) for row in listed] == [
+        ("first", 1, None),
+        ("second", 1, None),
+    ]
+    assert re.search(r"orders +first +1 +\d+ (s|min) +never", good(run("lease", "list", "-V", "VHOST")))
+    assert "lease 'first' is settled" in good(run("lease", "settle", "orders", "first", "-V", "VHOST"))
+    assert "lease 'second' is released" in good(run("lease", "release", "orders", "second", "-V", "VHOST"))
+    assert rows(run("lease", "list", "--json", "-V", "VHOST")) == []
+    assert rows(run("queue", "show", "orders", "--json", "-V", "VHOST"))["messages_ready"] == 1
+    assert run("lease", "release", "orders", "second", "-V", "VHOST")[0] == 4
 
 
 def test_streams_and_super_streams(run: Command) -> None:

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from embermq.cli.api import Api
 from embermq.cli.main import main
+from embermq.testing import EmbeddedBroker
+from embermq.testing.host import ThreadHost
 from tools.brokers import EmberBroker
 
+PUBLICATION = {"routing_key": "q", "payload": "x", "payload_encoding": "string", "properties": {}}
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -81,6 +85,23 @@ def test_the_default_password(settings: Path, capsys: pytest.CaptureFixture[str]
     with EmberBroker() as broker:
         settings.write_text(settings.read_text().replace("http_port = 0", f"http_port = {broker.http_port}"))
         assert "! password: guest has the password guest" in doctor(settings, capsys)[1]
+
+
+def test_a_lease_that_nobody_comes_back_for(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with EmbeddedBroker() as broker:
+        port = broker.location.http_port
+        settings.write_text(settings.read_text().replace("http_port = 0", f"http_port = {port}"))
+        api = Api(broker.http_url, "guest", "guest")
+        api.put("/api/queues/%2F/q", {})
+        api.post("/api/exchanges/%2F/amq.default/publish", PUBLICATION)
+        api.post("/api/leases/%2F/q", {"name": "forgotten"})
+        api.close()
+        assert "leases" not in doctor(settings, capsys)[1]
+        host = broker.running
+        assert isinstance(host, ThreadHost)
+        (lease,) = host.inside.app.broker.vhosts["/"].leases.open_ones()
+        lease.created_ms -= 3 * 24 * 3600 * 1000
+        assert "! leases: the oldest has been open for 3 days" in doctor(settings, capsys)[1]
 
 
 def test_settings_that_cannot_be(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
