@@ -315,6 +315,35 @@ def test_word_is_sent_to_systemd_and_its_sockets_are_used(tmp_path: Path) -> Non
             process.communicate()
 
 
+@pytest.mark.parametrize("kind", ["unix", "no listener", "datagrams"])
+def test_a_socket_of_systemd_that_is_of_no_use_is_refused(tmp_path: Path, kind: str) -> None:
+    family = socket.AF_UNIX if kind == "unix" else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM if kind == "datagrams" else socket.SOCK_STREAM) as passed:
+        passed.bind(str(tmp_path / "amqp.sock") if kind == "unix" else ("127.0.0.1", 0))
+        if kind == "unix":
+            passed.listen()
+        program = (
+            "import os, sys\n"
+            f"os.dup2({passed.fileno()}, 3); os.set_inheritable(3, True)\n"
+            "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '1', 'LISTEN_FDNAMES': 'amqp'}\n"
+            "command = [sys.executable, '-m', 'embermq', 'serve', '--data-dir', sys.argv[1]]\n"
+            "os.execv(sys.executable, command)\n"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "data")],
+            pass_fds=[passed.fileno()],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert found.returncode == 1, found.stderr
+    wanted = (
+        "one that listens (Accept=no)" if kind == "no listener" else "one of TCP (ListenStream= with a port)"
+    )
+    last = f"embermq: cannot listen on the socket that systemd passed for amqp: expected {wanted}"
+    assert found.stderr.splitlines()[-1] == last
+
+
 def test_a_limit_of_connections_for_all(tmp_path: Path) -> None:
     with EmberBroker(env={"EMBERMQ_LIMITS_CONNECTIONS": "1"}) as broker:
         make_user(broker, "anna")

@@ -29,6 +29,7 @@ from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.config import Config, ConfigError
 from embermq.http.management import Management
+from embermq.net.descriptors import raise_file_limit
 from embermq.net.lobby import Place, network_of
 from embermq.net.proxy import Peer
 from embermq.net.server import Server
@@ -112,7 +113,7 @@ class App:
         self.amqp_port = 0
         self.http_port = 0
 
-    def http_arrived(self, peer: Peer | None, place: Place | None) -> asyncio.BaseProtocol:
+    def http_arrived(self, peer: Peer | None, place: Place) -> asyncio.BaseProtocol:
         return self.management.server.arrived("" if peer is None else peer.host)
 
     def open_data(self) -> Broker:
@@ -197,9 +198,12 @@ class App:
 
     async def stop(self, patience_s: float = FAREWELL_S) -> None:
         """Say goodbye, wait so long for clients to answer, write everything."""
-        self.listeners.close()
-        await self.management.stop()
-        await self.server.stop(patience_s=patience_s)
+        try:
+            await self.listeners.close()
+            await self.management.stop()
+            await self.server.stop(patience_s=patience_s)
+        except Exception:  # whatever it is, it must not keep us from writing
+            log.exception("a fault of ours, in closing connections")
         self.aside.close()
         self.issuer_keys.close()
         if not self.failure.done():
@@ -231,7 +235,7 @@ class App:
 
     async def abort(self) -> None:
         """End as a killed process would: nobody is told, nothing more is written."""
-        self.listeners.close()
+        await self.listeners.close()
         await self.management.stop()
         self.server.abort()
         self.aside.close()
@@ -246,6 +250,8 @@ async def serve(
 ) -> None:
     """Run until SIGTERM or SIGINT, read the settings anew at SIGHUP; an exception when the disk fails."""
     loop = asyncio.get_running_loop()
+    before, files = raise_file_limit()
+    log.info("%d files may be open at a time%s", files, f" (raised from {before})" if before < files else "")
     stopped: asyncio.Future[None] = loop.create_future()
 
     def stop() -> None:

@@ -7,6 +7,7 @@ flooding publisher cannot keep deliveries and acknowledgements waiting.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -81,6 +82,10 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.closing = True
         if self.connection.state == OPEN:
             text = "%s: client unexpectedly closed TCP connection"
+            if isinstance(exc, OSError) and exc.errno == errno.ETIMEDOUT:
+                text = (
+                    "%s: TCP timeout: the client has taken nothing of what was sent to it, or is unreachable"
+                )
             self.server.log.warning(text, self.connection.name, extra=about(self.connection))
         self.connection.lost()
         self.server.farewell(self, exc)

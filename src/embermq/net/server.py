@@ -49,7 +49,7 @@ class Server:
     def start(self) -> None:
         self.ticker = self.loop.call_later(TICK_S, self.tick)
 
-    def arrived(self, peer: Peer | None, place: Place | None) -> AMQPProtocol:
+    def arrived(self, peer: Peer | None, place: Place) -> AMQPProtocol:
         """What a listener calls for each connection."""
         return AMQPProtocol(self, peer, place)
 
@@ -151,7 +151,6 @@ class Server:
         """Be gone, without a word to anybody."""
         if self.ticker is not None:
             self.ticker.cancel()
-        self.lobby.close()
         for protocol in list(self.protocols):
             protocol.transport.abort()
 
@@ -159,9 +158,11 @@ class Server:
         """Say goodbye to everybody, and wait a little for them to answer."""
         if self.ticker is not None:
             self.ticker.cancel()
-        self.lobby.close()
         for protocol in list(self.protocols):
-            protocol.force_close(reason)
+            try:
+                protocol.force_close(reason)
+            except Exception:  # the others are told all the same
+                self.log.exception("a fault of ours, in closing %s", protocol.connection.name)
         if self.protocols:
             await asyncio.wait([asyncio.ensure_future(self.empty.wait())], timeout=patience_s)
         for protocol in list(self.protocols):
