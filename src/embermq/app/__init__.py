@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -17,7 +18,7 @@ from embermq.amqp.sessions import Sessions
 from embermq.amqp.shell import Shell
 from embermq.amqp.timeouts import DeliveryTimeouts
 from embermq.app import logs
-from embermq.app.doors import Aside, apply_settings, limits_of, room_of
+from embermq.app.doors import Aside, apply_settings, limits_of, room_of, tokens_of
 from embermq.app.issuer_keys import IssuerKeys
 from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.queue_defaults import defaults_of
@@ -33,7 +34,7 @@ from embermq.net.descriptors import raise_file_limit
 from embermq.net.lobby import Place, network_of
 from embermq.net.proxy import Peer
 from embermq.net.server import Server
-from embermq.net.tls import certificate_end
+from embermq.net.tls import TLSError, certificate_end, date_problem
 from embermq.net.watch import ResourceWatch
 from embermq.store.commit import SyncMode
 from embermq.store.data_directory import DataDirectory
@@ -62,6 +63,7 @@ class App:
         self.turn = Turn(self.loop.call_soon)
         self.data: DataDirectory | None = None
         self.in_memory = in_memory
+        tokens = tokens_of(config.oauth)  # first: whatever is wrong with keys must not leave files open
         self.watch: ResourceWatch | None = None
         if in_memory:
             self.broker = Broker(
@@ -79,7 +81,7 @@ class App:
         self.broker.authenticator.run_aside = self.aside.run
         self.broker.authenticator.call_later = self.loop.call_later
         self.issuer_keys = IssuerKeys(self.loop)
-        apply_settings(self.broker.authenticator, self.issuer_keys, config)
+        apply_settings(self.broker.authenticator, self.issuer_keys, config, tokens)
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
         self.server.handshake_s = config.limits.handshake_s
@@ -170,6 +172,12 @@ class App:
         file = self.config.tls.certificate
         return certificate_end(str(file)) if file else None
 
+    def warn_of_certificate(self) -> None:
+        file = self.config.tls.certificate
+        problem = date_problem(str(file), time.time()) if file else ""
+        if problem:
+            log.warning("%s: clients will refuse it", problem)
+
     def connect(
         self, shell: Shell, number: int, peer_address: str, name: str, certificate_name: str
     ) -> Connection:
@@ -180,6 +188,7 @@ class App:
     async def start(self) -> None:
         declare(self.broker, self.config)
         await self.listeners.open(self.config, inherited_sockets(os.environ))
+        self.warn_of_certificate()
         for listener in self.listeners.listeners:
             self.management.announce(listener.protocol, *listener.address)
         self.amqp_port, self.http_port = self.listeners.port(AMQP), self.listeners.port(HTTP)
@@ -294,9 +303,12 @@ async def reload_settings(app: App, reread: Callable[[], Config]) -> None:
     notify(os.environ, *reload_states())
     try:
         await reload(app, reread())
-    except ConfigError as error:
+    except (ConfigError, TLSError) as error:
         log.error("the settings were not read anew: %s", error)
-    notify(os.environ, "READY=1")
+    except Exception:
+        log.exception("a fault of ours, while the settings were read anew")
+    finally:
+        notify(os.environ, "READY=1")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

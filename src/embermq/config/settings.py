@@ -35,8 +35,9 @@ DAY_S = 86400
 @dataclass(frozen=True)
 class TLS(Checked):
     certificate: str = setting(
-        "", "The server's certificate with its chain (PEM); TLS is on where one is given.", live=True
-    )
+        "", "The server's certificate with its chain (PEM); TLS is on where one is given, and a restart "
+        "turns it on or off.", live=True,
+    )  # fmt: skip
     key: str = setting("", "The certificate's private key (PEM); by default in the same file.", live=True)
     key_password: str = setting("", "What the key is encrypted with.", secret=True, live=True)
     authorities: str = setting(
@@ -151,7 +152,10 @@ class OAuth(Checked):
         30, "Seconds between two fetches at least, also where a token names a key that is not known.",
         minimum=1, maximum=DAY_S, live=True,
     )  # fmt: skip
-    jwks_timeout_s: float = setting(5.0, "Seconds that a fetch may take.", minimum=0.1, maximum=60, live=True)
+    jwks_timeout_s: float = setting(
+        5.0, "Seconds that a fetch may take in all; a login waits for it, but not longer than "
+        "`limits.handshake_s`.", minimum=0.1, maximum=60, live=True,
+    )  # fmt: skip
     audience: str = setting("", "What a token's `aud` must name; also the prefix of its scopes.", live=True)
     issuer: str = setting("", "What a token's `iss` must be; empty: anybody.", live=True)
     algorithms: tuple[str, ...] = setting(
