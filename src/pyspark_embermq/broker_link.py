@@ -191,7 +191,7 @@ def until_cancelled(consumer: ColumnConsumer, options: Options, rows: int = 0) -
         except ConsumerCancelled:
             return
         if batch is None:
-            raise Timeout(f"nothing came from '{consumer.consume.queue}' for {options.idle_timeout_ms} ms")
+            raise Timeout(f"nothing came from '{consumer.inbox.consume.queue}' for {options.idle_timeout_ms} ms")
         yield Arrivals(batch)
 
 
