@@ -191,7 +191,8 @@ def until_cancelled(consumer: ColumnConsumer, options: Options, rows: int = 0) -
         except ConsumerCancelled:
             return
         if batch is None:
-            raise Timeout(f"nothing came from '{consumer.inbox.consume.queue}' for {options.idle_timeout_ms} ms")
+            queue = consumer.inbox.consume.queue
+            raise Timeout(f"nothing came from '{queue}' for {options.idle_timeout_ms} ms")
         yield Arrivals(batch)
 
 

@@ -28,6 +28,7 @@ from embermq.broker.broker import Broker
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
+from embermq.build import build_info
 from embermq.config import Config, ConfigError
 from embermq.http.management import Management
 from embermq.net.descriptors import raise_file_limit
@@ -100,6 +101,7 @@ class App:
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
         self.management = Management(self.broker, self.sessions, self.loop)
         self.management.server.network_of = network_of
+        self.management.context.build = build_info().mode
         self.management.context.certificate_end = self.certificate_end
         self.management.context.connections_max = lambda: self.config.limits.connections
         self.management.measure(
@@ -197,7 +199,8 @@ class App:
 
     @property
     def ready_line(self) -> str:
-        return f"EmberMQ {__version__} ready: {' '.join(self.listeners.urls())}"
+        urls = " ".join(self.listeners.urls())
+        return f"EmberMQ {__version__} ready: {urls} ({self.management.context.build})"
 
     def fail(self, reason: Exception) -> None:
         """The disk cannot be trusted any more: stop rather than confirm what may be lost."""
@@ -260,7 +263,6 @@ async def serve(
     """Run until SIGTERM or SIGINT, read the settings anew at SIGHUP; an exception when the disk fails."""
     loop = asyncio.get_running_loop()
     before, files = raise_file_limit()
-    log.info("%d files may be open at a time%s", files, f" (raised from {before})" if before < files else "")
     stopped: asyncio.Future[None] = loop.create_future()
 
     def stop() -> None:
@@ -286,6 +288,8 @@ async def serve(
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         ready(app.ready_line)
+        raised = f" (raised from {before})" if before < files else ""
+        log.info("%d files may be open at a time%s", files, raised)
         notify(os.environ, "READY=1", f"STATUS={app.ready_line}")
         await asyncio.wait([stopped, app.failure], return_when=asyncio.FIRST_COMPLETED)
         log.info("stopping")

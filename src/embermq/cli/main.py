@@ -48,6 +48,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+class Version(argparse.Action):
+    """Which modules are compiled is looked up only when somebody asks."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from embermq.build import version_text
+
+        print(version_text(__version__))
+        parser.exit()
+
+
 def parser(only: str | None = None) -> argparse.ArgumentParser:
     """Everything that can be typed, or one command of it."""
     top = Parser(
@@ -55,7 +65,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
         description="EmberMQ, a message broker that speaks AMQP 0-9-1.",
         epilog="Run 'embermq serve' and connect any AMQP 0-9-1 client to amqp://guest:guest@localhost/.",
     )
-    top.add_argument("--version", action="version", version=f"EmberMQ {__version__}")
+    top.add_argument("--version", action=Version, nargs=0, help="the version, compiled or interpreted")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS if only is None else (only,):
         module, function = COMMANDS[name]
@@ -65,6 +75,8 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if words and words[0] == "help":
+        words = [*words[1:], "--help"]
     only = words[0] if words and words[0] in COMMANDS else None
     command = next((word for word in words if word in COMMANDS), None)
     if command is not None and words[0].startswith("--") and words[0] not in ("--help", "--version"):

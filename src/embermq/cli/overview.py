@@ -56,8 +56,14 @@ def prefetch(channel: Any) -> object:
     return f"{shared:,} for all" if shared else channel.get("prefetch_count")
 
 
+def product(overview: Any) -> str:
+    """Its name and version; of ours also whether it is compiled."""
+    name = f"{overview['product_name']} {overview['product_version']}"
+    return f"{name} ({overview['product_build']})" if overview.get("product_build") else name
+
+
 STATUS: list[Column] = [
-    ("broker", lambda row: f"{row['overview']['product_name']} {row['overview']['product_version']}"),
+    ("broker", lambda row: product(row["overview"])),
     ("node", "overview.node"),
     ("up for", lambda row: duration(row["node"].get("uptime"))),
     ("memory", lambda row: alarm_at(row["node"], "mem_used", "mem_limit", "above")),
