@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Mapping
 from decimal import Decimal
+from typing import TypeGuard
 
 from embermq.errors import PreconditionFailed
 from embermq.wire.table import Timestamp
@@ -126,7 +127,7 @@ def backoff(value: object) -> str | None:
     return None if BACKOFF_MIN <= value <= BACKOFF_MAX else f"{{value_out_of_range,{value}}}"
 
 
-def is_name(value: object) -> bool:
+def is_name(value: object) -> TypeGuard[str]:
     """Can it be the name of something, or a routing key? Empty ones are for the caller to judge."""
     try:
         return isinstance(value, str) and len(value.encode("utf-8", "surrogateescape")) <= SHORTSTR_BYTES_MAX
