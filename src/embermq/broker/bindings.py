@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embermq.broker.arguments import require_name
 from embermq.broker.binding import Binding, identity_of
 from embermq.broker.catalog import Catalog, binding_body, binding_name
 from embermq.broker.event_properties import binding_ends
@@ -24,6 +25,7 @@ class Bindings:
     def bind(
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
+        require_name("routing key", routing_key)
         binding = Binding(source, destination, routing_key, arguments)
         check_binding(binding)
         if not self.add_binding(binding):

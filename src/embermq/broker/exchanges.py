@@ -77,6 +77,7 @@ class Exchanges(Bindings):
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"exchange name '{name}' contains reserved prefix 'amq.*'")
         what = f"exchange '{name}' in vhost '{self.name}'"
+        args.require_name("exchange name", name)
         args.check_exchange_arguments(what, arguments)
         if "x-consistent-hash" in (type, arguments.get("x-delayed-type")):
             check_hash_arguments(what, arguments)

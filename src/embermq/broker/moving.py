@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker import withdrawal
 from embermq.broker.access import User
+from embermq.broker.arguments import is_name
 from embermq.broker.browsing import Place, Seen, ends_now, ready_from
 from embermq.broker.message import Message
 from embermq.broker.message_filter import MessageFilter
@@ -240,7 +241,7 @@ def last_death(message: Message) -> Death | None:
         return None
     queue, exchange = deaths[0].get("queue"), deaths[0].get("exchange")
     keys = deaths[0].get("routing-keys")
-    if not isinstance(queue, str) or not isinstance(exchange, str):
-        return None
     key = keys[0] if isinstance(keys, list) and keys and isinstance(keys[0], str) else message.routing_key
+    if not (isinstance(queue, str) and isinstance(exchange, str) and is_name(exchange) and is_name(key)):
+        return None  # no broker has written that
     return Death(queue, exchange, key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from embermq.broker.arguments import is_name
 from embermq.broker.deduplication import Deduplication, deduplication_for
 from embermq.broker.departing import REASON as DELETED
 from embermq.broker.expiry import Expiry
@@ -89,8 +90,9 @@ class QueueRules:
             arguments.get("x-dead-letter-exchange"),
             arguments.get("x-dead-letter-routing-key"),
         )
-        self.dead_letter_exchange = exchange if isinstance(exchange, str) else None
-        self.dead_letter_routing_key = routing_key if isinstance(routing_key, str) else None
+        # Names are checked when they come; a store of before may have longer ones.
+        self.dead_letter_exchange = exchange if is_name(exchange) else None
+        self.dead_letter_routing_key = routing_key if is_name(routing_key) else None
         self.holds_letters = holds_letters(arguments)
         self.single_active = arguments.get("x-single-active-consumer") is True
         self.delivery_limit = delivery_limit_of(self.queue)

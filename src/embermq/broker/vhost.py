@@ -151,6 +151,7 @@ class VirtualHost(Exchanges):
         if (generated or not name) and kind in ("quorum", STREAM):
             raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{kind}_queue")
         name = name or generated_name(GENERATED_PREFIX)
+        args.require_name("queue name", name)
         self.require_room(name)
         what = f"queue '{name}' in vhost '{self.name}'"
         check_declaration(what, template | arguments, durable, exclusive, auto_delete)
