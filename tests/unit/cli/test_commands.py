@@ -285,6 +285,10 @@ def test_definitions_there_and_back(run: Command, tmp_path: Path) -> None:
     good(run("queue", "delete", "q", "-V", "VHOST"))
     assert ": 1 queue\n" in good(run("definitions", "import", str(file), "-V", "VHOST"))
     assert [queue["name"] for queue in rows(run("queue", "list", "-V", "VHOST", "--json"))] == ["q"]
+    code, _, err = run("definitions", "export", str(file))
+    assert code == 0 and "left out, with their permissions: guest" in err
+    code, _, err = run("definitions", "export", str(file), "--for", "embermq")
+    assert code == 0 and err == "" and "embermq_scrypt" in file.read_text()
     file.write_text("{")
     code, _, err = run("definitions", "import", str(file))
     assert code == 2 and "not JSON" in err
