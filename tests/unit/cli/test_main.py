@@ -65,7 +65,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
             main(arguments)
         assert end.value.code == 0
     said = capsys.readouterr()
-    assert "serve" in said.out and "--data-dir" in said.out and "list the queues" in said.out
+    assert "serve" in said.out and "--data-dir" in said.out and "All queues with" in said.out
     assert f"EmberMQ {__version__} ({build_info().mode})\n" in said.out
     assert said.err == ""
 
