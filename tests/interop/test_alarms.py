@@ -66,6 +66,25 @@ def test_memory_alarm_blocks_publishers_and_clears(small_broker: EmberBroker) ->
     consumer.close()
 
 
+def test_many_long_queues_raise_no_alarm(small_broker: EmberBroker) -> None:
+    """What is on the disk anyway need not fill the memory: nobody would ever be let go on."""
+    connection = pika.BlockingConnection(pika.URLParameters(small_broker.url))
+    events: list[str] = []
+    connection.add_on_connection_blocked_callback(lambda _, frame: events.append(frame.method.reason))
+    channel = connection.channel()
+    names = [f"long-{number}" for number in range(10)]
+    for name in names:
+        channel.queue_declare(name, durable=True)
+    channel.confirm_delivery()
+    for _ in range(250):
+        for name in names:
+            channel.basic_publish("", name, BODY, pika.BasicProperties(delivery_mode=2))
+    assert events == []
+    for name in names:
+        assert channel.queue_declare(name, passive=True).method.message_count == 250
+    connection.close()
+
+
 def test_disk_alarm_holds_publishers_only() -> None:
     """A limit no disk can meet: publishing waits from the first message on that finds the alarm, everything
     else works."""
