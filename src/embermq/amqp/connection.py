@@ -256,6 +256,7 @@ class Connection(Sending):
         if handler is None:
             raise CommandInvalid("unimplemented method")
         self.broker.events.actor = channel.user.name
+        self.broker.catalog.changed = False  # what changed by itself is not this one's to wait for
         began_s = perf_counter()
         try:
             handler(channel, method)

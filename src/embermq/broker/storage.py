@@ -182,6 +182,8 @@ class Storage(LogWriter):
         """Once in a while: logs that have been quiet for a while let go of the room at the end of their last
         file, and of the whole file if they are empty. A few at a time; True while there are more."""
         self.data.forget_deletions()
+        if not self.unwritten:
+            self.data.refill_reserve()
         if not self.untidy:
             self.untidy = list(self.quiet - self.written)
             self.quiet, self.written = self.written, set()

@@ -17,13 +17,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from embermq.store.commit_note import note_path
-from embermq.store.definitions import STOPPED, Definitions, definitions_damage
+from embermq.store.definitions import DELETING, STOPPED, Definitions, definitions_damage
 from embermq.store.failure import DefinitionsBehind, StoreFailure
 from embermq.store.filesystem import FileSystem
 from embermq.store.layout import DELAYED_PREFIX, Layout, delayed_id, owner_id
 from embermq.store.lock import DirectoryLock
 from embermq.store.unclaimed import (
-    DELETING,
     Label,
     is_accounted_for,
     read_label,

@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from embermq.store.definitions import STOPPED, read_definitions
+from embermq.store.definitions import DELETING, STOPPED, read_definitions
 from embermq.store.disk import Disk
 from embermq.store.failure import NewerVersion
 from embermq.store.filesystem import FileSystem
 from embermq.store.layout import IDENTITIES_PART, Layout, delayed_id, owner_id
 from embermq.store.recovery import Damage, scan_directory
-from embermq.store.unclaimed import DELETING, Label, is_accounted_for, read_label, unclaimed_ids
+from embermq.store.unclaimed import Label, is_accounted_for, read_label, unclaimed_ids
 
 
 @dataclass

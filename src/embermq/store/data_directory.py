@@ -14,16 +14,19 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from embermq.store.commit import Committer, SyncMode
-from embermq.store.definitions import Definitions
+from embermq.store.definitions import DELETING, Definitions
 from embermq.store.disk import Disk
 from embermq.store.filesystem import FileSystem
 from embermq.store.layout import Layout, make_data_directory, owner_id
 from embermq.store.lock import DirectoryLock
 from embermq.store.log import SEGMENT_BYTES, Log
 from embermq.store.page_cache import PageCache
-from embermq.store.unclaimed import DELETING, is_accounted_for, set_aside, strangers
+from embermq.store.reserve import Reserve
+from embermq.store.unclaimed import is_accounted_for, set_aside, strangers
 
 logger = logging.getLogger("embermq.store")
+
+START_BYTES = 64 * 1024  # SQLite's shared memory, and some pages
 
 
 class DataDirectory:
@@ -58,17 +61,26 @@ class DataDirectory:
         lock = DirectoryLock(layout.lock)
         try:
             layout.prepare(filesystem)
-            definitions = Definitions(
-                layout.definitions,
-                call_soon_threadsafe,
-                synchronous=sync == "always",
-                needed_for=layout.queues if layout.queue_ids(filesystem) else "",
-                filesystem=filesystem,
+            reserve = Reserve(filesystem, layout.reserve)
+            needed_for = layout.queues if layout.queue_ids(filesystem) else ""
+            definitions = reserve.wait_for_room(
+                lambda: Definitions(
+                    layout.definitions,
+                    call_soon_threadsafe,
+                    sync == "always",
+                    needed_for,
+                    filesystem,
+                    reserve,
+                ),
+                START_BYTES,
             )
+            reserve.fill()
         except BaseException:
             lock.release()
             raise
-        disk = Disk(filesystem, layout.trash, cache=PageCache(filesystem, call_soon_threadsafe))
+        disk = Disk(
+            filesystem, layout.trash, cache=PageCache(filesystem, call_soon_threadsafe), reserve=reserve
+        )
         if sync == "os":
             disk.room_bytes = 0  # nobody waits for syncs
         disk.empty_trash()
@@ -144,6 +156,11 @@ class DataDirectory:
         """Once after recovery: what a killed process had written, and we now build on, may not be on disk."""
         directory = self.disk.filesystem.open_directory(self.layout.directory)
         self.disk.filesystem.sync_everything(directory)
+
+    def refill_reserve(self) -> None:
+        """Nobody waits for the disk."""
+        if self.disk.reserve is not None:
+            self.disk.reserve.fill()
 
     def free_bytes(self) -> int:
         return self.disk.filesystem.free_bytes(self.layout.directory)

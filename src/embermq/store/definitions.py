@@ -15,6 +15,7 @@ refused: definitions that are missing would make strangers of queues that are fu
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -31,6 +32,7 @@ from embermq.store.callback import Callback, call_all
 from embermq.store.commit_note import SUM_MASK, CommitNote, Commits, read_note, row_hash
 from embermq.store.failure import CommitFailed, DefinitionsBehind, NewerVersion, NotADataDirectory
 from embermq.store.filesystem import FileSystem
+from embermq.store.reserve import Reserve
 
 logger = logging.getLogger("embermq.store")
 
@@ -39,7 +41,10 @@ RETRY_SECONDS = 1.0  # between attempts to write to a full disk
 NOTE_SYNC_SECONDS = 1.0  # by which the note of the commits may be behind after a power cut
 APPLICATION_ID = 0x454D4252
 STOPPED = "stopped"  # a kind: there is one while nothing was written since an orderly stop
+DELETING = "deleting"  # a kind: the files of that id are on their way out
 COMMITS = "commits"  # a kind: the one row that every commit writes
+
+NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 Body = dict[str, Any]
 
@@ -66,6 +71,7 @@ class Definitions:
         synchronous: bool = True,
         needed_for: str = "",
         filesystem: FileSystem | None = None,
+        reserve: Reserve | None = None,
         accept_loss: bool = False,
     ) -> None:
         """A file that is not there is made, unless it is `needed_for` a directory with messages.
@@ -77,6 +83,7 @@ class Definitions:
         self.failure: CommitFailed | None = None
         self.commits = 0
         self.idle = True  # everything asked for so far is safe
+        self._reserve = reserve
         self._call_soon_threadsafe = call_soon_threadsafe
         self._waiting: list[_Change] = []
         self._busy = False
@@ -189,13 +196,17 @@ class Definitions:
 
     def _committed(self, changes: list[_Change]) -> bool:
         """Commit; False when the disk is full, which is worth waiting for. Whoever asked waits meanwhile."""
-        try:
-            self._commit(changes)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or self._closing:
-                raise
-            return False
-        return True
+        while True:
+            try:
+                self._commit(changes)
+                return True
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode not in NO_ROOM:
+                    raise
+                if self._reserve is None or not may_use_reserve(changes) or not self._reserve.release():
+                    if self._closing:
+                        raise
+                    return False
 
     def _commit(self, changes: list[_Change]) -> None:
         """All of them or none; and behind that the note of it."""
@@ -221,6 +232,11 @@ class Definitions:
 
 PUT = "INSERT OR REPLACE INTO definition VALUES (?, ?, ?, ?)"
 OF_KEY = "WHERE kind = ? AND vhost = ? AND name = ?"
+
+
+def may_use_reserve(changes: list[_Change]) -> bool:
+    """Do they make room, or note that a broker began or stopped?"""
+    return all(change.body is None or change.key[0] in (STOPPED, DELETING) for change in changes)
 
 
 def _changed(connection: sqlite3.Connection, change: _Change) -> int:
@@ -277,6 +293,8 @@ def _told(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode in NO_ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) from error
         raise NotADataDirectory(f"{path} cannot be read: {error}") from error
 
 
@@ -405,22 +423,27 @@ def _open(path: str, synchronous: bool) -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         version = _check_version(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
-        if version < VERSION:
-            connection.execute("BEGIN IMMEDIATE")
-            if version == 0:
-                connection.execute(
-                    "CREATE TABLE definition (kind TEXT NOT NULL, vhost TEXT NOT NULL, name TEXT NOT NULL, "
-                    "body TEXT NOT NULL, PRIMARY KEY (kind, vhost, name)) WITHOUT ROWID"
-                )
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("COMMIT")
+        with _told(path):
+            _prepare(connection, version, synchronous)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _prepare(connection: sqlite3.Connection, version: int, synchronous: bool) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
+    if version < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        if version == 0:
+            connection.execute(
+                "CREATE TABLE definition (kind TEXT NOT NULL, vhost TEXT NOT NULL, name TEXT NOT NULL, "
+                "body TEXT NOT NULL, PRIMARY KEY (kind, vhost, name)) WITHOUT ROWID"
+            )
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
 
 
 def _check_version(connection: sqlite3.Connection, path: str) -> int:

@@ -10,6 +10,7 @@ cdef class Disk:
     cdef readonly FileSystem filesystem
     cdef readonly str trash
     cdef readonly object cache
+    cdef readonly object reserve
     cdef readonly Py_ssize_t files_open_max
     cdef public Py_ssize_t room_bytes
     cdef object _files

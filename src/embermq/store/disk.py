@@ -17,6 +17,7 @@ from functools import partial
 from embermq.store.background import Background
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.page_cache import PageCache
+from embermq.store.reserve import Reserve
 
 FILES_OPEN_MAX = 256
 BUFFERS_KEPT_MAX = 16
@@ -34,10 +35,12 @@ class Disk:
         trash: str,
         files_open_max: int = FILES_OPEN_MAX,
         cache: PageCache | None = None,
+        reserve: Reserve | None = None,
     ) -> None:
         self.filesystem = filesystem
         self.cache = cache or PageCache(filesystem)
         self.trash = trash
+        self.reserve = reserve  # None: a full disk has no room for acks, either
         self.files_open_max = files_open_max
         self.room_bytes = ROOM_BYTES  # 0: files are as long as what they hold
         self._files: OrderedDict[str, File] = OrderedDict()

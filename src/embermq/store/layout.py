@@ -2,6 +2,7 @@
 
     DIR/VERSION              "embermq data 1\\n"
     DIR/LOCK                 held by the running broker (see lock)
+    DIR/reserve              room for acks when the disk is full (see reserve)
     DIR/definitions.sqlite   vhosts, users, exchanges, queues, ... (see definitions)
     DIR/definitions.commits  how many commits that has had (see commit_note)
     DIR/queues/<id>/         the log of one queue or stream (see log); made at its first write
@@ -41,6 +42,7 @@ class Layout:
         self.definitions = os.path.join(self.directory, "definitions.sqlite")
         self.queues = os.path.join(self.directory, "queues")
         self.trash = os.path.join(self.directory, "trash")
+        self.reserve = os.path.join(self.directory, "reserve")
         self.unclaimed = os.path.join(self.directory, "unclaimed")
 
     def queue(self, queue_id: str) -> str:

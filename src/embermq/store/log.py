@@ -23,6 +23,7 @@ from embermq.store.read_ahead import segment_began
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Recovery, recover
+from embermq.store.reserve import NO_SPACE
 from embermq.store.room import make_room
 from embermq.store.segment import Segment, new_identity
 
@@ -296,13 +297,24 @@ class Log(LogFiles):
             if gone and not segment.created:
                 continue
             try:
-                self.write_acks(segment)
+                self._write_acks_somehow(segment)
                 segment.ack_dirty = False
             except OSError as error:
                 failure = failure or error
                 left.append(segment)
         self.ack_dirty = left
         return failure
+
+    def _write_acks_somehow(self, segment: Segment) -> None:
+        """On a full disk with what the reserve has: what was acked stays so."""
+        while True:
+            try:
+                self.write_acks(segment)
+                return
+            except OSError as error:
+                reserve = self.disk.reserve
+                if error.errno not in NO_SPACE or reserve is None or not reserve.release():
+                    raise
 
     def remove(self, segment: Segment) -> None:
         """Let go of a segment in memory and, later, on disk."""

@@ -21,7 +21,6 @@ from embermq.store.record import ACK_SUFFIX, SEGMENT_SUFFIX
 
 logger = logging.getLogger("embermq.store")
 
-DELETING = "deleting"  # a kind of definition: the files of that id are on their way out
 LABEL_BYTES_MAX = 1024 * 1024
 
 
