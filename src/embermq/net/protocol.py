@@ -29,6 +29,50 @@ FAREWELL_S_MAX = 10.0
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
 
 
+class Gone:
+    """A closed socket, for what may still call it: a connection (its shell), a protocol (its transport).
+
+    Protocol, connection and transport know each other, and garbage is collected rarely: dead ones would
+    wait for that by the thousand. So this stands in when one is lost, and they end at once.
+    """
+
+    def send(self, data: bytes) -> None:
+        pass
+
+    def send_pieces(self, pieces: list[memoryview]) -> None:
+        pass
+
+    def close(self, after_s: float = 0.0) -> None:
+        pass
+
+    def proceed(self) -> None:
+        pass
+
+    def later(self, after_s: float, action: Callable[[], None]) -> None:
+        pass
+
+    def heartbeat_negotiated(self, interval_s: int) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return True
+
+    def pause_reading(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+
+GONE = Gone()
+
+
 class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
     """The shell of an `amqp.Connection`: owns the transport, knows no AMQP."""
 
@@ -89,6 +133,8 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             self.server.log.warning(text, self.connection.name, extra=about(self.connection))
         self.connection.lost()
         self.server.farewell(self, exc)
+        self.connection.shell = GONE
+        self.transport = cast(asyncio.Transport, GONE)
 
     def pause_writing(self) -> None:
         self.connection.pause()
