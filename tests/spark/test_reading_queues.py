@@ -50,7 +50,7 @@ def test_a_task_that_fails_takes_nothing(spark: SparkSession, channel: Channel, 
     channel.queue_declare("q", durable=True)
     channel.publish_batch([*numbers(0, 5), b"x"], "q")
     reader = spark.read.format("amqp").option("url", url).option("queue", "q").option("mode", "drain")
-    with pytest.raises(PySparkException, match="a body is not json"):
+    with pytest.raises(PySparkException, match="its body is not json"):
         reader.option("format", "json").schema("id int").load().collect()
     assert channel.queue_declare("q", passive=True).message_count == 6
 
