@@ -18,13 +18,13 @@ from embermq.client.core.calls import cancel_request
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.columns import ColumnBatch
 from embermq.client.core.consumers import ConsumerInbox, StreamInbox
-from embermq.client.core.engine import INBOX_MESSAGES_MAX
 from embermq.client.core.outlet import AWAKE, LINGERING
 from embermq.wire.methods import BasicConsume
 
 if TYPE_CHECKING:
     from embermq.client.core.engine import Engine
 
+MESSAGES_MAX = 200_000  # of a consumer without acks or prefetch: more are not read before some are taken
 ENOUGH_BYTES = 4 * 1024 * 1024  # waiting for more columns than this makes nothing quicker
 
 
@@ -56,7 +56,7 @@ class BlockingInbox(ConsumerInbox):
         size = self.buffered_bytes if self.ready else 0
         self.ready.extend(self.take())
         self.buffered_bytes = size
-        if not self.has_credit and len(self.ready) > INBOX_MESSAGES_MAX:
+        if not self.has_credit and len(self.ready) > MESSAGES_MAX:
             self.core.engine.congested = self
         self.notify()
 
