@@ -277,9 +277,16 @@ def test_signals_interrupt_calls_and_publishes_anywhere(ember: Broker, cycles: i
             channel.queue_declare(queue, passive=True)
             channel.qos(chance.randrange(1, 1000))
 
+        held: list[Channel] = []
+
         def open_one() -> None:
-            with connection.channel():
-                pass
+            held.append(connection.channel())
+            close_held()
+
+        def close_held() -> None:
+            while held:
+                held[-1].close()
+                held.pop()
 
         def consume() -> None:
             with channel.consume(idle, no_ack=True):
@@ -290,6 +297,7 @@ def test_signals_interrupt_calls_and_publishes_anywhere(ember: Broker, cycles: i
             while came < 1000 * cycles:
                 for function in (publish, batch, ask, open_one, consume):
                     came += interrupted(alarm, chance.uniform(0.00005, 0.002), function)
+        close_held()
         found = Counter(drained_batch(channel, queue))
         assert not confirmed - found, "a confirmed message is missing"
         assert not found - tried, "a message came that nobody published, or twice"

@@ -65,6 +65,7 @@ class Channel(ChannelHandle, Declaring, Publishing):
         self.closed_by_user = True
         if not self.is_closed:
             self.call(ChannelClose(200, reply_text))
+        self.connection.forget(self._core)
 
     def forsake(self) -> None:
         """As `close`, without waiting for the answer."""

@@ -52,7 +52,7 @@ class Connection(ConnectionHandle):
         self.on_lost: Callable[[ClientError], None] | None = None
         self.on_reconnected: Callable[[], None] | None = None
         self.closed_by_user = False
-        self._channels: weakref.WeakValueDictionary[ChannelCore, Channel] = weakref.WeakValueDictionary()
+        self._channels: dict[ChannelCore, weakref.ref[Channel]] = {}
         self._events = Events()
         # The thread of the connection does not keep its user's half alive: a forgotten one is noticed.
         ourselves = weakref.ref(self)
@@ -98,7 +98,7 @@ class Connection(ConnectionHandle):
             self._engine.post(begin)
             self.wait(waiter, "channel.open")
             channel = Channel(self, opening[0])
-            self._channels[opening[0]] = channel
+            self._channels[opening[0]] = weakref.ref(channel)
             if prefetch is not None:
                 channel.qos(prefetch)
             return channel
@@ -205,11 +205,18 @@ class Connection(ConnectionHandle):
         elif event == "returned":
             assert isinstance(subject, ChannelCore)
             assert isinstance(detail, Message)
-            channel = self._channels.get(subject)
+            known = self._channels.get(subject)
+            channel = known() if known is not None else None
             if channel is not None:
                 self._events.tell(channel.on_return, detail)
+        elif event == "channel_closed":
+            assert isinstance(subject, ChannelCore)
+            self.forget(subject)
         elif event == "closed":
             self._events.stop()
+
+    def forget(self, core: ChannelCore) -> None:
+        self._channels.pop(core, None)
 
     def _leave_to_parent(self) -> None:
         self.closed_by_user = True

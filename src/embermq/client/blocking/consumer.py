@@ -15,6 +15,7 @@ from embermq.client.blocking.inbox import BlockingInbox, await_arrival
 from embermq.client.core.calls import cancel_request
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
+from embermq.wire.methods import BasicConsume
 
 if TYPE_CHECKING:
     from embermq.client.blocking.channel import Channel
@@ -47,10 +48,16 @@ class Consuming(CancelledAtExit):
     def __init__(self, channel: Channel, inbox: BlockingInbox) -> None:
         self.channel = channel
         self.inbox = inbox
+        inbox.watch(self)
 
     @property
     def tag(self) -> str:
         return self.inbox.tag
+
+    @property
+    def consume(self) -> BasicConsume:
+        """The method that made it."""
+        return self.inbox.consume
 
     @property
     def no_ack(self) -> bool:

@@ -8,22 +8,38 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embermq.client.blocking.waiter import Waiter
+from embermq.client.core.calls import cancel_request
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.columns import ColumnBatch
 from embermq.client.core.consumers import ConsumerInbox, StreamInbox
-from embermq.client.core.engine import INBOX_MESSAGES_MAX
 from embermq.client.core.outlet import AWAKE, LINGERING
 from embermq.wire.methods import BasicConsume
 
 if TYPE_CHECKING:
     from embermq.client.core.engine import Engine
 
+MESSAGES_MAX = 200_000  # of a consumer without acks or prefetch: more are not read before some are taken
 ENOUGH_BYTES = 4 * 1024 * 1024  # waiting for more columns than this makes nothing quicker
+
+
+class Forgotten(weakref.ref[Any]):
+    """Posts itself when its object is gone, by a call into C: a signal might interrupt a `__del__`."""
+
+    __slots__ = ("inbox",)
+    inbox: BlockingInbox
+
+    def act(self) -> None:
+        """Nobody can take the messages any more: a loop was left by `break`, say."""
+        core = self.inbox.core
+        if core.consumers.get(self.inbox.tag) is self.inbox:
+            self.inbox.set_cancelled()
+            core.request(cancel_request(core, self.inbox))
 
 
 class BlockingInbox(ConsumerInbox):
@@ -40,7 +56,7 @@ class BlockingInbox(ConsumerInbox):
         size = self.buffered_bytes if self.ready else 0
         self.ready.extend(self.take())
         self.buffered_bytes = size
-        if not self.has_credit and len(self.ready) > INBOX_MESSAGES_MAX:
+        if not self.has_credit and len(self.ready) > MESSAGES_MAX:
             self.core.engine.congested = self
         self.notify()
 
@@ -65,6 +81,11 @@ class BlockingInbox(ConsumerInbox):
         self.messages = []
 
     # -- users' threads
+
+    def watch(self, handle: object) -> None:
+        """Cancel the consumer when its user has forgotten the handle."""
+        self._watch = Forgotten(handle, self.core.engine.commands.append)
+        self._watch.inbox = self
 
     def something_to_say(self) -> bool:
         return bool(self.ready) or self.error is not None or self.is_finished()
@@ -139,14 +160,19 @@ def await_arrival(engine: Engine, inboxes: Sequence[BlockingInbox], deadline_s: 
     try:
         for inbox in inboxes:
             inbox.sleepers.append(waiter)
-        if not any(inbox.something_to_say() for inbox in inboxes):
+        while not any(inbox.something_to_say() for inbox in inboxes):
             if engine.congested in inboxes:
                 for inbox in inboxes:
                     engine.post(inbox.relieve)
             if engine.resting == LINGERING:  # acks that wait are what the broker waits for
                 engine.resting = AWAKE
                 engine.ring(b"\0")
-            waiter.wait(None if deadline_s == math.inf else deadline_s - time.monotonic())
+            if not waiter.wait(None if deadline_s == math.inf else deadline_s - time.monotonic()):
+                return False
+            # Another thread, or this one before it slept, may have taken what it was woken for.
+            waiter = Waiter()
+            for inbox in inboxes:
+                inbox.sleepers.append(waiter)
     finally:
         for inbox in inboxes:
             if waiter in inbox.sleepers:
@@ -154,4 +180,4 @@ def await_arrival(engine: Engine, inboxes: Sequence[BlockingInbox], deadline_s: 
                     inbox.sleepers.remove(waiter)
                 except (ValueError, IndexError):
                     pass  # it has just been woken
-    return any(inbox.something_to_say() for inbox in inboxes)
+    return True

@@ -343,7 +343,7 @@ class ClosedCommands(deque[Any]):
         self.error = error
 
     def append(self, command: Any) -> None:
-        if type(command) is not Message and command[0].__name__ not in SETTLING:
+        if type(command) is tuple and command[0].__name__ not in SETTLING:
             raise self.error
 
 

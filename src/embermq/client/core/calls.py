@@ -14,6 +14,7 @@ from embermq.wire.methods import (
     BasicConsume,
     BasicGet,
     BasicQos,
+    BasicRecover,
     Method,
     QueueDeclare,
     QueueDelete,
@@ -39,6 +40,8 @@ def request_for(core: ChannelCore, method: Method) -> Request:
             return _cancel(core, method)
         case BasicGet():
             return Request(method, None, _message_or_none, Message.nack)
+        case BasicRecover(requeue=True):
+            return Request(method, None, core.recovered)
         case TxSelect() | TxCommit() | TxRollback():
             return _transaction(core, method)
         case QueueDeclare(queue=""):  # a name of the broker's choice, not the queue declared last

@@ -7,13 +7,14 @@ something only in the epoch it came from.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import TYPE_CHECKING
 
 from embermq.client.core.message import ACK, NACK, Message
 from embermq.client.core.outlet import ASLEEP
 from embermq.client.core.publication import Receipt
-from embermq.client.core.publishing import Publishing
+from embermq.client.core.publishing import REFUSALS_MAX, Publishing
 from embermq.client.core.request import Answer, Request
 from embermq.client.core.topology import QueueInfo
 from embermq.client.errors import ChannelClosed, ClientError, ConnectionLost, TransactionLost
@@ -36,6 +37,8 @@ from embermq.wire.methods import (
 
 if TYPE_CHECKING:
     from embermq.client.core.engine import Engine
+
+MAXSIZE = sys.maxsize
 
 
 class ChannelCore(Publishing):
@@ -163,6 +166,8 @@ class ChannelCore(Publishing):
             request.failed(self.error)
         elif isinstance(request.method, (TxCommit, TxRollback)) and (self.transaction_lost or not self.ready):
             self.end_lost_transaction(request)
+        elif self.closing:
+            self.waiting.append(request)  # for the end, which `end` tells it
         elif not self.ready:
             if isinstance(request.method, ChannelClose):
                 self.closed_while_away(request)
@@ -192,12 +197,16 @@ class ChannelCore(Publishing):
 
     def send(self, request: Request) -> None:
         method = request.method
+        self.release(MAXSIZE)  # a request comes behind what was published before it
         self.engine.topology.rename(method)
         self.engine.out.write(method_frame(self.number, method))
         if getattr(method, "no_wait", False) or not method.RESPONSES:
             request.answered(method)
         else:
             self.requests.append(request)
+        if isinstance(method, ChannelClose):
+            self.closing = True
+            self.ready = False  # nothing may come behind it, neither acks nor publishes
 
     def note(self, method: Method, answer: Answer) -> object:
         """The broker has done it: remember it for the next connection. The result is what the user gets."""
@@ -205,6 +214,13 @@ class ChannelCore(Publishing):
         if isinstance(result, QueueInfo):
             self.last_queue = result
         return result
+
+    def recovered(self, answer: Answer) -> object:
+        """The broker has taken back everything that was not settled: those delivery tags mean nothing now."""
+        self.epoch += 1
+        for inbox in self.consumers.values():
+            inbox.interrupted()
+        return answer
 
     def no_connection(self, request: Request) -> ConnectionLost:
         return ConnectionLost(
@@ -238,8 +254,10 @@ class ChannelCore(Publishing):
         for request in waiting:
             self.request(request)
 
-    def suspend(self) -> None:
-        """The connection is gone, another may come."""
+    def suspend(self, refusal: ClientError | None = None) -> None:
+        """The connection is gone, another may come. A `refusal` is the broker's, for something we sent."""
+        if refusal is not None and self.ready:
+            self.refused(refusal)
         self.ready = False
         self.epoch += 1  # already: what was delivered and not looked at yet need not be, it will come again
         self.flow_active = True
@@ -255,7 +273,10 @@ class ChannelCore(Publishing):
         for request in requests:
             if request.waiter is None or request.abandoned:
                 continue  # one of our own, from `open`, or nobody waits for it any more
-            if request.repeatable:
+            request.refusals += refusal is not None
+            if refusal is not None and request.refusals >= REFUSALS_MAX:
+                request.failed(refusal)
+            elif request.repeatable:
                 again.append(request)
             else:
                 request.failed(self.no_connection(request))
@@ -270,7 +291,10 @@ class ChannelCore(Publishing):
         self.error = error
         self.ready = False
         for request in [*self.requests, *self.waiting]:
-            request.failed(error)
+            if isinstance(request.method, ChannelClose) and self.closing:
+                request.answered(ChannelCloseOk())
+            else:
+                request.failed(error)
         self.requests.clear()
         self.waiting.clear()
         self.abandon_publications(error)

@@ -41,6 +41,7 @@ BASIC_DELIVER = BasicDeliver.ID
 BASIC_ACK = BasicAck.ID
 BASIC_ACK_BYTES = 13
 INBOX_MESSAGES_MAX = 200_000  # only consumers without acks or prefetch come near it
+CONNECTION_FORCED = 320  # an operator's wish, no answer to anything
 FRAME_TYPES = (1, 2, 3, 8)
 CHANNEL_MAX_WITHOUT_LIMIT = 65535
 
@@ -209,8 +210,9 @@ class Engine(Outlet):
             self.channels.clear()
         elif self.state != IDLE:
             self.state = IDLE
+            refused = isinstance(error, ConnectionClosed) and error.reply_code != CONNECTION_FORCED
             for channel in list(self.channels.values()):
-                channel.suspend()
+                channel.suspend(error if refused else None)
 
     def put_heartbeat(self) -> None:
         self.out.write(HEARTBEAT_FRAME)
@@ -243,8 +245,10 @@ class Engine(Outlet):
                 channel = command._channel
                 assert channel is not None
                 channel.settle_delivery_now(command, ACK, False, False)
-            else:
+            elif type(command) is tuple:
                 command[0](*command[1])
+            else:
+                command.act()  # something was forgotten
 
     def wake(self) -> None:
         """There is output that was not caused by `feed`."""

@@ -10,6 +10,7 @@ cdef class Outlet:
     cdef public int resting
     cdef public object ring
     cdef public Py_ssize_t frame_max
+    cdef public bint full
     cdef public object lock
     cdef public Output out
     cdef public dict routes

@@ -20,13 +20,25 @@ AWAKE, LINGERING, ASLEEP = range(3)
 class Outlet:
     """With `commands` one thread has the connection, and all others leave there what it is to do."""
 
-    __slots__ = ("awake", "commands", "frame_max", "lock", "out", "resting", "ring", "routes", "touched")
+    __slots__ = (
+        "awake",
+        "commands",
+        "frame_max",
+        "full",
+        "lock",
+        "out",
+        "resting",
+        "ring",
+        "routes",
+        "touched",
+    )
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.out = Output()
         self.frame_max = FRAME_MAX_BEFORE_TUNE
         self.awake = False  # the shell knows that there is output
+        self.full = False  # the transport takes nothing now: publishes wait as they are, not as bytes besides
         self.commands: Any = None  # a deque: of acked messages, and of functions with their arguments
         self.resting = AWAKE  # what that thread does at the moment: `ring` to have it look
         self.ring: Callable[[bytes], object] = len

@@ -125,14 +125,21 @@ class Receipt:
 class Publication:
     """One message in the form in which it can be sent, and sent again after a reconnection."""
 
-    __slots__ = ("body", "mandatory", "method", "properties", "receipt", "returned")
+    __slots__ = ("body", "mandatory", "method", "properties", "receipt", "refusals", "returned")
 
     def __init__(
-        self, method: bytes, properties: bytes, body: bytes, mandatory: bool, receipt: Receipt | None
+        self,
+        method: bytes,
+        properties: bytes,
+        body: bytes,
+        mandatory: bool,
+        receipt: Receipt | None,
+        refusals: int = 0,
     ) -> None:
         self.method = method  # payload of basic.publish
         self.properties = properties  # flags and values
         self.body = body
         self.mandatory = mandatory
         self.receipt = receipt
+        self.refusals = refusals  # so often the broker closed the connection while this was unconfirmed
         self.returned: Message | None = None

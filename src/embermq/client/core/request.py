@@ -34,7 +34,7 @@ class Waiter(Protocol):
 class Request:
     """`undo` is what takes the result back when whoever asked has gone before it got it."""
 
-    __slots__ = ("abandoned", "method", "on_answer", "result", "undo", "waiter")
+    __slots__ = ("abandoned", "method", "on_answer", "refusals", "result", "undo", "waiter")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Request:
         self.on_answer = on_answer  # what the core itself has to note; its result is what the waiter gets
         self.undo = undo
         self.abandoned = False
+        self.refusals = 0  # so often the broker closed the connection before it answered
         self.result: object = None  # kept while it may have to be undone
 
     @property
