@@ -100,12 +100,8 @@ class Progress:
 
     def show(self, what: str) -> None:
         text = f"EmberMQ: {what} ({self.done} of {self.count} modules; all in about a minute)"
-        print(
-            f"\r\x1b[K{text}" if self.on_terminal else text,
-            end="" if self.on_terminal else "\n",
-            file=sys.stderr,
-        )
-        sys.stderr.flush()
+        begin, end = ("\r\x1b[K", "") if self.on_terminal else ("", "\n")
+        print(begin + text, end=end, file=sys.stderr, flush=True)
 
     def count_one(self) -> None:
         with self.lock:
