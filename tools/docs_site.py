@@ -1,7 +1,7 @@
 """MkDocs hooks: what GitHub shows as it is and a site does not.
 
-Links out of docs/ (to sources, tests, the changelog) become plain text, because the site has only the pages; and the
-words behind a fence's language (`python run`, for the tests) are taken away.
+Links out of docs/ (to sources, tests, the changelog) become plain text, because the site has only the pages;
+and the words behind a fence's language (`python run`, for the tests) are taken away.
 """
 
 from __future__ import annotations
