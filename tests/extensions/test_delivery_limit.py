@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+import pika
 import pytest
 
 from tests.extensions.client import Client, Got, eventually, unique
@@ -90,6 +91,9 @@ def cancel_and_nack(client: Client) -> None:
 
 def lose_connection(client: Client) -> None:
     client.connection._impl._transport._sock.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        while True:  # until pika has noticed, and has closed its sockets
+            client.connection.process_data_events(1)
 
 
 @pytest.mark.parametrize("leave", [close_channel, close_connection, cancel_and_nack])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,9 +12,19 @@ from embermq.broker.policy import Policy
 from embermq.broker.tally import Tally
 from embermq.broker.trace import set_tracing
 from embermq.wire import methods
-from tests.unit.amqp.conversation import Wire, publish
+from tests.unit.amqp.conversation import Wire, guest, publish
 
 USER = "guest"
+
+
+@pytest.fixture(autouse=True)
+def _guest_as_before() -> Iterator[None]:
+    """All tests with a `Wire` have the same user."""
+    user = guest()
+    before = dict(user.permissions)
+    yield
+    user.permissions.clear()
+    user.permissions.update(before)
 
 
 def totals(broker: Broker) -> Tally:
