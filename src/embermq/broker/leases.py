@@ -34,7 +34,7 @@ SETTLED_MAX = 1000  # names of settled leases that a queue remembers
 RELEASED_MAX = 1000  # and of released ones
 LEASES_MAX = 1000  # open ones of a queue
 OLD_MS = 24 * 3600 * 1000  # then the log tells of it
-LOOKED_AT_ONCE = 2048  # messages, while those of a lease are looked for
+LOOKED_AT_ONCE = 512  # messages, while those of a lease are looked for
 
 
 class Leases:
@@ -42,6 +42,7 @@ class Leases:
         self.vhost = vhost
         self.of: dict[Queue, dict[str, Lease]] = {}  # open and settled ones, in order of creation
         self.released: dict[Queue, dict[str, Lease]] = {}  # the oldest first
+        self.watching = False  # for leases that have been open for long
 
     def find(self, queue: Queue, name: str) -> Lease:
         """The open lease."""
@@ -85,7 +86,9 @@ class Leases:
                 there += len(found)
                 yield
             if there == released.count:
-                for found in still_there(queue, released):
+                while take_heads(lease, released):
+                    yield
+                for found in still_there(queue, released, lease.count):
                     for entry in withdraw(queue, found):
                         queue.correct(0, 0, 1, body_bytes_of([entry]))
                         lease.add(entry)
@@ -117,7 +120,8 @@ class Leases:
         self.forget_released(lease.queue, lease.name)
         self.write(lease)
         self.look_later(lease)
-        self.watch_age(lease)
+        if not self.watching:
+            self.watch_ages()
 
     def renew(self, lease: Lease, timeout_ms: int) -> None:
         lease.expires_ms = self.vhost.turn.now_ms + timeout_ms if timeout_ms else 0
@@ -180,9 +184,27 @@ class Leases:
         if lease.expires_ms and timetable is not None:
             timetable.ask(lease.expires_ms, Deadline(self, lease))
 
-    def watch_age(self, lease: Lease) -> None:
-        if self.vhost.turn.timetable is not None:
-            self.vhost.turn.timetable.ask(lease.created_ms + OLD_MS, Deadline(self, lease))
+    def watch_ages(self) -> None:
+        """Have a look when the oldest lease has become old; one for all of them, since most end soon."""
+        young = [lease.created_ms for lease in self.open_ones() if not lease.is_old]
+        timetable = self.vhost.turn.timetable
+        if young and not self.watching and timetable is not None:
+            self.watching = True
+            timetable.ask(min(young) + OLD_MS, Ages(self))
+
+    def tell_old(self, now_ms: int) -> None:
+        self.watching = False
+        for lease in self.open_ones():
+            if not lease.is_old and now_ms >= lease.created_ms + OLD_MS:
+                lease.is_old = True
+                log.warning(
+                    "lease '%s' on %s has kept %d messages for a day; whoever took it may be gone "
+                    "(embermq lease list, release)",
+                    lease.name,
+                    describe(lease.queue),
+                    lease.count,
+                )
+        self.watch_ages()
 
     def on_due(self, lease: Lease, now_ms: int) -> None:
         if self.of.get(lease.queue, {}).get(lease.name) is not lease or lease.state != OPEN:
@@ -190,15 +212,6 @@ class Leases:
         if lease.expires_ms and now_ms >= lease.expires_ms:
             log.warning("lease '%s' on %s is over: released", lease.name, describe(lease.queue))
             self.release(lease, "over")
-        elif not lease.is_old and now_ms >= lease.created_ms + OLD_MS:
-            lease.is_old = True
-            log.warning(
-                "lease '%s' on %s keeps %d messages for a day now; whoever took it may be gone "
-                "(embermq lease list, release)",
-                lease.name,
-                describe(lease.queue),
-                lease.count,
-            )
 
     # -- on disk
 
@@ -268,13 +281,30 @@ class Leases:
                     self.ack(lease)
                 elif lease.state == OPEN:
                     self.look_later(lease)
-                    self.watch_age(lease)
+        self.watch_ages()
 
 
-def still_there(queue: Queue, released: Lease) -> Iterator[list[Seen]]:
-    """The messages of a released lease, in order, in pieces, up to the first that has left the queue."""
+def take_heads(lease: Lease, released: Lease) -> bool:
+    """Take messages of a released lease that are the next to leave the queue; True when there may be more."""
+    queue = lease.queue
+    for _ in range(PIECE_COUNT):
+        if lease.count == released.count or queue.deleted:
+            return False
+        entry = queue.get()
+        if entry is None:
+            return False
+        run = released.run_at(lease.count)
+        if entry.level is not run.level or entry.sequence - run.first != lease.count - run.base:
+            queue.correct(0, 0, -1, -body_bytes_of([entry]))
+            queue.put_back([entry])
+            return False
+        lease.add(entry)
+    return True
+
+
+def still_there(queue: Queue, released: Lease, number: int = 0) -> Iterator[list[Seen]]:
+    """The messages of a released lease from a number on, in pieces, up to one that has left the queue."""
     place: Place | None = None
-    number = 0
     while number < released.count and released.runs and not queue.deleted:
         found: list[Seen] = []
         seen: Seen | None = None
@@ -302,6 +332,14 @@ class Deadline:
 
     def on_due(self, now_ms: int) -> None:
         self.leases.on_due(self.lease, now_ms)
+
+
+class Ages:
+    def __init__(self, leases: Leases) -> None:
+        self.leases = leases
+
+    def on_due(self, now_ms: int) -> None:
+        self.leases.tell_old(now_ms)
 
 
 def restore_all(vhosts: dict[str, VirtualHost], definitions: Any) -> None:
