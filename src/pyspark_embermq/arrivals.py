@@ -35,6 +35,12 @@ class Arrivals:
     def body(self) -> pa.Array:
         return self.array(self.batch.body, pa.binary())
 
+    def body_sizes(self) -> list[int]:
+        from pyarrow import compute
+
+        sizes: list[int] = compute.binary_length(self.body).to_pylist()
+        return sizes
+
     @cached_property
     def exchange(self) -> pa.Array:
         return self.array(self.batch.exchange, pa.string())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,9 @@ from embermq.client import ColumnBatch, ColumnConsumer
 from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.broker_link import BrokerLink, until_cancelled
 from pyspark_embermq.collecting import patient_collector
+from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.lease_reader import LeasePartition, read_part
-from pyspark_embermq.leases import Leases, parts_of
+from pyspark_embermq.leases import Leases, parts_of, take_all
 from pyspark_embermq.offsets import parts, places_from
 from pyspark_embermq.options import Options
 from pyspark_embermq.plain_errors import with_plain_errors
@@ -22,7 +24,7 @@ from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 from pyspark_embermq.stream_reader import RangePartition, read_range, resolved
 
-LEASE_MESSAGES_MAX = 1_000_000
+log = logging.getLogger("pyspark_embermq")
 
 
 @dataclass
@@ -59,12 +61,14 @@ class BatchReader(DataSourceReader):
         waiting = link.waiting_count(queue)
         options = self.options
         if options.mode != "lease":
+            check_mode(link, queue, waiting)
             return [QueuePartition(queue, waiting)]
         link.require_embermq("option 'mode' is 'lease': that needs leases")
-        count = Leases(options, queue).take(options.lease_name, LEASE_MESSAGES_MAX)
+        taken = take_all(Leases(link, queue), options.lease_name, options, waiting)
         return [
             LeasePartition(part)
-            for part in parts_of(queue, options.lease_name, count, options.min_partitions)
+            for name, count in taken
+            for part in parts_of(queue, name, count, options.min_partitions)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -75,6 +79,24 @@ class BatchReader(DataSourceReader):
         if isinstance(partition, LeasePartition):
             return read_part(self.options, self.schema, partition.part)
         return iter(())  # what Spark makes of no partitions at all
+
+
+def check_mode(link: BrokerLink, queue: str, waiting: int) -> None:
+    """Say what reading a queue in this way does to it, where that may not be meant."""
+    if link.options.mode == "drain" and waiting:
+        log.warning(
+            "mode=drain takes all messages that wait in queue '%s' (%d at this moment) when the query runs, "
+            "also if it shows only some of the rows (show, limit, head); mode=browse takes none",
+            queue,
+            waiting,
+        )
+    if link.options.mode == "browse" and not link.is_embermq and link.kind(queue) == "quorum":
+        raise AMQPSourceError(
+            f"'{queue}' is a quorum queue. The broker at {link.options.place} can show its messages only by "
+            "delivering them and taking them back, which counts against the queue's delivery limit: after "
+            "some looks they would be dropped. Read a stream that gets the same messages, or take them with "
+            "mode=drain"
+        )
 
 
 def read_queue(options: Options, schema: StructType, partition: QueuePartition) -> Iterator[Any]:

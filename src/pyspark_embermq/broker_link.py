@@ -104,7 +104,8 @@ class BrokerLink:
         """What is read: a queue, several (comma-separated), or the partitions of a super stream."""
         if self.options.super_stream:
             return self.partitions(self.options.super_stream)
-        queues = [name.strip() for name in self.options.queue.split(",") if name.strip()]
+        names = (name.strip() for name in self.options.queue.split(","))
+        queues = list(dict.fromkeys(name for name in names if name))  # one that is named twice is read once
         if not queues:
             raise AMQPSourceError("say what to read: option 'queue' (or 'superStream')")
         return queues
@@ -125,9 +126,11 @@ class BrokerLink:
         return [str(name) for name in found["partitions"]]
 
     def is_stream(self, queue: str) -> bool:
-        if self.is_embermq:
-            return bool(self.describe(queue)["type"] == "stream")
-        return is_stream_elsewhere(self, queue)
+        return self.kind(queue) == "stream"
+
+    def kind(self, queue: str) -> str:
+        """classic, quorum or stream."""
+        return str(self.describe(queue)["type"]) if self.is_embermq else kind_elsewhere(self, queue)
 
     def bounds(self, queue: str) -> Bounds:
         """The first offset in a stream and the one that the next message gets."""
@@ -188,7 +191,9 @@ def until_cancelled(consumer: ColumnConsumer, options: Options, rows: int = 0) -
         except ConsumerCancelled:
             return
         if batch is None:
-            raise Timeout(f"nothing came from '{consumer.consume.queue}' for {options.idle_timeout_ms} ms")
+            raise Timeout(
+                f"nothing came from '{consumer.inbox.consume.queue}' for {options.idle_timeout_ms} ms"
+            )
         yield Arrivals(batch)
 
 
@@ -242,7 +247,7 @@ def reason(reply_text: str) -> str:
 # -- brokers that cannot be asked
 
 
-def is_stream_elsewhere(link: BrokerLink, queue: str) -> bool:
+def kind_elsewhere(link: BrokerLink, queue: str) -> str:
     """Declared once more as a stream, the broker says what it is by refusing, or does not refuse."""
     with link.channel(prefetch=None, confirms=False) as channel:
         channel.queue_declare(queue, passive=True)
@@ -250,8 +255,11 @@ def is_stream_elsewhere(link: BrokerLink, queue: str) -> bool:
         with link.connection.channel(prefetch=None, confirms=False) as channel:
             channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"})
     except ClientError as refusal:
-        return "x-queue-type" not in str(refusal) and "'durable'" not in str(refusal)
-    return True
+        if "current is 'quorum'" in str(refusal):
+            return "quorum"
+        if "x-queue-type" in str(refusal) or "'durable'" in str(refusal):
+            return "classic"
+    return "stream"
 
 
 def bounds_elsewhere(link: BrokerLink, queue: str) -> Bounds:

@@ -1,11 +1,24 @@
 """Reading a classic queue of EmberMQ as a streaming query, exactly once: a batch is a lease.
 
-The checkpoint holds the lease: {"lease": "<query>", "next": 8, "count": 500} is the lease `<query>-7` of 500
-messages. A batch that is run again reads the same lease; it is settled when Spark has committed the batch.
+The checkpoint holds the lease: {"lease": "<query>", "next": 8, "count": 500, "partitions": 2} is the lease
+`<query>-7` of 500 messages, read in two parts. A batch that is run again reads the same lease in the same
+parts.
+
+Spark's protocol, and what a call proves of the batch before it (MicroBatchExecution, Spark 4):
+
+    latestOffset(start)     the batch that ended at `start` is in the commit log: its lease is settled here.
+                            (`commit` comes later, with the next batch. Spark kills this process when the
+                            query stops, so the lease of the last batch may be settled at the next start.)
+    partitions(start, end)  the batch up to `end` is in the offset log: its lease must be there, or be taken
+                            again exactly as it was, since the sink may have written some of it
+    partitions(end, end)    the query has begun; nothing is read
+
+A lease is lost only by its time-out, if the user wants one and nothing renews it, or by an operator's hand.
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,13 +35,18 @@ from pyspark.sql.types import StructType
 
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
-from pyspark_embermq.leases import LeasePart, Leases, parts_of, read
+from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.leases import OPEN, SETTLED, LeasePart, Leases, Renewal, check_kind, parts_of, read
 from pyspark_embermq.options import Options
 from pyspark_embermq.plain_errors import with_plain_errors
 from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 
+log = logging.getLogger("pyspark_embermq")
+
 MESSAGES_MAX = 100_000  # in one lease, unless maxRecordsPerTrigger says another number
+# For the first lease of a query, until Spark has written its name down: before that nobody would find it.
+FIRST_TIMEOUT_MS = 600_000
 
 
 @dataclass
@@ -42,33 +60,52 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.schema = schema
         self.options = options
         self.queue = queue
-        self.leases = Leases(options, queue)
-        self.unsettled = False  # a batch has been planned that is not committed
+        self.link = BrokerLink(options)
+        self.leases = Leases(self.link, queue)
+        self.renewal = Renewal(options, queue)
+        self.settled = ""  # the lease that was settled last
+        self.sure = ""  # the lease that is known to be there
         self.left: int | None = None  # messages that a trigger AvailableNow may still take
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"schema": self.schema, "options": self.options, "queue": self.queue}
 
     # -- in the driver's process
 
     def initialOffset(self) -> dict[str, Any]:
-        return {"lease": f"spark-{uuid.uuid4().hex}", "next": 0, "count": 0}
+        return {"lease": f"{self.options.lease_name or 'spark'}-{uuid.uuid4().hex}", "next": 0, "count": 0}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        check_kind(start, of_leases=True)
+        self.settle(start)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else MESSAGES_MAX
-        count = self.take(lease_name(start), rows)
-        if count == 0 and not self.unsettled:
+        count = self.take(start, rows)
+        if count == 0:
             return start
-        # With nothing new, one empty batch more: Spark commits a batch when it begins the next one.
-        self.unsettled = count > 0
-        return {"lease": start["lease"], "next": start["next"] + 1, "count": count}
+        parts = self.options.min_partitions  # those of this batch, also when it is run again
+        return {"lease": start["lease"], "next": start["next"] + 1, "count": count, "partitions": parts}
 
-    def take(self, name: str, rows: int) -> int:
-        if self.left is None:
-            return self.leases.take(name, rows)
+    def take(self, start: dict[str, Any], rows: int) -> int:
+        name = lease_name(start)
         # A driver that was killed may have taken this lease before Spark knew of it: not among those waiting.
-        count = self.leases.count_of(name)
-        if count == 0 and self.left > 0:
-            count = self.leases.take(name, min(rows, self.left))
-            self.left -= count
-        return count
+        found = self.leases.find(name) if self.left is not None else None
+        if found is None or found.state != OPEN:
+            if self.left is not None:
+                rows = min(rows, self.left)
+            if rows == 0:
+                return 0
+            timeout_ms = self.options.lease_timeout_ms
+            if start["next"] == 0:
+                timeout_ms = min(timeout_ms or FIRST_TIMEOUT_MS, FIRST_TIMEOUT_MS)
+            found = self.leases.take(name, rows, self.options.max_bytes_per_trigger, timeout_ms)
+            if self.left is not None:
+                self.left -= found.count
+        if found.state == SETTLED:
+            raise outdated(self.queue, name)
+        if found.count:
+            self.renewal.add(name)
+            self.sure = name if start["next"] else ""
+        return found.count
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.max_records_per_trigger:
@@ -77,23 +114,77 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """No place, since the next lease is not taken yet: what waits for it, for the lag of a pipeline."""
-        with BrokerLink(self.options) as link:
-            return {"waiting": link.waiting_count(self.queue)}
+        return {"waiting": self.link.waiting_count(self.queue)}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        with BrokerLink(self.options) as link:
-            self.left = link.waiting_count(self.queue)
+        self.left = self.link.waiting_count(self.queue)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        if end["count"]:
-            self.unsettled = True  # also after a restart
-        name = lease_name({**end, "next": end["next"] - 1})
-        found = parts_of(self.queue, name, end["count"], self.options.min_partitions)
+        check_kind(end, of_leases=True)
+        name = last_lease(end)
+        if start == end or not end["count"] or not self.secure(name, end["count"]):
+            return []
+        found = parts_of(self.queue, name, end["count"], end.get("partitions", self.options.min_partitions))
         return [LeasePartition(part) for part in found]
 
+    def secure(self, name: str, count: int) -> bool:
+        """Whether the lease of a batch is there, as it was when Spark wrote the batch down."""
+        if name == self.sure:
+            return True
+        timeout_ms = self.options.lease_timeout_ms
+        found = self.leases.take_again(name, timeout_ms)
+        if found is not None and found.state == SETTLED:
+            raise outdated(self.queue, name)
+        if found is None or found.count != count:
+            self.lost(name, count)
+            return False
+        self.leases.renew(name, timeout_ms)
+        self.renewal.add(name)
+        self.sure = name
+        return True
+
+    def lost(self, name: str, count: int) -> None:
+        problem = (
+            f"lease '{name}' of queue '{self.queue}' was over before its batch of {count} messages was "
+            "committed: they went back to the queue, and not all of them are still there, so the batch "
+            "cannot be run again as it was"
+        )
+        if self.options.fail_on_data_loss:
+            raise DataLossError(
+                f"{problem}. With failOnDataLoss=false the query goes on without this batch, and reads what "
+                "is still in the queue; what the sink had written of the batch then comes twice"
+            )
+        log.warning("%s; the query goes on without it", problem)
+
     def commit(self, end: dict[str, Any]) -> None:
-        if end["count"]:
-            self.leases.settle(lease_name({**end, "next": end["next"] - 1}))
+        self.settle(end)
+
+    def settle(self, end: dict[str, Any]) -> None:
+        """Of a batch that is in Spark's commit log."""
+        name = last_lease(end)
+        if not end["count"] or name == self.settled:
+            return
+        if not self.leases.settle(name, forget=last_lease({**end, "next": end["next"] - 1})):
+            self.came_back(name, end["count"])
+        self.renewal.discard(name)
+        self.settled = name
+
+    def came_back(self, name: str, count: int) -> None:
+        problem = (
+            f"lease '{name}' of queue '{self.queue}' was over before it was settled, though its batch of "
+            f"{count} messages was committed: they went back to the queue, and not all of them are still "
+            "there"
+        )
+        if self.options.fail_on_data_loss:
+            raise DataLossError(
+                f"{problem}. Those that are would be read twice: take them out, or accept that with "
+                "failOnDataLoss=false"
+            )
+        log.warning("%s; those that are will be read twice", problem)
+
+    def stop(self) -> None:
+        self.renewal.stop()
+        self.link.close()
 
     # -- on an executor
 
@@ -102,9 +193,22 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(self.options, self.schema, partition.part)
 
 
+def outdated(queue: str, lease: str) -> AMQPSourceError:
+    return AMQPSourceError(
+        f"lease '{lease}' of queue '{queue}' is settled already, so the checkpoint is older than what the "
+        "query has done (a copy, perhaps). Its batch cannot be read again: use the newest checkpoint, or a "
+        "new one"
+    )
+
+
 def lease_name(offset: dict[str, Any]) -> str:
     """The lease that comes next at this offset."""
     return f"{offset['lease']}-{offset['next']}"
+
+
+def last_lease(offset: dict[str, Any]) -> str:
+    """The lease of the batch that ends at this offset."""
+    return f"{offset['lease']}-{offset['next'] - 1}"
 
 
 def read_part(options: Options, schema: StructType, part: LeasePart) -> Iterator[Any]:

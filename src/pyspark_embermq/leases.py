@@ -1,25 +1,23 @@
-"""Leases of EmberMQ (docs/leases.md): made and settled over HTTP, read over AMQP."""
+"""Leases of EmberMQ (docs/leases.md), on the AMQP connection that is there anyway."""
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Collection, Iterator
+import threading
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from typing import Any
 
+from embermq.client import NotFound, PreconditionFailed
 from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.broker_link import BrokerLink, until_cancelled
-from pyspark_embermq.errors import AMQPSourceError, DataLossError, Denied, Missing, Unreachable
+from pyspark_embermq.errors import AMQPSourceError, DataLossError, Missing
 from pyspark_embermq.options import Options
 
-if TYPE_CHECKING:
-    import urllib.error
-
-TIMEOUT_S = 30.0
-MANAGEMENT_PORT = 15672
-OPEN = "open"
+ANSWER_S_MAX = 300.0  # a million messages are taken in a while
+RENEWED_TIMES = 3  # within one time-out
+MESSAGES_MAX = 1_000_000  # in one lease
+OPEN, SETTLED = "open", "settled"
 
 
 @dataclass(frozen=True)
@@ -32,86 +30,132 @@ class LeasePart:
     end: int
 
 
+@dataclass(frozen=True)
+class Lease:
+    """What the broker says of a lease."""
+
+    state: str
+    count: int
+
+
 class Leases:
     """The leases of one queue."""
+
+    def __init__(self, link: BrokerLink, queue: str) -> None:
+        self.link = link
+        self.queue = queue
+
+    def take(self, name: str, messages_max: int, bytes_max: int = 0, timeout_ms: int = 0) -> Lease:
+        """Take a lease, or find the one of that name; it has no messages when the queue is empty."""
+        limits = {"messages": messages_max, "timeout": timeout_ms}
+        return self.ask("take", name, limits | ({"bytes": bytes_max} if bytes_max else {}))
+
+    def take_again(self, name: str, timeout_ms: int = 0) -> Lease | None:
+        """A lease that should be there. One that was released is taken again, if it can be had unchanged."""
+        try:
+            return self.ask("take-again", name, {"timeout": timeout_ms})
+        except AMQPSourceError as refusal:
+            if is_of_lease(refusal, name):
+                return None
+            raise
+
+    def find(self, name: str) -> Lease | None:
+        try:
+            return self.ask("show", name)
+        except Missing as refusal:
+            if is_of_lease(refusal, name):
+                return None
+            raise
+
+    def settle(self, name: str, forget: str = "") -> bool:
+        """Its messages are done with; asking twice is fine. False if it is not there and cannot be had again.
+
+        `forget` is an earlier one of which nobody will ask any more.
+        """
+        more = {"forget": forget} if forget else {}
+        for _ in range(2):
+            try:
+                self.ask("settle", name, more)
+                return True
+            except Missing as refusal:
+                if not is_of_lease(refusal, name):
+                    raise
+            if self.take_again(name) is None:
+                return False
+        return False
+
+    def renew(self, name: str, timeout_ms: int) -> None:
+        self.ask("renew", name, {"timeout": timeout_ms})
+
+    def ask(self, action: str, name: str, more: Mapping[str, object] | None = None) -> Lease:
+        arguments: dict[str, object] = {"x-lease": name, "x-lease-action": action}
+        arguments |= {f"x-lease-{key}": value for key, value in (more or {}).items()}
+        with self.link.channel(prefetch=None, confirms=False) as channel:
+            answers = channel.consume(self.queue, no_ack=True, arguments=arguments).fetch(1, ANSWER_S_MAX)
+            if not answers:
+                raise AMQPSourceError(f"the broker at {self.link.options.place} does not answer")
+            found = json.loads(answers[0].body)
+        return Lease(found["state"], found["count"])
+
+
+def is_of_lease(refusal: AMQPSourceError, name: str) -> bool:
+    """Is it the lease that is not there (or not whole), and not the queue?"""
+    return (
+        isinstance(refusal.__cause__, NotFound | PreconditionFailed)
+        and f"lease '{name}'" in refusal.__cause__.reply_text
+    )
+
+
+class Renewal:
+    """Keeps leases that have a time-out, from a thread, for as long as this process lives."""
 
     def __init__(self, options: Options, queue: str) -> None:
         self.options = options
         self.queue = queue
+        self.names: set[str] = set()
+        self.over = threading.Event()
+        self.thread: threading.Thread | None = None
 
-    def take(self, name: str, messages_max: int) -> int:
-        """Take a lease, or find the one of that name; how many messages it has, 0 when the queue is empty."""
-        body = {
-            "name": name,
-            "max_messages": messages_max,
-            "timeout_ms": self.options.lease_timeout_ms,
-        }
-        if self.options.max_bytes_per_trigger:
-            body["max_bytes"] = self.options.max_bytes_per_trigger
-        return int(self.ask("POST", "", body)["count"])
+    def add(self, name: str) -> None:
+        self.names.add(name)
+        if self.options.lease_timeout_ms and self.thread is None:
+            self.thread = threading.Thread(target=self.run, name="leases", daemon=True)
+            self.thread.start()
 
-    def count_of(self, name: str) -> int:
-        """How many messages the open lease of that name has; 0 if there is none."""
-        try:
-            found = self.ask("GET", f"/{quote(name, safe='')}")
-        except Missing:
-            return 0
-        return int(found["count"]) if found["state"] == OPEN else 0
+    def discard(self, name: str) -> None:
+        self.names.discard(name)
 
-    def settle(self, name: str) -> None:
-        """Its messages are done with; asking twice is fine."""
-        try:
-            self.ask("POST", f"/{quote(name, safe='')}/settle", {})
-        except Missing:
-            raise DataLossError(
-                f"lease '{name}' of queue '{self.queue}' was over before its batch was committed: its "
-                "messages are back in the queue and will be read again. Option 'leaseTimeoutMs' says how "
-                "long it lasts"
-            ) from None
+    def run(self) -> None:
+        with BrokerLink(self.options) as link:
+            leases = Leases(link, self.queue)
+            self.renew(leases)  # a driver that has just been started may find one that is nearly over
+            while not self.over.wait(self.options.lease_timeout_ms / 1000 / RENEWED_TIMES):
+                self.renew(leases)
 
-    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        import urllib.error  # here: slow to import, and only leases need HTTP
-        import urllib.request
+    def renew(self, leases: Leases) -> None:
+        for name in list(self.names):
+            try:
+                leases.renew(name, self.options.lease_timeout_ms)
+            except AMQPSourceError as problem:
+                # A broker that is away may be back in time. What is lost, the next step of the query finds.
+                if isinstance(problem.__cause__, NotFound | PreconditionFailed):
+                    self.names.discard(name)
 
-        options = self.options
-        parts = urlsplit(options.url)
-        base = options.http_url or f"http://{parts.hostname}:{MANAGEMENT_PORT}"
-        vhost, queue = quote(options.vhost, safe=""), quote(self.queue, safe="")
-        login = f"{unquote(parts.username or 'guest')}:{unquote(parts.password or 'guest')}"
-        request = urllib.request.Request(
-            f"{base.rstrip('/')}/api/leases/{vhost}/{queue}{path}",
-            None if body is None else json.dumps(body).encode(),
-            {
-                "authorization": "Basic " + base64.b64encode(login.encode()).decode(),
-                "content-type": "application/json",
-            },
-            method=method,
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-                text = response.read()
-        except urllib.error.HTTPError as error:
-            raise refusal(error, self.queue) from None
-        except OSError as error:
-            raise Unreachable(
-                f"the broker's management cannot be reached: {error}. Exactly once from a queue needs it; "
-                "option 'httpUrl' says where it is"
-            ) from None
-        return json.loads(text) if text else None
+    def stop(self) -> None:
+        self.over.set()
 
 
-def refusal(error: urllib.error.HTTPError, queue: str) -> AMQPSourceError:
-    try:
-        reason = json.loads(error.read()).get("reason", "")
-    except ValueError:
-        reason = ""
-    if error.code == 404:
-        return Missing(f"no queue '{queue}', or no such lease")
-    if error.code == 401:
-        return Denied(
-            "the broker's management does not let us in: the user needs the tag 'management' for leases"
-        )
-    return AMQPSourceError(f"a lease of queue '{queue}' was refused: {reason or error.code}")
+def check_kind(offset: Mapping[str, Any], of_leases: bool) -> None:
+    """Refuse the checkpoint of a query that reads in another way."""
+    if ("next" in offset and isinstance(offset.get("lease"), str)) == of_leases:
+        return
+    was, now = "delivery = exactly-once from a queue", "at-least-once, or of a stream"
+    if of_leases:
+        was, now = now, was
+    raise AMQPSourceError(
+        f"the checkpoint is of a query with {was}; this one is {now}. What one has read the other cannot "
+        "know: use another checkpointLocation, or the options of before"
+    )
 
 
 def parts_of(queue: str, lease: str, count: int, parts: int) -> list[LeasePart]:
@@ -143,6 +187,57 @@ def read(link: BrokerLink, part: LeasePart, wanted: Collection[str]) -> Iterator
         )
 
 
+def name_of(lease: str, number: int) -> str:
+    """Of the parts of what one lease cannot hold."""
+    return lease if number == 1 else f"{lease}/{number}"
+
+
+def take_all(
+    leases: Leases, name: str, options: Options, waiting: int, messages_max: int = MESSAGES_MAX
+) -> list[tuple[str, int]]:
+    """What waits in a queue, in as many leases as that takes; or those taken under this name before.
+
+    Their names and counts. One who limits the batch gets one lease.
+    """
+    taken: list[tuple[str, int]] = []
+    first = leases.find(name)
+    limited = options.max_records_per_trigger or options.max_bytes_per_trigger
+    while first is not None or sum(count for _, count in taken) < max(waiting, 1):
+        part = name_of(name, len(taken) + 1)
+        if first is not None:
+            found = leases.find(part)
+            if found is None:
+                break
+        else:
+            count_max = options.max_records_per_trigger or messages_max
+            found = leases.take(part, count_max, options.max_bytes_per_trigger, options.lease_timeout_ms)
+        if found.state == SETTLED:
+            raise AMQPSourceError(
+                f"lease '{part}' of queue '{leases.queue}' is settled: its messages are done with. "
+                "Take another name in option 'leaseName'"
+            )
+        if not found.count:
+            break
+        taken.append((part, found.count))
+        if limited:
+            break
+    return taken
+
+
 def settle(queue: str, lease: str, **options: Any) -> None:
-    """Settle a lease that was read with mode "lease": settle("orders", "run-7", url=..., http_url=...)."""
-    Leases(Options(**options), queue).settle(lease)
+    """Settle a lease that was read with mode "lease": settle("orders", "run-7", url=...)."""
+    with BrokerLink(Options(**options)) as link:
+        leases = Leases(link, queue)
+        number = 1
+        while number == 1 or leases.find(name_of(lease, number)) is not None:
+            if not leases.settle(name_of(lease, number)):
+                raise lost(queue, name_of(lease, number))
+            number += 1
+
+
+def lost(queue: str, lease: str) -> DataLossError:
+    return DataLossError(
+        f"lease '{lease}' of queue '{queue}' was over before its batch was committed: its messages went back "
+        "to the queue, and not all of them are still there. Option 'leaseTimeoutMs' says how long it lasts; "
+        "without, until it is settled or released"
+    )

@@ -49,9 +49,9 @@ class Options:
     prefetch: int = 10_000
     batch_rows: int = 10_000
     idle_timeout_ms: int = 10_000
-    lease_timeout_ms: int = 600_000
+    lease_timeout_ms: int = 0  # never
     lease_name: str = ""
-    http_url: str = ""
+    http_url: str = ""  # of before, when leases went over HTTP: accepted, not used
     # bodies
     format: str = "binary"
     metadata_prefix: str = "_"

@@ -1,8 +1,9 @@
 """Reading classic queues as a streaming query, on any AMQP broker: at least once.
 
 Messages are taken in the process beside the driver, travel to the executors as Arrow, and are acknowledged
-when Spark commits their batch. When that process dies the broker gives them to the next one: whatever a
-checkpoint says of numbers that nobody has staged is an empty batch, and the messages come again after it.
+when Spark asks for the next batch, which it does after it has committed theirs (see lease_reader). When that
+process dies the broker gives them to the next one: whatever a checkpoint says of numbers that nobody has
+staged is an empty batch, and the messages come again after it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import Offsets, in_order
 from pyspark_embermq.options import Options
 from pyspark_embermq.plain_errors import with_plain_errors
@@ -44,7 +46,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.link = BrokerLink(options)
         maker = RowMaker(schema, options, refuser(self.link))
-        self.queues = {queue: Staging(self.link, queue, maker.wanted) for queue in sorted(queues)}
+        wanted = {*maker.wanted, "body"} if options.max_bytes_per_trigger else maker.wanted
+        self.queues = {queue: Staging(self.link, queue, wanted) for queue in sorted(queues)}
         self.left: int | None = None  # rows that a trigger AvailableNow may still take
 
     def __getstate__(self) -> dict[str, Any]:
@@ -57,34 +60,31 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict.fromkeys(self.queues, 0)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        check_kind(start, of_leases=False)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.prefetch
         # Two batches are out at a time: one in the making, one that is not committed yet.
         rows = min(rows, max(self.options.prefetch // 2, 1))
         patience_s = self.options.idle_timeout_ms / 1000 if self.left else MOMENT_S
         if self.left is not None:
             rows = min(rows, self.left)
+        size_left = self.options.max_bytes_per_trigger
         reached: Offsets = {}
         for queue, staging in self.queues.items():
             begin = int(start.get(queue, 0))
             staging.begin_at(begin)
+            staging.settle(begin)
             fresh = staging.end - begin
             if fresh < rows:
                 staging.take(rows - fresh, patience_s)
             taken = min(max(staging.end - begin, 0), rows)
+            if taken and self.options.max_bytes_per_trigger:
+                taken, size = staging.fitting(begin, taken, size_left) if size_left > 0 else (0, 0)
+                size_left -= size
             reached[queue] = begin + taken
             rows -= taken
             if self.left is not None:
                 self.left -= taken
-        if reached == {queue: int(start.get(queue, 0)) for queue in self.queues}:
-            self.bump(reached)
         return in_order(reached)
-
-    def bump(self, reached: Offsets) -> None:
-        """Nothing new: one more batch all the same, if there are messages that only its begin will commit."""
-        for queue, staging in self.queues.items():
-            if staging.has_messages and staging.end == reached[queue]:
-                staging.add_gap()
-                reached[queue] = staging.end
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.max_records_per_trigger:
@@ -104,6 +104,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.left = sum(self.link.waiting_count(queue) for queue in self.queues)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        check_kind(end, of_leases=False)
         maker = RowMaker(self.schema, self.options, refuser(self.link))
         found: list[InputPartition] = []
         for queue, staging in self.queues.items():

@@ -1,8 +1,7 @@
 """Messages of a classic queue between the broker and Spark: taken, numbered, not yet acknowledged.
 
 A queue has no offsets of its own, so messages get numbers as they are taken: {"orders": 7} means that seven
-were handed to Spark before. A number may also be a gap, which stands for no message: it lets a query whose
-queue is empty make one more batch, because Spark commits a batch only when it begins the next one.
+were handed to Spark before.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ MOMENT_S = 0.05
 
 @dataclass
 class Staged:
-    """Messages with the numbers from `first` on, and who got them; without a batch: one gap."""
+    """Messages with the numbers from `first` on, and the consumer that got them."""
 
     first: int
-    batch: ColumnBatch | None = None
-    consumer: ColumnConsumer | None = None
+    batch: ColumnBatch
+    consumer: ColumnConsumer
 
     @property
     def end(self) -> int:
-        return self.first + (1 if self.batch is None else self.batch.count)
+        return self.first + self.batch.count
 
 
 class Staging:
@@ -57,7 +56,9 @@ class Staging:
             batch = self.fetched(patience_s)
             if batch is None:
                 return
-            self.add(Staged(self.end, batch, self.consumer))
+            assert self.consumer is not None
+            self.staged.append(Staged(self.end, batch, self.consumer))
+            self.end += batch.count
             count -= batch.count
 
     def fetched(self, patience_s: float) -> ColumnBatch | None:
@@ -73,21 +74,20 @@ class Staging:
             self.consumer = self.channel = None
             raise sentence(self.link.options, error) from error
 
-    def add(self, staged: Staged) -> None:
-        self.staged.append(staged)
-        self.end = staged.end
-
-    def add_gap(self) -> None:
-        self.add(Staged(self.end))
-
     @property
     def known_end(self) -> int:
         """The number behind the last message that has come from the broker, taken or not."""
         return self.end + (self.consumer.arrived_count if self.consumer is not None else 0)
 
-    @property
-    def has_messages(self) -> bool:
-        return any(staged.batch is not None for staged in self.staged)
+    def fitting(self, start: int, count: int, bytes_max: int) -> tuple[int, int]:
+        """How many of these messages have so many bytes in their bodies, and how many bytes; one at least."""
+        fit = size = 0
+        for arrived in self.between(start, start + count):
+            for length in arrived.body_sizes():
+                if fit and size + length > bytes_max:
+                    return fit, size
+                fit, size = fit + 1, size + length
+        return fit, size
 
     def between(self, start: int, end: int) -> list[Arrivals]:
         """The messages with these numbers; none when they were staged by a process that is no more."""
@@ -96,19 +96,20 @@ class Staging:
         return [
             Arrivals(staged.batch).part(max(start - staged.first, 0), end - staged.first)
             for staged in self.staged
-            if staged.batch is not None and staged.first < end and staged.end > start
+            if staged.first < end and staged.end > start
         ]
 
     def settle(self, end: int) -> None:
-        """Spark has done with everything before this number: acknowledge it."""
+        """Spark has done with everything before this number: acknowledge it, if that is not done."""
+        if end <= self.base:
+            return
         last: Staged | None = None
         while self.staged and self.staged[0].first < end:
-            if self.staged[0].batch is not None:
-                last = self.staged[0]
+            last = self.staged[0]
             if self.staged[0].end > end:
                 break  # some of it is of the next batch
             self.staged.popleft()
         self.base = max(self.base, min(end, self.end))
-        if last is not None and last.batch is not None and last.consumer is not None:
+        if last is not None:
             last.consumer.ack(last.batch, min(end - last.first, last.batch.count))
             self.link.connection.flush()

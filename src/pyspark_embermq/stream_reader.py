@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import (
     ABOUT,
     Bounds,
@@ -66,6 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.offset(begin, bounds, {})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        check_kind(start, of_leases=False)
         known = places_in(start)
         if known and not set(known) & set(self.queues):
             raise AMQPSourceError(
@@ -118,12 +120,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def row_limit(self, limit: ReadLimit) -> int | None:
         if isinstance(limit, ReadMaxRows):
-            return max(int(limit.max_rows), 1)
+            rows = max(int(limit.max_rows), 1)
+            bytes_max = self.options.max_bytes_per_trigger  # Spark knows of one limit only
+            return min(rows, self.rows_in(bytes_max)) if bytes_max else rows
         if isinstance(limit, ReadMaxBytes):
-            size = max(self.link.message_bytes(queue) for queue in self.queues)
-            return max(int(limit.max_bytes / max(size, 1.0)), 1)
+            return self.rows_in(limit.max_bytes)
         assert isinstance(limit, ReadAllAvailable), f"{limit} is not offered by getDefaultReadLimit"
         return None
+
+    def rows_in(self, size: int) -> int:
+        largest = max(self.link.message_bytes(queue) for queue in self.queues)
+        return max(int(size / max(largest, 1.0)), 1)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.max_records_per_trigger:
@@ -140,6 +147,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """As the end says, whatever the options are by now: a batch that is run again has the same parts."""
+        check_kind(end, of_leases=False)
         rest = about(end)
         reached = places_in(end)
         for queue, stream in rest.get("streams", {}).items():

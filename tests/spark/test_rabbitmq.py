@@ -131,3 +131,14 @@ def test_what_it_does_not_have_is_told(
             read(spark, url, **options).collect()
     with pytest.raises(PySparkException, match="no queue 'nobody'"):
         read(spark, url, queue="nobody").collect()
+
+
+def test_looking_at_a_quorum_queue_is_refused(spark: SparkSession, channel: Channel, url: str) -> None:
+    """Deliveries count against its limit, so that the messages would be gone after some looks."""
+    arguments = {"x-queue-type": "quorum", "x-delivery-limit": 2}
+    channel.queue_declare("voted", durable=True, arguments=arguments)
+    channel.publish_batch(numbers(0, 5), "voted", properties=Properties(delivery_mode=2))
+    for _ in range(4):
+        with pytest.raises(PySparkException, match="'voted' is a quorum queue"):
+            read(spark, url, queue="voted").count()
+    assert read(spark, url, queue="voted", mode="drain").count() == 5

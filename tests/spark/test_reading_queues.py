@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -10,12 +11,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import StructType
 
-from embermq.client import Channel, Properties
+from embermq.client import Channel, Properties, connect
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq import DataLossError, settle
+from pyspark_embermq.batch_reader import BatchReader
+from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.lease_reader import LeaseReader
+from pyspark_embermq.leases import Leases, take_all
+from pyspark_embermq.offsets import places_in
 from pyspark_embermq.options import Options
 from pyspark_embermq.pipelines.running import lag_in
+from pyspark_embermq.queue_reader import QueueReader
+from pyspark_embermq.stream_reader import StreamReader
+from tests.access.secured import Secured
+from tests.spark.conftest import declare_stream
+from tests.spark.test_lease_protocol import pass_time
 from tests.spark.test_reading_streams import Query, numbers, read
 
 
@@ -88,8 +98,14 @@ def test_bad_bodies_go_to_the_dead_letter_exchange(
     assert letter.body == b"nonsense" and "not JSON" in letter.headers["x-decode-error"]
 
 
-def exactly_once(broker: EmbeddedBroker) -> dict[str, str]:
-    return {"delivery": "exactly-once", "httpUrl": broker.http_url}
+def unacked(broker: EmbeddedBroker, vhost: str) -> int:
+    view = broker.queue("q", vhost)
+    assert view is not None
+    return view.unacked
+
+
+EXACTLY_ONCE = {"delivery": "exactly-once"}
+PERSISTENT = Properties(delivery_mode=2)
 
 
 def test_a_query_with_leases_is_exactly_once(
@@ -98,7 +114,7 @@ def test_a_query_with_leases_is_exactly_once(
     channel.queue_declare("q", durable=True)
     persistent = Properties(delivery_mode=2)
     channel.publish_batch(numbers(0, 100), "q", properties=persistent)
-    options = {**exactly_once(broker), "maxRecordsPerTrigger": "40", "minPartitions": "2"}
+    options = {**EXACTLY_ONCE, "maxRecordsPerTrigger": "40", "minPartitions": "2"}
     query = Query(spark, url, tmp_path, queue="q", **options)
     query.run()
     assert query.found() == numbers(0, 100)
@@ -117,8 +133,8 @@ def test_a_batch_that_is_run_again_reads_its_lease(
     """As after a crash between the result and the commit: the checkpoint is set back by one commit."""
     channel.queue_declare("q", durable=True)
     channel.publish_batch(numbers(0, 10), "q", properties=Properties(delivery_mode=2))
-    query = Query(spark, url, tmp_path, queue="q", **exactly_once(broker))
-    reader = LeaseReader(StructType.fromDDL("body binary"), Options(url=url, http_url=broker.http_url), "q")
+    query = Query(spark, url, tmp_path, queue="q", **EXACTLY_ONCE)
+    reader = LeaseReader(StructType.fromDDL("body binary"), Options(url=url), "q")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadMaxRows(6))
     assert reader.latestOffset(start, ReadMaxRows(6)) == end  # asked again, the same
@@ -142,7 +158,7 @@ def test_what_a_killed_driver_had_leased_is_available_now_as_well(
 
     def new_reader() -> LeaseReader:
         schema = StructType().add("body", "binary")
-        return LeaseReader(schema, Options(url=url, http_url=broker.http_url), "q")
+        return LeaseReader(schema, Options(url=url), "q")
 
     killed = new_reader()
     place = killed.initialOffset()
@@ -154,11 +170,12 @@ def test_what_a_killed_driver_had_leased_is_available_now_as_well(
     counts = []
     for _ in range(5):
         end = reader.latestOffset(place, reader.getDefaultReadLimit())
-        counts.append(end["count"])
-        reader.partitions(place, end)
-        reader.commit(end)
+        if end != place:
+            counts.append(end["count"])
+            reader.partitions(place, end)
+            reader.commit(end)
         place = end
-    assert [count for count in counts if count] == [count for count in (taken, 10 - taken) if count]
+    assert counts == [count for count in (taken, 10 - taken) if count]
 
 
 def test_a_lease_in_a_batch_read_is_settled_by_its_name(
@@ -166,17 +183,161 @@ def test_a_lease_in_a_batch_read_is_settled_by_its_name(
 ) -> None:
     channel.queue_declare("q", durable=True)
     channel.publish_batch(numbers(0, 10), "q", properties=Properties(delivery_mode=2))
-    options = {"mode": "lease", "leaseName": "run-7", "httpUrl": broker.http_url, "minPartitions": "3"}
+    options = {"mode": "lease", "leaseName": "run-7", "minPartitions": "3"}
     for _ in range(2):
         assert read(spark, url, queue="q", **options).count() == 10
-    settle("q", "run-7", url=url, http_url=broker.http_url)
+    settle("q", "run-7", url=url)
     broker.wait_until_empty("q", vhost)
+    settle("q", "run-7", url=url, http_url="http://of-former-times")
+    with pytest.raises(PySparkException, match="lease 'run-7' of queue 'q' is settled"):
+        read(spark, url, queue="q", **options).count()
     with pytest.raises(DataLossError, match="was over before its batch was committed"):
-        settle("q", "no-such", url=url, http_url=broker.http_url)
+        settle("q", "no-such", url=url)
 
 
-def test_what_leases_need_is_told(spark: SparkSession, channel: Channel, url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [25, 20])
+def test_more_than_one_lease_can_hold(
+    channel: Channel, broker: EmbeddedBroker, vhost: str, count: int
+) -> None:
+    """A batch read takes as many as that needs, under names of their own; again, the same ones."""
     channel.queue_declare("q", durable=True)
-    channel.publish(b"1", "q")
-    with pytest.raises(PySparkException, match="option 'httpUrl' says where it is"):
-        Query(spark, url, tmp_path, queue="q", delivery="exactly-once", httpUrl="http://localhost:1").run()
+    channel.publish_batch(numbers(0, count), "q", properties=PERSISTENT)
+    options = Options(url=broker.url_of(vhost))
+    with BrokerLink(options) as link:
+        leases = Leases(link, "q")
+        taken = take_all(leases, "run", options, count, messages_max=10)
+        assert [name for name, _ in taken] == ["run", "run/2", "run/3"][: len(taken)]
+        assert sum(size for _, size in taken) == count
+        channel.publish_batch(numbers(count, 30), "q", properties=PERSISTENT)
+        assert take_all(leases, "run", options, 30 - count, messages_max=10) == taken
+    settle("q", "run", url=options.url)
+    settle("q", "run", url=options.url)
+    assert channel.queue_declare("q", passive=True).message_count == 30 - count
+    broker.wait_until(lambda: unacked(broker, vhost) == 0, "settled leases")
+
+
+@pytest.mark.parametrize("end", ["stopped", "sink failed"])
+def test_a_lease_that_ran_out_while_the_query_was_away(
+    spark: SparkSession,
+    channel: Channel,
+    broker: EmbeddedBroker,
+    vhost: str,
+    url: str,
+    tmp_path: Path,
+    end: str,
+) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 50), "q", properties=PERSISTENT)
+    query = Query(spark, url, tmp_path, queue="q", leaseTimeoutMs="600000", **EXACTLY_ONCE)
+    (tmp_path / "out").mkdir()
+    if end == "sink failed":
+        (tmp_path / "out" / "_spark_metadata").write_text("in the way")
+        with pytest.raises(PySparkException):
+            query.run()
+        (tmp_path / "out" / "_spark_metadata").unlink()
+    else:
+        # A trigger that comes once in an hour: the batch is committed, and nobody has asked for the next one.
+        running = query.start(processingTime="1 hour")
+        while running.isActive and not any(each["numInputRows"] for each in running.recentProgress):
+            running.awaitTermination(0.1)
+        running.stop()
+        assert query.found() == numbers(0, 50)
+    assert unacked(broker, vhost) == 50
+    pass_time(broker, vhost, 700_000)
+    assert unacked(broker, vhost) == 0
+    query.run()
+    assert query.found() == numbers(0, 50)
+    broker.wait_until_empty("q", vhost)
+
+
+def test_leases_need_no_other_port_and_go_over_tls(tmp_path: Path) -> None:
+    secured = Secured(tmp_path)
+    with secured.broker:
+        place = f"localhost:{secured.amqps}/%2f?cacertfile={secured.authority.file}"
+        options = Options(url=f"amqps://guest:guest@{place}")
+        with connect(options.url) as connection, connection.channel() as channel:
+            channel.queue_declare("q", durable=True)
+            channel.publish_batch(numbers(0, 5), "q", properties=PERSISTENT)
+            reader = LeaseReader(StructType.fromDDL("body binary"), options, "q")
+            start = reader.initialOffset()
+            end = reader.latestOffset(start, ReadMaxRows(5))
+            (partition,) = reader.partitions(start, end)
+            assert sum(batch.num_rows for batch in reader.read(partition)) == 5
+            assert reader.latestOffset(end, ReadMaxRows(5)) == end
+            reader.stop()
+            assert channel.queue_delete("q") == 0
+
+
+def test_checkpoints_of_another_delivery_are_refused(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    channel.queue_declare("q", durable=True)
+    declare_stream(channel, "s", numbers(0, 3))
+    for first, then, queue in ((EXACTLY_ONCE, {}, "q"), ({}, EXACTLY_ONCE, "q"), (EXACTLY_ONCE, {}, "s")):
+        directory = tmp_path / f"{len(first)}{queue}"
+        channel.publish_batch(numbers(0, 3), "q", properties=PERSISTENT)
+        Query(spark, url, directory, queue="q", **first).run()
+        channel.publish_batch(numbers(3, 6), "q", properties=PERSISTENT)
+        with pytest.raises(PySparkException, match=r"the checkpoint is of a query with .* use another"):
+            Query(spark, url, directory, queue=queue, **then).run()
+        channel.queue_purge("q")
+
+
+def test_a_queue_that_is_named_twice_is_read_once(spark: SparkSession, channel: Channel, url: str) -> None:
+    channel.queue_declare("q")
+    declare_stream(channel, "s", numbers(0, 3))
+    channel.publish_batch(numbers(0, 3), "q")
+    assert read(spark, url, queue="s, q,s,q").count() == 6
+
+
+def read_between(start: dict[str, Any], end: dict[str, Any]) -> int:
+    return sum(places_in(end).values()) - sum(places_in(start).values())
+
+
+def test_a_lease_that_is_read_again_has_the_same_parts(channel: Channel, url: str) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch([b"x"] * 50, "q", properties=PERSISTENT)
+    readers = [LeaseReader(StructType(), Options(url=url, min_partitions=parts), "q") for parts in (4, 7)]
+    start = readers[0].initialOffset()
+    end = readers[0].latestOffset(start, ReadMaxRows(50))
+    planned = readers[0].partitions(start, end)
+    assert len(planned) == 4 and readers[1].partitions(start, end) == planned
+    for reader in readers:
+        reader.stop()
+
+
+def test_both_limits_of_a_batch_hold(channel: Channel, url: str) -> None:
+    """Records and bytes, of a queue (bodies, exactly), of a lease and of a stream (by the average size)."""
+    schema = StructType.fromDDL("offset bigint")
+    bodies = [bytes(100)] * 50
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(bodies, "q", properties=PERSISTENT)
+    declare_stream(channel, "s", bodies)
+
+    def counts(kind: Any, queues: Any, **limits: int) -> list[int]:
+        reader = kind(schema, Options(url=url, **limits), queues)
+        place = reader.initialOffset()
+        found = []
+        for _ in range(2):
+            end = reader.latestOffset(place, reader.getDefaultReadLimit())
+            reader.partitions(place, end)
+            reader.commit(place)
+            found.append(end["count"] if "count" in end else read_between(place, end))
+            place = end
+        reader.stop()
+        return found
+
+    for kind, queues in ((QueueReader, ["q"]), (LeaseReader, "q"), (StreamReader, ["s"])):
+        few = counts(kind, queues, max_records_per_trigger=3, max_bytes_per_trigger=100_000)
+        assert few == [3, 3], kind
+        small = counts(kind, queues, max_records_per_trigger=1000, max_bytes_per_trigger=500)
+        assert all(1 <= count <= 5 for count in small), kind
+    assert counts(QueueReader, ["q"], max_bytes_per_trigger=50) == [1, 1]  # one that is larger than the limit
+
+
+def test_draining_says_that_it_takes_everything(channel: Channel, url: str, caplog: Any) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 5), "q")
+    for mode, told in (("browse", False), ("drain", True)):
+        BatchReader(StructType.fromDDL("body binary"), Options(url=url, queue="q", mode=mode)).partitions()
+        assert ("takes all messages that wait in queue 'q' (5 at this moment)" in caplog.text) == told

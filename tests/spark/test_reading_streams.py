@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from embermq.client import Channel, Outgoing, Properties
@@ -134,19 +135,22 @@ class Query:
         self.spark, self.url, self.directory, self.options = spark, url, directory, options
 
     def run(self) -> None:
+        query = self.start(availableNow=True)
+        query.awaitTermination()
+        self.progress = [progress for progress in query.recentProgress if progress["numInputRows"]]
+
+    def start(self, **trigger: Any) -> StreamingQuery:
         reader = self.spark.readStream.format("amqp").option("url", self.url)
         for name, value in self.options.items():
             reader = reader.option(name, value)
-        query = (
+        return (
             reader.load()
             .writeStream.format("parquet")
             .option("path", str(self.directory / "out"))
             .option("checkpointLocation", str(self.directory / "checkpoint"))
-            .trigger(availableNow=True)
+            .trigger(**trigger)
             .start()
         )
-        query.awaitTermination()
-        self.progress = [progress for progress in query.recentProgress if progress["numInputRows"]]
 
     def found(self) -> list[bytes]:
         rows = self.spark.read.parquet(str(self.directory / "out")).select("body").collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.amqp.consumer import ChannelConsumer
 from embermq.amqp.deliveries import BLOCK_COUNT, Blocks
-from embermq.amqp.on_lease import LEASE, lease_consumer
+from embermq.amqp.on_lease import ACTION, LEASE, act_on_lease, lease_consumer
 from embermq.amqp.on_look import consume_look, is_look
 from embermq.amqp.on_queue import queue_name, serve_consumers
 from embermq.amqp.publish_rules import REPLY_TO
@@ -50,6 +50,9 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)
     wait_while(queue in channel.vhost.leaving)
+    if LEASE in method.arguments and ACTION in method.arguments:
+        act_on_lease(channel, queue, method)
+        return
     if LEASE in method.arguments:
         begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
         return

@@ -25,7 +25,10 @@ def is_look(arguments: dict[str, object]) -> bool:
 
 def consume_look(channel: Channel, method: methods.BasicConsume, name: str) -> None:
     channel.user.require("read", channel.vhost.name, "queue", name)
-    look = look_for(channel, method, name)
+    begin_look(channel, method, look_for(channel, method, name))
+
+
+def begin_look(channel: Channel, method: methods.BasicConsume, look: Look) -> None:
     tag = method.consumer_tag
     consumer = ChannelConsumer(channel, look, tag, method.no_ack, False, 0, method.arguments)
     channel.consumers[tag] = consumer

@@ -29,7 +29,7 @@ LOOK_EVERY_S = 2.0
 class Listeners:
     def __init__(self, amqp: Factory, http: Factory, lobby: Lobby) -> None:
         self.factories = {AMQP: amqp, AMQPS: amqp, HTTP: http, HTTPS: http}
-        self.lobbies = {AMQP: lobby, AMQPS: lobby}
+        self.lobby = lobby
         self.listeners: list[Listener] = []
         self.files: dict[str, float] = {}  # of certificates, and when they changed
         self.looked_at = 0.0
@@ -43,11 +43,17 @@ class Listeners:
                 sockets = inherited.get(protocol) or open_sockets(config.bind, port)
                 for sock in sockets:
                     set_options(sock, config.limits.tcp_keepalive_s, config.limits.tcp_user_timeout_s)
-                    listener = Listener(protocol, sock, self.factories[protocol], self.lobbies.get(protocol))
+                    listener = Listener(
+                        protocol,
+                        sock,
+                        self.factories[protocol],
+                        self.lobby,
+                        logs_in=protocol in (AMQP, AMQPS),
+                    )
                     self.listeners.append(listener)
                     listener.accept(manners[protocol])
         except BaseException:
-            self.close()
+            await self.close()
             raise
 
     async def renew(self, config: Config) -> None:
@@ -86,8 +92,9 @@ class Listeners:
             found.setdefault(listener.protocol, f"{SCHEMES[listener.protocol]}://{host}:{port}")
         return list(found.values())
 
-    def close(self) -> None:
-        close_all(self.listeners)
+    async def close(self) -> None:
+        self.lobby.close()  # first: a place that becomes free is not given away any more
+        await close_all(self.listeners)
 
 
 def wanted(config: Config) -> dict[str, int]:

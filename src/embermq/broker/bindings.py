@@ -27,7 +27,7 @@ class Bindings:
         binding = Binding(source, destination, routing_key, arguments)
         check_binding(binding)
         if not self.add_binding(binding):
-            self.catalog.rely()
+            self.catalog.rely("binding", self.name, binding_name(binding))
             return
         if binding.durable:
             self.catalog.put("binding", self.name, binding_name(binding), binding_body(binding))
@@ -46,7 +46,8 @@ class Bindings:
     ) -> None:
         binding = source.bindings.get(identity_of(destination, routing_key, arguments))
         if binding is None:
-            self.catalog.rely()
+            gone = Binding(source, destination, routing_key, arguments)
+            self.catalog.rely("binding", self.name, binding_name(gone))
             return
         self.remove_binding(binding)
         self.delete_if_unused(source)

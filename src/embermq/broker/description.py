@@ -6,6 +6,7 @@ import json
 
 from embermq.broker.composing import composed
 from embermq.broker.deduplication import window_from
+from embermq.broker.lease import Lease
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
 from embermq.broker.stream import Stream
@@ -53,6 +54,19 @@ def description_of_super_stream(vhost: VirtualHost, name: str) -> dict[str, obje
         return None
     names = [binding.destination.name for binding in partitions(exchange)]
     return {"name": name, "vhost": vhost.name, "type": "super-stream", "partitions": names}
+
+
+def description_of_lease(lease: Lease) -> dict[str, object]:
+    return {
+        "name": lease.name,
+        "queue": lease.queue.name,
+        "vhost": lease.queue.vhost.name,
+        "state": lease.state if lease.count else "empty",
+        "count": lease.count,
+        "bytes": lease.bytes,
+        "created_ms": lease.created_ms,
+        "expires_ms": lease.expires_ms or None,
+    }
 
 
 def told(name: str, facts: dict[str, object]) -> Message:

@@ -7,26 +7,33 @@ time is over. A message's number in its lease never changes, so parts can be rea
 Settling is one durable step. The definition of the lease says "settled" before the first ack is written; a
 broker that dies in between goes on with the acks when it starts.
 
+A lease that was released, all of whose messages were on disk, is remembered by its runs: as long as these
+messages are still in the queue, exactly they can be taken again under its name.
+
 What is on disk is kept as runs of sequences only; messages that are not are kept in memory and end with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.message_record import message_of
-from embermq.broker.returned import body_bytes_of
+from embermq.broker.piecework import Pieces
+from embermq.broker.returned import PIECE_COUNT, body_bytes_of, untouched
 from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
     from embermq.broker.lease_reading import LeaseReading
     from embermq.broker.queue import Queue
 
-OPEN, SETTLED = "open", "settled"
+OPEN, SETTLED, RELEASED = "open", "settled", "released"
 KIND = "lease"  # of definitions
+MESSAGES_MAX, BYTES_MAX = 1_000_000, 1024 * 1024 * 1024  # of bodies
+TIMEOUT_MS_MAX = 30 * 24 * 3600 * 1000
 RUNS_MAX = 10_000  # a queue with more holes than that gives smaller leases
 READ_BYTES = 256 * 1024
 SETTLED_MESSAGE = Message(b"", b"", 0, False, 0, 0)  # what it was matters no more
@@ -57,6 +64,7 @@ class Lease:
         self.expires_ms = expires_ms  # 0: never
         self.state = OPEN
         self.being_made = True  # messages are still being taken
+        self.is_old = False  # and that has been told
         self.runs: list[Run] = []
         self.count = 0
         self.bytes = 0  # of the bodies
@@ -116,11 +124,16 @@ class Lease:
 
     # -- the end
 
-    def acked(self) -> None:
+    def ack_pieces(self) -> Pieces:
         """The decision is safe: the messages are done with."""
-        for run in self.runs:
-            for entry in run.entries or self.stand_ins(run):
+        entries = chain.from_iterable(run.entries or self.stand_ins(run) for run in self.runs)
+        while piece := list(islice(entries, PIECE_COUNT)):
+            for entry in piece:
                 self.queue.settle(entry)
+            if len(piece) == PIECE_COUNT:
+                yield
+            if self.queue.deleted:
+                return
         self.queue.correct(0, 0, 0, -self.stored_bytes)  # of the stand-ins, which have no size
 
     def stand_ins(self, run: Run) -> Iterator[Entry]:
@@ -143,7 +156,12 @@ class Lease:
                 unread_bytes -= body_bytes_of(returned)
             entries += returned
         self.queue.correct(0, 0, 0, -unread_bytes)
-        self.queue.requeue(entries)
+        self.queue.requeue(entries, untouched)
+
+    def cut_off(self) -> None:
+        """Sequences that a power cut has taken with their messages will be those of others."""
+        for run in self.runs:
+            run.count = min(run.count, max(run.level.next_sequence - run.first, 0))
 
     @property
     def key(self) -> tuple[str, str, str]:

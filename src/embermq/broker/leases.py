@@ -1,12 +1,28 @@
-"""The leases of a virtual host: made, found, settled, released, and brought back after a restart."""
+"""The leases of a virtual host: made, found, settled, released, taken again, brought back after a restart.
+
+    (none) -- taking --> open -- settle --> settled        the queue remembers the names of the last thousand
+                          |  ^
+                  release |  | taking_again: exactly the same messages, if all of them are in the queue
+                 or time  v  |
+                         released                          likewise; to everybody else the name is free
+
+"Being made" is a state of the memory only: a broker that dies then has all the messages in the queue again.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.lease import KIND, OPEN, SETTLED, Lease, Run
+from embermq.broker.browsing import Place, Seen, ready_from
+from embermq.broker.lease import KIND, OPEN, RELEASED, SETTLED, Lease, Run
+from embermq.broker.piecework import Pieces
 from embermq.broker.queue import Queue, describe
+from embermq.broker.returned import PIECE_COUNT, body_bytes_of
+from embermq.broker.withdrawal import withdraw
 from embermq.errors import NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -15,13 +31,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("embermq.broker")
 
 SETTLED_MAX = 1000  # names of settled leases that a queue remembers
+RELEASED_MAX = 1000  # and of released ones
 LEASES_MAX = 1000  # open ones of a queue
+OLD_MS = 24 * 3600 * 1000  # then the log tells of it
+LOOKED_AT_ONCE = 2048  # messages, while those of a lease are looked for
 
 
 class Leases:
     def __init__(self, vhost: VirtualHost) -> None:
         self.vhost = vhost
         self.of: dict[Queue, dict[str, Lease]] = {}  # open and settled ones, in order of creation
+        self.released: dict[Queue, dict[str, Lease]] = {}  # the oldest first
 
     def find(self, queue: Queue, name: str) -> Lease:
         """The open lease."""
@@ -30,8 +50,13 @@ class Leases:
             raise NotFound(f"no lease '{name}' on {describe(queue)}")
         return lease
 
+    def open_ones(self) -> list[Lease]:
+        """Of all queues."""
+        every = (lease for leases in self.of.values() for lease in leases.values())
+        return [lease for lease in every if lease.state == OPEN and not lease.being_made]
+
     def begin(self, queue: Queue, name: str, timeout_ms: int) -> Lease:
-        """An empty lease; the caller takes messages into it and then calls `keep`."""
+        """An empty lease; the caller works through `taking` or `taking_again`."""
         leases = self.of.setdefault(queue, {})
         assert name not in leases
         if sum(lease.state == OPEN for lease in leases.values()) >= LEASES_MAX:
@@ -40,14 +65,59 @@ class Leases:
         lease = leases[name] = Lease(queue, name, now_ms, now_ms + timeout_ms if timeout_ms else 0)
         return lease
 
+    def taking(self, lease: Lease, count_max: int, bytes_max: int) -> Pieces:
+        """Take messages from the head of the queue, then keep the lease; if that fails there is none."""
+        with self.making(lease):
+            while lease.take(min(count_max - lease.count, PIECE_COUNT), bytes_max):
+                if lease.count >= count_max:
+                    break
+                yield
+                if lease.queue.deleted:
+                    return
+            self.keep(lease)
+
+    def taking_again(self, lease: Lease) -> Pieces:
+        """Take what a released lease of this name had: all of it, or nothing, and then there is no lease."""
+        queue, released = lease.queue, self.released[lease.queue][lease.name]
+        with self.making(lease):
+            there = 0
+            for found in still_there(queue, released):
+                there += len(found)
+                yield
+            if there == released.count:
+                for found in still_there(queue, released):
+                    for entry in withdraw(queue, found):
+                        queue.correct(0, 0, 1, body_bytes_of([entry]))
+                        lease.add(entry)
+                    yield
+            if queue.deleted:
+                return
+            if there == lease.count == released.count:
+                self.keep(lease)
+            else:
+                lease.give_back()
+                self.drop(lease)
+
+    @contextmanager
+    def making(self, lease: Lease) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:  # also when nobody works through the pieces any more
+            if not lease.queue.deleted:
+                lease.give_back()
+                self.drop(lease)
+            raise
+
     def keep(self, lease: Lease) -> None:
         """All is taken: from now on the lease lasts."""
-        lease.being_made = False
         if lease.count == 0:
-            self.forget(lease)
+            self.drop(lease)
             return
+        lease.being_made = False
+        self.forget_released(lease.queue, lease.name)
         self.write(lease)
         self.look_later(lease)
+        self.watch_age(lease)
 
     def renew(self, lease: Lease, timeout_ms: int) -> None:
         lease.expires_ms = self.vhost.turn.now_ms + timeout_ms if timeout_ms else 0
@@ -62,31 +132,46 @@ class Leases:
 
     def ack(self, lease: Lease) -> None:
         """That the lease is settled is on disk; now its messages may go."""
-        if lease.queue.deleted:
-            return
-        lease.acked()
         storage = self.vhost.storage
 
         def done() -> None:
             lease.runs = []
-            if not lease.queue.deleted:
+            if not lease.queue.deleted and self.of.get(lease.queue, {}).get(lease.name) is lease:
                 self.write(lease)
                 self.forget_old(lease.queue)
 
-        if storage is None:
-            done()
-        else:
-            self.vhost.turn.after_write(lambda: storage.when_safe(done, with_acks=True))
+        def acked() -> None:
+            if storage is None:
+                done()
+            else:
+                self.vhost.turn.after_write(lambda: storage.when_safe(done, with_acks=True))
+
+        if not lease.queue.deleted:
+            self.vhost.turn.piecework.start(lease.ack_pieces(), acked, about=lease)
 
     def release(self, lease: Lease, why: str = "released") -> None:
         lease.give_back()  # which may have to be tried again: too many open files, perhaps
-        self.forget(lease)
+        self.drop(lease)
+        self.remember(lease)
         lease.end_readings(f"lease '{lease.name}' on {describe(lease.queue)} was {why}")
+
+    def remember(self, lease: Lease) -> None:
+        """What a released lease had, if that is on disk: nothing else can be told apart after a restart."""
+        if any(run.entries is not None for run in lease.runs):
+            return
+        lease.state = RELEASED
+        remembered = self.released.setdefault(lease.queue, {})
+        remembered[lease.name] = lease
+        self.write(lease)
+        for name in list(remembered)[: max(len(remembered) - RELEASED_MAX, 0)]:
+            self.forget_released(lease.queue, name)
 
     def queue_deleted(self, queue: Queue) -> None:
         for lease in list(self.of.get(queue, {}).values()):
-            self.forget(lease)
+            self.drop(lease)
             lease.end_readings(f"no {describe(queue)}")
+        for name in list(self.released.get(queue, {})):
+            self.forget_released(queue, name)
 
     # -- time
 
@@ -95,12 +180,25 @@ class Leases:
         if lease.expires_ms and timetable is not None:
             timetable.ask(lease.expires_ms, Deadline(self, lease))
 
+    def watch_age(self, lease: Lease) -> None:
+        if self.vhost.turn.timetable is not None:
+            self.vhost.turn.timetable.ask(lease.created_ms + OLD_MS, Deadline(self, lease))
+
     def on_due(self, lease: Lease, now_ms: int) -> None:
         if self.of.get(lease.queue, {}).get(lease.name) is not lease or lease.state != OPEN:
             return
         if lease.expires_ms and now_ms >= lease.expires_ms:
             log.warning("lease '%s' on %s is over: released", lease.name, describe(lease.queue))
             self.release(lease, "over")
+        elif not lease.is_old and now_ms >= lease.created_ms + OLD_MS:
+            lease.is_old = True
+            log.warning(
+                "lease '%s' on %s keeps %d messages for a day now; whoever took it may be gone "
+                "(embermq lease list, release)",
+                lease.name,
+                describe(lease.queue),
+                lease.count,
+            )
 
     # -- on disk
 
@@ -108,18 +206,34 @@ class Leases:
         if lease.queue.durable:
             self.vhost.catalog.put(*lease.key, lease.body())
 
-    def forget(self, lease: Lease) -> None:
+    def drop(self, lease: Lease) -> None:
         leases = self.of.get(lease.queue, {})
         leases.pop(lease.name, None)
         if not leases:
             self.of.pop(lease.queue, None)
-        if lease.queue.durable:
+        if lease.queue.durable and not lease.being_made:
+            self.vhost.catalog.delete(*lease.key)
+
+    def forget(self, queue: Queue, name: str) -> None:
+        """Whoever had this lease will never ask what became of it."""
+        lease = self.of.get(queue, {}).get(name)
+        if lease is not None and lease.state == SETTLED and not lease.runs:
+            self.drop(lease)
+        self.forget_released(queue, name)
+
+    def forget_released(self, queue: Queue, name: str) -> None:
+        remembered = self.released.get(queue, {})
+        lease = remembered.pop(name, None)
+        if not remembered:
+            self.released.pop(queue, None)
+        if lease is not None and queue.durable:
             self.vhost.catalog.delete(*lease.key)
 
     def forget_old(self, queue: Queue) -> None:
         settled = [lease for lease in self.of.get(queue, {}).values() if lease.state == SETTLED]
         for lease in settled[: max(len(settled) - SETTLED_MAX, 0)]:
-            self.forget(lease)
+            if not lease.runs:  # of the others the acks are under way
+                self.drop(lease)
 
     # -- after a restart
 
@@ -136,19 +250,49 @@ class Leases:
             level = levels.get(log_id)
             if level is not None:
                 lease.runs.append(Run(level, first, count, base, None))
-                level.held = (level.held or set()) | set(range(first, first + count))
-        self.of.setdefault(queue, {})[name] = lease
+                if lease.state != RELEASED:
+                    level.held = (level.held or set()) | set(range(first, first + count))
+        leases = self.released if lease.state == RELEASED else self.of
+        leases.setdefault(queue, {})[name] = lease
 
     def recovered(self) -> None:
         """The queues have their messages: count those that are out, and end what was settled."""
+        for leases in (*self.of.values(), *self.released.values()):
+            for lease in leases.values():
+                lease.cut_off()
         for queue, leases in self.of.items():
             held = sum(len(level.held) for level in queue.levels if level.held is not None)
             queue.correct(0, 0, held, sum(lease.stored_bytes for lease in leases.values() if lease.runs))
             for lease in list(leases.values()):
                 if lease.state == SETTLED and lease.runs:
                     self.ack(lease)
-                else:
+                elif lease.state == OPEN:
                     self.look_later(lease)
+                    self.watch_age(lease)
+
+
+def still_there(queue: Queue, released: Lease) -> Iterator[list[Seen]]:
+    """The messages of a released lease, in order, in pieces, up to the first that has left the queue."""
+    place: Place | None = None
+    number = 0
+    while number < released.count and released.runs and not queue.deleted:
+        found: list[Seen] = []
+        seen: Seen | None = None
+        for seen in islice(ready_from(queue, place), LOOKED_AT_ONCE):
+            run = released.run_at(number)
+            sequence = run.first + number - run.base
+            if number == released.count or (seen.level is run.level and seen.sequence > sequence):
+                break
+            if seen.level is run.level and seen.sequence == sequence < run.stop:
+                found.append(seen)
+                number += 1
+        else:
+            if seen is not None:
+                place = seen.next_place
+                yield found
+                continue
+        yield found
+        return
 
 
 class Deadline:

@@ -16,6 +16,7 @@ from embermq.broker.access import User
 from embermq.broker.browsing import Place, Seen, ends_now, ready_from
 from embermq.broker.message import Message
 from embermq.broker.message_filter import MessageFilter
+from embermq.broker.piecework import Share
 from embermq.broker.queue import KEEPS_ALL, KEEPS_NOTHING, Queue, describe
 from embermq.broker.rewriting import names_of
 from embermq.errors import AccessRefused
@@ -115,6 +116,7 @@ class Task:
         steps: list[Step] = []
         looked_at = 0
         size = 0
+        share = Share()
         for seen in ready_from(self.source, self.place, self.ends):
             self.place = seen.next_place
             looked_at += 1
@@ -126,7 +128,7 @@ class Task:
                 else:
                     steps.append(step)
             full = self.limit is not None and self.done + len(steps) >= self.limit
-            if full or looked_at >= SLICE_COUNT or size >= SLICE_BYTES:
+            if full or looked_at >= SLICE_COUNT or size >= SLICE_BYTES or share.is_over():
                 break
         else:
             self.scanned += looked_at

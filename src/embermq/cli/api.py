@@ -124,10 +124,12 @@ class Api:
                 return response.status, response.read()
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                 # The broker lets go of idle connections: once more on a fresh one.
-                self.connection.close()
-                self.connection = None
+                self.close()
                 if fresh or attempt == 2:
                     raise
+            except BaseException:
+                self.close()  # half a request is on it, and it would refuse all later ones
+                raise
         raise AssertionError("two attempts end in one way or the other")
 
     def connect(self) -> http.client.HTTPConnection:
@@ -140,6 +142,7 @@ class Api:
     def close(self) -> None:
         if self.connection is not None:
             self.connection.close()
+            self.connection = None
 
     def get(self, path: str, **query: object) -> Any:
         asked = {name: value for name, value in query.items() if value is not None}

@@ -18,6 +18,7 @@ from embermq.cli.failure import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_E
 from embermq.cli.output import Output, counted
 
 PRIORITY_MAX = 255
+PREFETCH_MAX = 65535
 AMQP_PORT = 5672  # where the management does not say another
 OFFSET = re.compile(r"first|last|next|\d+|\d+[YMDhms]")
 AMQP_URL = argument(
@@ -203,25 +204,48 @@ def consume(api: Api, output: Output, options: argparse.Namespace) -> None:
     arguments: dict[str, object] = {}
     if options.offset is not None:
         arguments["x-stream-offset"] = stream_offset(options.offset)
-    left = options.count
+    prefetch = prefetch_for(options.count, options.prefetch, options.requeue)
     with connected(api, options) as connection:
         try:
-            channel = connection.channel(prefetch=options.prefetch, confirms=False)
+            channel = connection.channel(prefetch=prefetch, confirms=False)
             messages = channel.consume(options.queue, arguments=arguments, timeout_s=options.timeout)
-            if left is not None and left <= 0:
-                return
-            for message in messages:
-                print(line_of(message, output), flush=True)
-                if options.requeue:
-                    continue  # all come back together when the channel closes, each to its place
-                message.ack()
-                if left is not None:
-                    left -= 1
-                    if left == 0:
-                        break
-            channel.close()
+            if options.count is None or options.count > 0:
+                show(messages, output, options, prefetch)
+            channel.close()  # with --requeue all come back together, each to its place
         except ClientError as error:
             raise failure(error) from None
+
+
+def prefetch_for(count: int | None, prefetch: int, requeue: bool) -> int:
+    """So many messages on the way at once; never more than are wanted: others may want the rest."""
+    if count is None or count <= 0:
+        return prefetch
+    if requeue and count > PREFETCH_MAX:
+        return 0  # no limit: none is acknowledged before the last one has come
+    return min(count, PREFETCH_MAX if requeue or not prefetch else prefetch)
+
+
+def show(messages: Any, output: Output, options: argparse.Namespace, prefetch: int) -> None:
+    """Print messages until it is enough.
+
+    Acks of the last ones wait for the end: for each of them the broker would send another message.
+    """
+    shown, unacked = 0, None
+    try:
+        for message in messages:
+            print(line_of(message, output), flush=True)
+            shown += 1
+            if not options.requeue:
+                if options.count is None or shown + prefetch <= options.count:
+                    message.ack()
+                else:
+                    unacked = message
+            if shown == options.count:
+                break
+    finally:
+        messages.cancel()
+        if unacked is not None:
+            unacked.ack(multiple=True)
 
 
 def line_of(message: Any, output: Output) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from email.message import Message
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any
+
+import msgspec
 
 from embermq.broker.access import Permission, User
 from embermq.broker.binding import Binding
@@ -20,7 +22,6 @@ from embermq.broker.broker import Broker
 from embermq.broker.event_exchange import EVENT_EXCHANGE
 from embermq.broker.exchange import Exchange
 from embermq.broker.exchanges import PREDECLARED
-from embermq.broker.parameter import GLOBAL
 from embermq.broker.policy import POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost
@@ -29,20 +30,24 @@ from embermq.http import schemas, topic_permissions
 from embermq.http.context import RABBITMQ_VERSION
 from embermq.http.describing import Parameter, describes
 from embermq.http.exchanges import in_order, vhost_of
-from embermq.http.limits import import_vhost_limits, vhost_limits_parameter
 from embermq.http.login import aside
 from embermq.http.pace import Pace
-from embermq.http.parameters import global_parameter_views, parameter_views, store_parameter
+from embermq.http.parameters import (
+    global_parameter_views,
+    parameter_views,
+    store_global_parameter,
+    store_parameter,
+)
 from embermq.http.policies import policy_views, store_policy
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
-    Refusal,
     Request,
     Response,
     bad_request,
     boolean,
     echoed,
     encode,
+    parsed_json,
     table,
     text,
 )
@@ -63,6 +68,8 @@ from embermq.http.views import (
 
 log = logging.getLogger("embermq.http")
 
+BODY_BYTES_MAX = 32 * 1024 * 1024
+ENTRY_BYTES_MAX = 256 * 1024  # of one queue, one policy, ...: parsed in one step
 RABBITMQ = "rabbitmq"
 FOR = (
     Parameter(
@@ -72,6 +79,8 @@ FOR = (
     ),
 )
 GUEST = "guest"
+Entries = Sequence[msgspec.Raw]
+Things = dict[str, list[dict[str, Any]]]
 BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 
 
@@ -93,10 +102,7 @@ async def export_all(request: Request) -> Response:
         "vhosts": [vhost_definition(vhost) for vhost in vhosts],
         "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
         "topic_permissions": topic_permissions.views_of(users),
-        "parameters": [
-            *(vhost_limits_parameter(vhost) for vhost in vhosts if vhost.limits),
-            *(view for vhost in vhosts for view in parameter_views(vhost)),
-        ],
+        "parameters": [view for vhost in vhosts for view in parameter_views(vhost)],
         "global_parameters": global_parameter_views(broker),
         "templates": [template_view(broker.defaults.templates, name) for name in template_names(broker)],
         "policies": [view for vhost in vhosts for view in policy_views(vhost)],
@@ -198,28 +204,28 @@ def is_temporary(binding: Binding) -> bool:
 
 @describes("Bring in a document of definitions.", body=schemas.DEFINITIONS, status=204)
 async def import_all(request: Request) -> Response:
-    broker, document = request.context.broker, document_of(request)
-    pace = Pace(request.context.gate)
-    for body in things(document, "users"):
+    broker, pace = request.context.broker, Pace(request.context.gate)
+    document = await document_of(request, pace)
+    for body in document["users"]:
         new = await aside(broker, partial(user_from, clean(text(body, "name")), {"tags": "", **body}))
         store_user(broker, new)
         await pace.breathe()
-    for body in things(document, "vhosts"):
+    for body in document["vhosts"]:
         store_vhost(broker, clean(text(body, "name")), body)
         await pace.breathe()
-    for body in things(document, "permissions"):
+    for body in document["permissions"]:
         user, vhost = broker.users.get(text(body, "user")), text(body, "vhost")
         if user is None or vhost not in broker.vhosts:
             raise bad_request("vhost_or_user_not_found")
         broker.grant(user, vhost, permission_from(body))
         await pace.breathe()
     templates = broker.defaults.templates
-    for body in things(document, "templates"):
+    for body in document["templates"]:
         if text(body, "name") not in templates.configured:
             templates.set(clean(text(body, "name")), table(body, "arguments"))
-    for body in things(document, "global_parameters"):
-        broker.parameters.set(GLOBAL, clean(text(body, "name")), body.get("value"))
-    for body in things(document, "topic_permissions"):
+    for body in document["global_parameters"]:
+        store_global_parameter(broker, clean(text(body, "name")), body.get("value"))
+    for body in document["topic_permissions"]:
         topic_permissions.store(request, body)
         await pace.breathe()
     await import_topology(request, document, pace, None)
@@ -228,20 +234,53 @@ async def import_all(request: Request) -> Response:
 
 @describes("Bring definitions into a virtual host.", body=schemas.DEFINITIONS, status=204)
 async def import_vhost(request: Request) -> Response:
-    await import_topology(request, document_of(request), Pace(request.context.gate), vhost_of(request))
+    vhost, pace = vhost_of(request), Pace(request.context.gate)
+    await import_topology(request, await document_of(request, pace), pace, vhost)
     return Response(204)
 
 
-def document_of(request: Request) -> dict[str, Any]:
+class Document(msgspec.Struct):
+    """What a document may have, taken apart but not parsed: that would be long for one step."""
+
+    users: Entries = ()
+    vhosts: Entries = ()
+    permissions: Entries = ()
+    topic_permissions: Entries = ()
+    parameters: Entries = ()
+    global_parameters: Entries = ()
+    templates: Entries = ()
+    policies: Entries = ()
+    queues: Entries = ()
+    exchanges: Entries = ()
+    bindings: Entries = ()
+
+
+read_document = msgspec.json.Decoder(Document)
+
+
+async def document_of(request: Request, pace: Pace) -> Things:
     """The body, or the file in it where a form of a browser (or `curl -F file=@...`) sent it."""
     kind = request.headers.get("content-type", "")
     if kind.lower().startswith("multipart/form-data"):
         request.body = file_in_form(kind, request.body)
     try:
-        document = request.json()
-    except Refusal:
+        parts = msgspec.structs.asdict(read_document.decode(request.body.strip() or b"{}"))
+    except msgspec.ValidationError as error:
+        raise bad_request(f"a document of definitions has lists of objects: {error}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise bad_request("failed_to_parse_json") from None
-    return document
+    return {key: [thing async for thing in things_in(key, entries, pace)] for key, entries in parts.items()}
+
+
+async def things_in(key: str, entries: Entries, pace: Pace) -> AsyncIterator[dict[str, Any]]:
+    for entry in entries:
+        if len(bytes(entry)) > ENTRY_BYTES_MAX:
+            raise bad_request(f"an entry of {key} is longer than {ENTRY_BYTES_MAX} bytes")
+        thing = parsed_json(bytes(entry))
+        if not isinstance(thing, dict):
+            raise bad_request(f"{key} must be a list of objects")
+        yield thing
+        await pace.breathe()
 
 
 def file_in_form(kind: str, body: bytes) -> bytes:
@@ -255,19 +294,10 @@ def file_in_form(kind: str, body: bytes) -> bytes:
     raise bad_request("the form has no field named file with the definitions")
 
 
-def things(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    found = document.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(body, dict) for body in found):
-        raise bad_request(f"{key} must be a list of objects")
-    return found
-
-
-async def import_topology(
-    request: Request, document: dict[str, Any], pace: Pace, only: VirtualHost | None
-) -> None:
+async def import_topology(request: Request, document: Things, pace: Pace, only: VirtualHost | None) -> None:
     vhosts = request.context.broker.vhosts
     for key, put in PARTS:
-        for body in things(document, key):
+        for body in document[key]:
             vhost = only or vhosts.get(text(body, "vhost"))
             if vhost is None:
                 raise bad_request(["no_such_vhost", echoed(body.get("vhost", "undefined"))])
@@ -286,9 +316,6 @@ def import_policy(vhost: VirtualHost, body: dict[str, Any]) -> None:
 
 
 def import_parameter(vhost: VirtualHost, body: dict[str, Any]) -> None:
-    if body.get("component") == "vhost-limits":
-        import_vhost_limits(vhost, body.get("value", {}))
-        return
     store_parameter(vhost, text(body, "component"), clean(text(body, "name")), body.get("value"))
 
 

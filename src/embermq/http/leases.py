@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
-from embermq.broker.lease import OPEN, SETTLED, Lease
+from embermq.broker.description import description_of_lease
+from embermq.broker.lease import BYTES_MAX, MESSAGES_MAX, OPEN, SETTLED, TIMEOUT_MS_MAX, Lease
 from embermq.broker.queue import Queue
 from embermq.broker.stream import Stream
 from embermq.broker.vhost import generated_name
 from embermq.http import schemas
 from embermq.http.describing import describes
+from embermq.http.overview import visible_vhosts
 from embermq.http.queues import queue_to
 from embermq.http.request import Refusal, Request, Response, bad_request, integer, not_found, text
 from embermq.http.thing_name import clean
-from embermq.http.views import View
 
-MESSAGES_DEFAULT, MESSAGES_MAX = 10_000, 1_000_000
-BYTES_DEFAULT, BYTES_MAX = 64 * 1024 * 1024, 1024 * 1024 * 1024
-TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX = 600_000, 30 * 24 * 3600 * 1000
-TAKEN_AT_ONCE = 1000  # messages, before others have their turn
+MESSAGES_DEFAULT, BYTES_DEFAULT = 10_000, 64 * 1024 * 1024
+TIMEOUT_MS_DEFAULT = 600_000
 NAME_BYTES_MAX = 255
 
 LEASE = schemas.every(
@@ -61,19 +60,6 @@ def number(request: Request, name: str, usual: int, minimum: int, maximum: int) 
     return integer(body, name, minimum, maximum) if name in body else usual
 
 
-def lease_view(lease: Lease) -> View:
-    return {
-        "name": lease.name,
-        "queue": lease.queue.name,
-        "vhost": lease.queue.vhost.name,
-        "state": lease.state if lease.count else "empty",
-        "count": lease.count,
-        "bytes": lease.bytes,
-        "created_ms": lease.created_ms,
-        "expires_ms": lease.expires_ms or None,
-    }
-
-
 @describes(
     "Lease messages of a queue; the same name again answers the lease that there is.",
     body=WANTED,
@@ -93,32 +79,33 @@ async def create(request: Request) -> Response:
     if existing is not None:
         if existing.being_made:
             raise Refusal(409, "conflict", f"lease '{name}' is being made")
-        return Response.of(lease_view(existing))
+        return Response.of(description_of_lease(existing))
     queue.vhost.turn.refresh()
     lease = leases.begin(queue, name, timeout_ms)
-    try:
-        while left > 0 and lease.take(min(left, TAKEN_AT_ONCE), bytes_max) and not queue.deleted:
-            left -= TAKEN_AT_ONCE
-            await asyncio.sleep(0)
-        if queue.deleted:
-            raise not_found()
-    except BaseException:
-        if not queue.deleted:
-            leases.release(lease)
-        raise
-    leases.keep(lease)
-    return Response.of(lease_view(lease), 201 if lease.count else 200)
+    for _ in leases.taking(lease, left, bytes_max):
+        await asyncio.sleep(0)
+    if queue.deleted:
+        raise not_found()
+    return Response.of(description_of_lease(lease), 201 if lease.count else 200)
 
 
 @describes("Leases of a queue, open and settled.", answer=schemas.list_of(LEASE))
 def leases_on(request: Request) -> Response:
     queue = queue_of(request)
-    return Response.of([lease_view(lease) for lease in queue.vhost.leases.of.get(queue, {}).values()])
+    return Response.of(
+        [description_of_lease(lease) for lease in queue.vhost.leases.of.get(queue, {}).values()]
+    )
+
+
+@describes("Open leases of all queues.", answer=schemas.list_of(LEASE))
+def open_leases(request: Request) -> Response:
+    found = [lease for vhost in visible_vhosts(request) for lease in vhost.leases.open_ones()]
+    return Response.of([description_of_lease(lease) for lease in found])
 
 
 @describes("A lease.", answer=LEASE)
 def one_lease(request: Request) -> Response:
-    return Response.of(lease_view(lease_of(request)))
+    return Response.of(description_of_lease(lease_of(request)))
 
 
 @describes("Ack all messages of a lease, in one step; again, it changes nothing.", status=204)
@@ -145,7 +132,7 @@ def renew(request: Request) -> Response:
     lease.queue.vhost.turn.refresh()
     timeout_ms = number(request, "timeout_ms", TIMEOUT_MS_DEFAULT, 0, TIMEOUT_MS_MAX)
     lease.queue.vhost.leases.renew(lease, timeout_ms)
-    return Response.of(lease_view(lease))
+    return Response.of(description_of_lease(lease))
 
 
 def require_open(lease: Lease) -> None:

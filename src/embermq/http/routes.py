@@ -32,7 +32,7 @@ from embermq.http import (
 from embermq.http.login import ADMINISTRATOR, MANAGEMENT, MONITORING, POLICYMAKER
 from embermq.http.pages import api, queue, start
 from embermq.http.request import Handler
-from embermq.http.routing import OPEN_TO_ALL, Routes
+from embermq.http.routing import BODY_BYTES_MAX, OPEN_TO_ALL, Routes
 
 TOPIC_PERMISSIONS = "/api/topic-permissions/{vhost}/{user}"
 BINDING = "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"
@@ -140,6 +140,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/api/streams/{vhost}/{name}/tracking", streams.tracking, MANAGEMENT),
     ("PUT", "/api/streams/{vhost}/{name}/tracking/{consumer}", streams.put_tracking, MANAGEMENT),
     ("DELETE", "/api/streams/{vhost}/{name}/tracking/{consumer}", streams.delete_tracking, MANAGEMENT),
+    ("GET", "/api/leases", leases.open_leases, MANAGEMENT),
     ("GET", "/api/leases/{vhost}/{name}", leases.leases_on, MANAGEMENT),
     ("POST", "/api/leases/{vhost}/{name}", leases.create, MANAGEMENT),
     ("GET", "/api/leases/{vhost}/{name}/{lease}", leases.one_lease, MANAGEMENT),
@@ -279,9 +280,16 @@ TABLE: list[tuple[str, str, Handler, str]] = [
 ]
 # fmt: on
 
+# Bodies that are larger than others, and parsed in another way therefore.
+LARGE_BODIES: dict[Handler, int] = {
+    definitions.import_all: definitions.BODY_BYTES_MAX,
+    definitions.import_vhost: definitions.BODY_BYTES_MAX,
+    messages.publish_message: messages.BODY_BYTES_MAX,
+}
+
 
 def all_routes() -> Routes:
     routes = Routes()
     for method, path, handler, level in TABLE:
-        routes.add(method, path, handler, level)
+        routes.add(method, path, handler, level, LARGE_BODIES.get(handler, BODY_BYTES_MAX))
     return routes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from embermq.cli.api import Api
 from embermq.cli.main import main
 from embermq.client import connect
 from embermq.testing import EmbeddedBroker
@@ -160,6 +162,29 @@ def test_dead_letters_go_back(run: Command) -> None:
     good(run("queue", "declare", "work", "-V", "VHOST"))
     assert good(run("queue", "return", "dead", "-V", "VHOST")) == "1 dead letter sent back\n"
     assert good(run("consume", "work", "-V", "VHOST", "-n", "1")) == "poor\n"
+
+
+def test_leases(run: Command, broker: EmbeddedBroker) -> None:
+    vhost = vhost_in(run)
+    assert "there are no open leases" in good(run("lease", "list", "-V", "VHOST"))
+    good(run("queue", "declare", "orders", "-V", "VHOST"))
+    for body in ("one", "two"):
+        good(run("publish", body, "-k", "orders", "-V", "VHOST"))
+    api = Api(broker.http_url, "guest", "guest")
+    for name in ("first", "second"):
+        api.post(f"/api/leases/{vhost}/orders", {"name": name, "max_messages": 1, "timeout_ms": 0})
+    api.close()
+    listed = rows(run("lease", "list", "--json", "-V", "VHOST"))
+    assert [(row["name"], row["count"], row["expires_ms"]) for row in listed] == [
+        ("first", 1, None),
+        ("second", 1, None),
+    ]
+    assert re.search(r"orders +first +1 +\d+ (s|min) +never", good(run("lease", "list", "-V", "VHOST")))
+    assert "lease 'first' is settled" in good(run("lease", "settle", "orders", "first", "-V", "VHOST"))
+    assert "lease 'second' is released" in good(run("lease", "release", "orders", "second", "-V", "VHOST"))
+    assert rows(run("lease", "list", "--json", "-V", "VHOST")) == []
+    assert rows(run("queue", "show", "orders", "--json", "-V", "VHOST"))["messages_ready"] == 1
+    assert run("lease", "release", "orders", "second", "-V", "VHOST")[0] == 4
 
 
 def test_streams_and_super_streams(run: Command) -> None:
@@ -311,3 +336,35 @@ def test_consume_waits_for_what_comes(run: Command, broker: EmbeddedBroker) -> N
     thread.start()
     assert good(run("consume", "q", "-V", "VHOST", "-n", "1")) == "base64:/w==\n"
     thread.join()
+
+
+def declare_backlog(run: Command, broker: EmbeddedBroker, count: int) -> None:
+    good(run("queue", "declare", "backlog", "-V", "VHOST", "-a", "x-queue-type=quorum"))
+    with connect(broker.url_of(vhost_in(run))) as connection, connection.channel() as channel:
+        channel.publish_batch((b"%d" % number for number in range(count)), "backlog")
+
+
+@pytest.mark.parametrize("more", [(), ("--requeue",), ("--prefetch", "0"), ("--prefetch", "2")])
+def test_consume_takes_what_it_shows_and_no_more(
+    run: Command, broker: EmbeddedBroker, more: tuple[str, ...]
+) -> None:
+    """Not one message is sent that is not shown: others count as delivered, and may be lost by a limit."""
+    declare_backlog(run, broker, 50)
+    shown = 0
+    for _ in range(6):
+        first = 0 if "--requeue" in more else shown
+        lines = good(run("consume", "backlog", "-V", "VHOST", "-n", "4", *more)).split()
+        assert lines == [str(number) for number in range(first, first + 4)]
+        shown += 4
+    (queue,) = rows(run("queue", "list", "-V", "VHOST", "--json"))
+    assert queue["message_stats"]["deliver_get"] == shown
+    left = 50 if "--requeue" in more else 50 - shown
+    assert len(good(run("consume", "backlog", "-V", "VHOST", "-n", str(left))).split()) == left
+
+
+def test_consume_again_and_again_loses_nothing(run: Command, broker: EmbeddedBroker) -> None:
+    """More often than the delivery limit of quorum queues (20), with all of them fetched each time."""
+    declare_backlog(run, broker, 30)
+    for number in range(25):
+        lines = good(run("consume", "backlog", "-V", "VHOST", "--requeue", "--timeout", "0.05")).split()
+        assert lines == [str(number) for number in range(30)], number

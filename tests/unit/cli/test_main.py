@@ -95,6 +95,16 @@ def test_the_environment_is_asked(tmp_path: Path) -> None:
     assert done.returncode == 2 and done.stderr.startswith(f"embermq: {file}:1: unknown setting 'no_such'")
 
 
+@pytest.mark.parametrize("setting", ["LOG_FILE", "LOG_AUDIT_FILE"])
+def test_a_log_that_cannot_be_opened_is_named(tmp_path: Path, setting: str) -> None:
+    for file in (tmp_path / "no" / "log", tmp_path):
+        done = run(serving(tmp_path / "data", 0), **{f"EMBERMQ_{setting}": str(file)})
+        assert done.returncode == 2 and done.stdout == ""
+        name = setting.lower().replace("log_", "log.")
+        assert done.stderr.startswith(f"embermq: {name} is '{file}', which cannot be opened: ")
+        assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "data").exists()
+
+
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -38,7 +38,7 @@ class ClientProtocol(asyncio.BufferedProtocol):
         if engine.wanted_bytes > len(self._buffer):
             # Not grown in place: the event loop may still hold a view of the old one.
             self._buffer = self._buffer[: self._kept] + bytes(engine.wanted_bytes - self._kept)
-        if engine.congested is not None and self.reading:
+        if self.reading and not engine.may_read():
             self.reading = False
             self.transport.pause_reading()
         self.flush()
@@ -46,7 +46,7 @@ class ClientProtocol(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Send what the engine has, unless the transport is full: `resume_writing` comes back to it."""
         engine = self.engine
-        if not self.reading and engine.congested is None:
+        if not self.reading and engine.may_read():
             self.reading = True
             self.transport.resume_reading()
         if self.writable and not self.transport.is_closing():

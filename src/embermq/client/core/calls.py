@@ -16,6 +16,7 @@ from embermq.wire.methods import (
     BasicQos,
     Method,
     QueueDeclare,
+    QueueDelete,
     TxCommit,
     TxRollback,
     TxSelect,
@@ -37,11 +38,16 @@ def request_for(core: ChannelCore, method: Method) -> Request:
         case BasicCancel():
             return _cancel(core, method)
         case BasicGet():
-            return Request(method, None, _message_or_none)
+            return Request(method, None, _message_or_none, Message.nack)
         case TxSelect() | TxCommit() | TxRollback():
             return _transaction(core, method)
-        case QueueDeclare(queue=""):
-            pass  # a name of the broker's choice, not the queue declared last
+        case QueueDeclare(queue=""):  # a name of the broker's choice, not the queue declared last
+            return Request(
+                method,
+                None,
+                lambda answer: core.note(method, answer),
+                lambda queue: core.request(request_for(core, QueueDelete(queue.name))),
+            )
         case _ if getattr(method, "queue", None) == "" and core.last_queue is not None:
             method.queue = core.last_queue.name  # type: ignore[attr-defined]
     return Request(method, None, lambda answer: core.note(method, answer))
@@ -54,9 +60,28 @@ def consume_request(core: ChannelCore, inbox: Inbox) -> Request:
 
     def note(answer: Answer) -> object:
         core.consumers[inbox.tag] = inbox
+        inbox.has_credit = not inbox.no_ack and any(qos and qos.prefetch_count for qos in core.qos)
         return inbox
 
-    return Request(inbox.consume, None, note)
+    def undo(result: object) -> None:
+        if core.consumers.get(inbox.tag) is inbox:
+            core.request(cancel_request(core, inbox))
+
+    return Request(inbox.consume, None, note, undo)
+
+
+def cancel_request(core: ChannelCore, inbox: Inbox) -> Request:
+    """Ends a consumer. What it has not given to its user goes back to the queue when the broker answers."""
+    request = _cancel(core, BasicCancel(inbox.tag))
+    note = request.on_answer
+    assert note is not None
+
+    def note_and_give_back(answer: Answer) -> object:
+        inbox.give_back()
+        return note(answer)
+
+    request.on_answer = note_and_give_back
+    return request
 
 
 def consume_method(

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from embermq.client.core.message import Message
+from embermq.client.core.message import ACK, NACK, Message
+from embermq.client.core.outlet import ASLEEP
+from embermq.client.core.publication import Receipt
 from embermq.client.core.publishing import Publishing
 from embermq.client.core.request import Answer, Request
 from embermq.client.core.topology import QueueInfo
@@ -81,25 +83,57 @@ class ChannelCore(Publishing):
             engine.wake()
         return 0
 
+    def settle_delivery(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int:
+        """From any thread: at once, or by the thread that has the connection, in the order of the calls."""
+        engine = self.engine
+        commands = engine.commands
+        if commands is None:
+            self.settle_delivery_now(message, kind, multiple, requeue)
+            return 0
+        if kind == ACK and not multiple:
+            commands.append(message)
+        else:
+            commands.append((self.settle_delivery_now, (message, kind, multiple, requeue)))
+        if engine.resting == ASLEEP:
+            engine.resting = 0
+            engine.ring(b"\0")
+        return 0
+
+    def settle_delivery_now(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int:
+        if message.told:
+            return 0  # a call that was interrupted and repeated
+        message.told = True
+        tag, epoch = message.delivery_tag, message._epoch
+        if kind == ACK:
+            self.ack(tag, multiple, epoch)
+        elif kind == NACK:
+            self._settle_by(BasicNack(tag, multiple, requeue), epoch)
+        else:
+            self._settle_by(BasicReject(tag, requeue), epoch)
+        return 0
+
     def ack_batch(self, batch: list[Message]) -> None:
         """Settle all of these: with one ack for many where that settles nothing else."""
+        batch = [message for message in batch if not message.settled]
+        if self.engine.commands is None:
+            self.ack_batch_now(batch)
+        else:
+            self.engine.post(self.ack_batch_now, batch)
+        for message in batch:
+            message.settled = True
+
+    def ack_batch_now(self, batch: list[Message]) -> None:
+        batch = [message for message in batch if not message.told]
         if not batch:
             return
         first, last = batch[0].delivery_tag, batch[-1].delivery_tag
-        everything = first == self.acked_through + 1 and last - first + 1 == len(batch)
-        if everything and not batch[-1].settled:
-            batch[-1].ack(multiple=True)
+        if first == self.acked_through + 1 and last - first + 1 == len(batch):
+            self.settle_delivery_now(batch[-1], ACK, True, False)
             for message in batch:
-                message.settled = True
+                message.told = True
         else:
             for message in batch:
-                message.ack()
-
-    def nack(self, delivery_tag: int, multiple: bool, requeue: bool, epoch: int) -> None:
-        self._settle_by(BasicNack(delivery_tag, multiple, requeue), epoch)
-
-    def reject(self, delivery_tag: int, requeue: bool, epoch: int) -> None:
-        self._settle_by(BasicReject(delivery_tag, requeue), epoch)
+                self.settle_delivery_now(message, ACK, False, False)
 
     def _settle_by(self, method: Method, epoch: int) -> None:
         with self.engine.lock:
@@ -109,6 +143,17 @@ class ChannelCore(Publishing):
             else:
                 self.transaction_lost = self.transactional
         self.engine.wake()
+
+    # -- publishing
+
+    def publish_or_abandon(
+        self, method: bytes, properties: bytes, body: bytes, mandatory: bool, receipt: Receipt
+    ) -> None:
+        """The same, for those who cannot know of `error` because another thread has the connection."""
+        if self.error is None:
+            self.publish(method, properties, body, mandatory, receipt)
+        elif receipt.outstanding:
+            receipt.abandon(self.error)
 
     # -- requests
 
@@ -208,13 +253,13 @@ class ChannelCore(Publishing):
         requests, self.requests = self.requests, deque()
         again: list[Request] = []
         for request in requests:
-            if request.waiter is None:
-                continue  # one of our own, from `open`
+            if request.waiter is None or request.abandoned:
+                continue  # one of our own, from `open`, or nobody waits for it any more
             if request.repeatable:
                 again.append(request)
             else:
                 request.failed(self.no_connection(request))
-        self.waiting = again + self.waiting
+        self.waiting = again + [request for request in self.waiting if not request.abandoned]
         for inbox in self.consumers.values():
             inbox.interrupted()
 
