@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructType
 
 from embermq.client import Channel, Properties, connect
 from embermq.testing import EmbeddedBroker
@@ -308,7 +308,7 @@ def test_a_lease_that_is_read_again_has_the_same_parts(channel: Channel, url: st
 
 def test_both_limits_of_a_batch_hold(channel: Channel, url: str) -> None:
     """Records and bytes, of a queue (bodies, exactly), of a lease and of a stream (by the average size)."""
-    schema = StructType.fromDDL("offset bigint")
+    schema = StructType().add("offset", LongType())
     bodies = [bytes(100)] * 50
     channel.queue_declare("q", durable=True)
     channel.publish_batch(bodies, "q", properties=PERSISTENT)
