@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import base64
+import fcntl
 import json
 import os
 import re
+import select
+import stat
 import sys
+import termios
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -18,6 +23,7 @@ from embermq.cli.failure import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_E
 from embermq.cli.output import Output, counted
 
 PRIORITY_MAX = 255
+READ_POLL_S = 0.0002
 AMQP_PORT = 5672  # where the management does not say another
 OFFSET = re.compile(r"first|last|next|\d+|\d+[YMDhms]")
 AMQP_URL = argument(
@@ -204,6 +210,7 @@ def consume(api: Api, output: Output, options: argparse.Namespace) -> None:
     if options.offset is not None:
         arguments["x-stream-offset"] = stream_offset(options.offset)
     left = options.count
+    came = False
     with connected(api, options) as connection:
         try:
             channel = connection.channel(prefetch=options.prefetch, confirms=False)
@@ -212,6 +219,8 @@ def consume(api: Api, output: Output, options: argparse.Namespace) -> None:
                 return
             for message in messages:
                 print(line_of(message, output), flush=True)
+                await_reader()
+                came = True
                 if options.requeue:
                     continue  # all come back together when the channel closes, each to its place
                 message.ack()
@@ -222,6 +231,33 @@ def consume(api: Api, output: Output, options: argparse.Namespace) -> None:
             channel.close()
         except ClientError as error:
             raise failure(error) from None
+    if not came or (left and not options.requeue):
+        some = f"only {options.count - left:,} of {options.count:,} messages" if came else "no message"
+        raise CommandFailed(f"{some} came from '{options.queue}' within {options.timeout:g} s")
+
+
+def await_reader() -> None:
+    """Wait until what was printed into a pipe has been read out of it.
+
+    `embermq consume -n 100 | head -3` must not take a hundred messages: `head` gets one line at a time, and
+    the line behind the last that it wanted meets a closed pipe before its message is acked.
+    """
+    try:
+        descriptor = sys.stdout.fileno()
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return
+    except OSError:  # io.UnsupportedOperation is one: it is no file at all
+        return
+    unread = bytearray(4)
+    poller = select.poll()
+    poller.register(descriptor, 0)  # POLLERR is told in any case: nobody reads any more
+    while True:
+        fcntl.ioctl(descriptor, termios.FIONREAD, unread)
+        if not any(unread):
+            return
+        if poller.poll(0):
+            raise BrokenPipeError
+        time.sleep(READ_POLL_S)
 
 
 def line_of(message: Any, output: Output) -> str:
