@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -372,3 +373,34 @@ def test_consume_again_and_again_loses_nothing(run: Command, broker: EmbeddedBro
     for number in range(25):
         lines = good(run("consume", "backlog", "-V", "VHOST", "--requeue", "--timeout", "0.05")).split()
         assert lines == [str(number) for number in range(30)], number
+
+
+def test_consume_tells_scripts_that_nothing_came(run: Command) -> None:
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    code, out, err = run("consume", "q", "-V", "VHOST", "--timeout", "0.1")
+    assert (code, out) == (1, "") and "no message came from 'q' within 0.1 s" in err
+    good(run("publish", "one", "-k", "q", "-V", "VHOST"))
+    code, out, err = run("consume", "q", "-V", "VHOST", "--timeout", "0.1", "-n", "3")
+    assert (code, out) == (1, "one\n") and "only 1 of 3 messages came" in err
+
+
+def test_consume_into_head_takes_what_head_has_shown(broker: EmbeddedBroker) -> None:
+    with (
+        broker.vhost() as vhost,
+        connect(broker.url_of(vhost)) as connection,
+        connection.channel() as channel,
+    ):
+        channel.queue_declare("q")
+        channel.publish_batch([b"%d" % number for number in range(100)], "q")
+        command = [sys.executable, "-m", "embermq", "consume", "q", "-V", vhost, "-n", "100"]
+        environment = {**os.environ, "EMBERMQ_URL": broker.http_url}
+        with (
+            subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as consuming,
+            subprocess.Popen(["head", "-3"], stdin=consuming.stdout, stdout=subprocess.PIPE) as head,
+        ):
+            assert consuming.stdout is not None
+            consuming.stdout.close()  # ours: only head reads
+            assert head.communicate(timeout=60)[0] == b"0\n1\n2\n"
+            assert consuming.wait(60) == 0
+        broker.wait_for_messages("q", 97, vhost)
+        assert broker.messages("q", vhost)[0].body == b"3"

@@ -11,7 +11,13 @@ from embermq.client.blocking.consumer import CancelledAtExit, deadline_after
 from embermq.client.blocking.inbox import await_arrival
 from embermq.client.blocking.stream import Stream, StreamConsumer
 from embermq.client.core.message import Message
-from embermq.client.core.streams import PARTITION_ORDER, SUPER_STREAM, Offset, partition_names
+from embermq.client.core.streams import (
+    PARTITION_ORDER,
+    SUPER_STREAM,
+    Offset,
+    check_partitions,
+    partition_names,
+)
 from embermq.client.errors import NotFound
 
 
@@ -73,6 +79,7 @@ class SuperStream:
         """By number, the routing key's hash chooses the partition; or one partition for each routing key."""
         if bool(partitions) == bool(routing_keys):
             raise ValueError("say either how many partitions there are, or their routing keys")
+        check_partitions(self.channel.connection.is_embermq, partitions)
         kind = "direct" if routing_keys else "x-modulus-hash"
         self.channel.exchange_declare(self.name, kind, durable=True, arguments={SUPER_STREAM: True})
         keys = list(routing_keys) or [str(number) for number in range(partitions)]

@@ -23,6 +23,7 @@ from embermq.wire.methods import (
     TxSelect,
 )
 
+PREFETCH_MAX, PREFETCH_SIZE_MAX = 0xFFFF, 0xFFFF_FFFF
 Arguments = Mapping[str, object] | None
 
 
@@ -96,6 +97,14 @@ def consume_method(
 
 
 def _qos(core: ChannelCore, method: BasicQos) -> Request:
+    given: list[tuple[str, object, int]] = [
+        ("prefetch", method.prefetch_count, PREFETCH_MAX),
+        ("prefetch_size", method.prefetch_size, PREFETCH_SIZE_MAX),
+    ]
+    for name, value, most in given:
+        if not isinstance(value, int) or not 0 <= value <= most:
+            raise ValueError(f"{name} must be a number from 0 (no limit) to {most:,}, not {value!r}")
+
     def note(answer: Answer) -> object:
         core.qos[method.global_] = method
         return answer

@@ -279,7 +279,7 @@ class ChannelCore(Publishing):
             elif request.repeatable:
                 again.append(request)
             else:
-                request.failed(self.no_connection(request))
+                request.failed(refusal or self.no_connection(request))
         self.waiting = again + [request for request in self.waiting if not request.abandoned]
         for inbox in self.consumers.values():
             inbox.interrupted()

@@ -53,7 +53,32 @@ def raw_properties(properties: Properties | bytes | None) -> bytes:
         if len(properties) < 2:
             raise ValueError("properties as bytes must be what Properties.encode() gave")
         return properties
-    return properties.encode()
+    try:
+        return properties.encode()
+    except (AttributeError, TypeError, OverflowError) as fault:
+        raise wrong_property(properties) or fault from None
+
+
+def wrong_property(properties: object) -> TypeError | None:
+    """Which one is of the wrong kind, and what it should be."""
+    if not isinstance(properties, Properties):
+        return TypeError(f"properties must be Properties(...) or bytes, not {type(properties).__name__}")
+    numbers = {"delivery_mode": 0xFF, "priority": 0xFF, "timestamp": 0xFFFF_FFFF_FFFF_FFFF}
+    for name in Properties.__slots__:
+        value = getattr(properties, name)
+        if value is None:
+            continue
+        if name in numbers:
+            if not isinstance(value, int) or not 0 <= value <= numbers[name]:
+                return TypeError(
+                    f"the property {name} must be a number from 0 to {numbers[name]}, not {value!r}"
+                )
+        elif name == "headers":
+            if not isinstance(value, dict):
+                return TypeError(f"the property headers must be a dict, not {type(value).__name__}")
+        elif not isinstance(value, str):
+            return TypeError(f"the property {name} must be text, not {value!r}")
+    return None
 
 
 class Receipt:
