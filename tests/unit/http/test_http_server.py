@@ -8,10 +8,13 @@ import json
 import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pika
 import pytest
 
+from embermq.http import server
+from embermq.testing import EmbeddedBroker
 from tools.brokers import EmberBroker
 
 LOGIN = "Basic " + base64.b64encode(b"guest:guest").decode()
@@ -215,3 +218,44 @@ def test_a_stop_does_not_wait_for_idle_clients() -> None:
         with socket.create_connection((broker.host, broker.http_port)) as idle:
             idle.sendall(b"GET /api/who")
             assert broker.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"", 0),
+        (b"GET /api/who", 408),
+        (b"POST /api/login HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nuser", 408),
+        (b"POST /api/definitions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nuser", 401),
+    ],
+)
+def test_a_request_has_to_come_in_time(monkeypatch: pytest.MonkeyPatch, sent: bytes, status: int) -> None:
+    monkeypatch.setattr(server, "HEAD_S_MAX", 0.3)
+    monkeypatch.setattr(server, "BODY_S_MAX", 0.3)
+    with EmbeddedBroker() as broker:
+        address = urlsplit(broker.http_url)
+        with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+            connection.sendall(sent)
+            if status:
+                assert reply(connection).status == status
+            else:
+                assert connection.recv(1) == b"", "nothing was asked, and nothing is answered"
+
+
+def test_a_client_that_went_on_sending_reads_why_it_was_refused(ember: EmberBroker) -> None:
+    """Closing at once would reset the connection, and the answer would be lost on its way."""
+    with socket.create_connection((ember.host, ember.http_port), timeout=60) as connection:
+        connection.sendall(b"POST /api/definitions HTTP/1.1\r\nHost: x\r\nContent-Length: 20000000\r\n\r\n")
+        for _ in range(200):
+            connection.sendall(bytes(100_000))
+        answer = reply(connection)
+        assert answer.status == 401 and answer.headers["connection"] == "close"
+
+
+def test_a_small_body_that_nobody_wants_does_not_end_the_connection(raw: socket.socket) -> None:
+    """Clients ask without a login first, and again on the same connection when they are told to."""
+    raw.sendall(b"PUT /api/queues/%2F/q HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+    refused = reply(raw)
+    assert refused.status == 401 and refused.read() and "connection" not in refused.headers
+    raw.sendall(b"GET /api/whoami HTTP/1.1\r\n" + AUTHORIZATION + b"\r\n")
+    assert reply(raw).status == 200

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+from contextlib import suppress
 
 import pytest
 
@@ -276,3 +278,28 @@ def test_what_a_definitions_file_makes_is_the_doing_of_who_brought_it(desk: Desk
     made = [event for event in told if event.key in ("user.created", "vhost.created", "queue.created")]
     assert len(made) == 22
     assert {event.actor for event in made} == {"administrator"}
+
+
+@pytest.mark.parametrize("ackmode", ["ack_requeue_true", "ack_requeue_false", "reject_requeue_false"])
+def test_messages_of_a_client_that_leaves_go_back(desk: Desk, ackmode: str) -> None:
+    """Many are taken in steps, in the middle of which a client may go."""
+    desk.put("/api/queues/%2F/q")
+    for number in range(500):
+        desk.publish("q", str(number))
+    queue = desk.broker.vhosts["/"].queues["q"]
+    body = json.dumps({"ackmode": ackmode, "count": 500, "encoding": "auto"}).encode()
+    headers = {"host": "x", "authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
+
+    async def leave() -> None:
+        asking = asyncio.ensure_future(
+            desk.api.answer(incoming("POST", "/api/queues/%2F/q/get", headers, body))
+        )
+        while not 0 < queue.unacked_count < 500:
+            assert not asking.done(), "all in one step"
+            await asyncio.sleep(0)
+        asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
+
+    desk.run(leave())
+    assert (queue.ready_count, queue.unacked_count) == (500, 0)
