@@ -15,6 +15,8 @@ cdef class QueueRules:
     cdef public object active
     cdef public object priorities
     cdef public list fleeting
+    cdef public long long dropped_maxlen
+    cdef public long long dropped_expired
     cdef public object deduplication
     cdef public Expiry expiry
     cdef public Limits limits

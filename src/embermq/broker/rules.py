@@ -59,6 +59,7 @@ def effective_changed(queue: Queue, effective: dict[str, object]) -> None:
         queue.rules.apply_effective()
         queue.rules.changed()
         if not has_rules(effective) and queue.rules.is_idle():
+            queue.vhost.past.add_rules(queue.rules)
             queue.rules = None
     if effective.get("x-message-ttl") != ttl_before:
         queue.vhost.note_ttl_history(queue)
@@ -71,6 +72,7 @@ class QueueRules:
         self.active: Consumer | None = None  # the single one
         self.priorities: Priorities | None = None
         self.fleeting: list[Entry] = []  # that came in this turn, and expire at its end
+        self.dropped_maxlen = self.dropped_expired = 0  # for want of an exchange for dead letters
         self.deduplication: Deduplication | None = None
         self.expiry = Expiry(queue, self.turn)
         priority_max = queue.effective.get("x-max-priority")
@@ -261,7 +263,12 @@ class QueueRules:
     def dispose(self, entries: list[Entry], reason: str) -> None:
         """Messages end here: as dead letters where there is an exchange for such."""
         if self.dead_letter_exchange is None:
-            self.queue.vhost.dropped.add(self.queue, reason, len(entries))
+            if reason == "maxlen":  # which many a queue does for every message that it takes
+                self.dropped_maxlen += len(entries)
+            elif reason == "expired":
+                self.dropped_expired += len(entries)
+            else:
+                self.queue.vhost.dropped.add(self.queue, reason, len(entries))
             for entry in entries:
                 entry.level.forget(entry)
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from embermq.broker.exchange import Exchange
     from embermq.broker.queue import Queue
+    from embermq.broker.rules import QueueRules
 
 
 class Tally:
@@ -88,8 +89,14 @@ class Tally:
         self.got_empty += queue.get_empty_count
         self.acked += queue.acked_count
         self.redelivered += queue.redelivered_count
-        if queue.rules is not None and queue.rules.deduplication is not None:
-            self.duplicates += queue.rules.deduplication.duplicate_count
+        if queue.rules is not None:
+            self.add_rules(queue.rules)
+            if queue.rules.deduplication is not None:
+                self.duplicates += queue.rules.deduplication.duplicate_count
+
+    def add_rules(self, rules: QueueRules) -> None:
+        self.dropped_maxlen += rules.dropped_maxlen
+        self.dropped_expired += rules.dropped_expired
 
     def add_exchange(self, exchange: Exchange) -> None:
         received, routed, unroutable = exchange.counts()
@@ -111,11 +118,7 @@ class Tally:
         setattr(self, name, getattr(self, name) + 1)
 
     def count_dropped(self, reason: str, count: int) -> None:
-        if reason == "maxlen":  # which many queues drop for every message that they take
-            self.dropped_maxlen += count
-        elif reason == "expired":
-            self.dropped_expired += count
-        elif reason == "rejected":
+        if reason == "rejected":
             self.dropped_rejected += count
         elif reason == "delivery_limit":
             self.dropped_delivery_limit += count

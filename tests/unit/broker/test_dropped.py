@@ -8,6 +8,7 @@ import pytest
 
 from embermq.broker.events import Event
 from embermq.broker.queue import Queue
+from embermq.broker.tally import Tally
 from embermq.broker.vhost import VirtualHost
 from tests.unit.broker.test_timetable import Clock
 from tests.unit.broker.world import Loop, constant, message, new_queue, new_vhost
@@ -28,25 +29,31 @@ def fail_once_too_often(queue: Queue, count: int) -> None:
 def test_every_reason_is_counted() -> None:
     loop = Loop()
     vhost = new_vhost(loop)
-    past = vhost.past
     fail_once_too_often(new_queue(vhost, "limit", arguments={"x-delivery-limit": 0}), 3)
-    assert past.dropped_delivery_limit == 3
     short = new_queue(vhost, "length", arguments={"x-max-length": 2})
     for _ in range(6):
         short.append(message())
-    assert past.dropped_maxlen == 4
     for arguments in ({}, {"x-max-length": 10}):
         plain = new_queue(vhost, f"plain {len(arguments)}", arguments=arguments)
         plain.append(message())
         entry = plain.get()
         assert entry is not None
         plain.discard([entry])
-    assert past.dropped_rejected == 2
     old = new_queue(vhost, "old", arguments={"x-message-ttl": 0})
     old.append(message())
     loop.run()
-    assert past.dropped_expired == 1
-    assert past.dead_delivery_limit == past.dead_maxlen == past.dead_rejected == past.dead_expired == 0
+    for gone in (None, *list(vhost.queues.values())):  # what was counted stays, whichever queues go
+        if gone is not None:
+            vhost.delete_queue(gone)
+        sums = Tally()
+        sums.add(vhost.past)
+        for queue in vhost.queues.values():
+            sums.add_queue(queue)
+        assert sums.dropped_delivery_limit == 3
+        assert sums.dropped_maxlen == 4
+        assert sums.dropped_rejected == 2
+        assert sums.dropped_expired == 1
+        assert sums.dead_delivery_limit == sums.dead_maxlen == sums.dead_rejected == sums.dead_expired == 0
 
 
 def test_a_dead_letter_is_not_dropped() -> None:

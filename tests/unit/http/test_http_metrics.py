@@ -210,6 +210,20 @@ def test_some_families_of_some_virtual_hosts(broker: EmberBroker) -> None:
     assert other.keys() == {"rabbitmq_build_info", "rabbitmq_identity_info"}
 
 
+def test_what_is_dropped_is_told_apart_from_dead_letters(desk: Desk) -> None:
+    desk.put("/api/queues/%2F/short", {"arguments": {"x-max-length": 1}})
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "nowhere"}
+    desk.put("/api/queues/%2F/letters", {"arguments": {"x-max-length": 1, **letters}})
+    for name, count in (("short", 3), ("letters", 2)):
+        for number in range(count):
+            desk.publish(name, str(number))
+    text = desk.ask("GET", "/metrics").body.decode()
+    name = "rabbitmq_global_messages_dead_lettered_maxlen_total"
+    labels = 'queue_type="rabbit_classic_queue",dead_letter_strategy='
+    assert f'\n{name}{{{labels}"disabled"}} 2\n' in text
+    assert f'\n{name}{{{labels}"at_least_once"}} 1\n' in text
+
+
 def test_a_family_that_is_not_known(desk: Desk) -> None:
     assert desk.ask("GET", "/metrics/detailed?family=weather").status == 400
 
