@@ -148,8 +148,10 @@ class Client:
             except TimeoutError:
                 raise AssertionError(f"the broker said nothing for {REPLY_SECONDS_MAX} s") from None
             except OSError as error:
+                self.socket.close()
                 raise Lost(str(error)) from None
             if not data:
+                self.socket.close()
                 raise Lost("the socket was closed")
             del self.buffer[: self.position]
             self.position = 0

@@ -48,7 +48,12 @@ class Machine:
         self.ahead_s = ahead_s  # of the real time
         self.turn = Turn(self.loop.call_soon, lambda: time.time() + self.ahead_s)
         mode = "always" if sync else "os"
-        self.data = DataDirectory.open(directory, self.loop.call_soon_threadsafe, mode, self.filesystem)
+        try:
+            self.data = DataDirectory.open(directory, self.loop.call_soon_threadsafe, mode, self.filesystem)
+        except BaseException:
+            self.loop.close()
+            sqlite_files.forget(directory)
+            raise
         self.data.committer.sync_here(self.turn)
         catalog = DiskCatalog(self.data.definitions, self.fail)
         self.storage = Storage(self.data, self.loop.call_later, self.fail)

@@ -33,6 +33,7 @@ def run_select(broker: Broker, scenario: Scenario) -> BaseException:
         on_close_callback=on_end,
     )
     connection.ioloop.start()
+    connection.ioloop.close()
     return ended[0]
 
 

@@ -394,8 +394,8 @@ def test_random_histories(stored: EmberBroker, seed: int) -> None:
                 done.add(int(got.body))
         elif action == "crash" and chance.random() < 0.3:
             time.sleep(1.1)  # acks of a get may be forgotten for a second
-            client = None  # type: ignore[assignment]
             chance.choice([stored.kill, stored.stop])()
+            client.leave()
             stored.start()
             client = Client(stored.port)
         elif held and action in ("settle", "release", "read"):

@@ -290,7 +290,7 @@ class AsyncConnection(ConnectionHandle):
             error = await self._serve(protocol)
         finally:
             self._protocol = None
-            transport.close()
+            await protocol.end()
         engine.lost(error, final=False)
         if self._reached_open and is_passing(error) and not self.closed_by_user:
             log.warning("connection to %s lost: %s", endpoint, error)

@@ -9,6 +9,7 @@ from embermq.client.core.engine import Engine
 
 READ_BUFFER_BYTES = 256 * 1024
 WRITE_BYTES = 256 * 1024
+FAREWELL_S_MAX = 1.0
 
 
 class ClientProtocol(asyncio.BufferedProtocol):
@@ -74,6 +75,15 @@ class ClientProtocol(asyncio.BufferedProtocol):
         self.writable = True
         self.engine.full = False
         self.flush()
+
+    async def end(self) -> None:
+        """Close the transport and wait until it is: the loop may end right after us, and TLS has a farewell
+        of its own, for whose answer we wait a moment."""
+        self.transport.close()
+        await asyncio.wait([self.over], timeout=FAREWELL_S_MAX)
+        if not self.over.done():
+            self.transport.abort()
+            await asyncio.wait([self.over], timeout=FAREWELL_S_MAX)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.over.done():
