@@ -104,12 +104,13 @@ foreign-suites: test-needs  ## other people's tests against EmberMQ and RabbitMQ
 	$(PY) -m tools.foreign_suites $(S)
 
 .PHONY: lint
-lint: $(VENV)/.dev  ## ruff, mypy --strict, and whether generated code is up to date
+lint: $(VENV)/.dev  ## ruff, mypy --strict, links between pages, and whether generated code is up to date
 	$(PY) -m ruff check --quiet .
 	$(PY) -m ruff format --check --quiet .
 	$(PY) -m mypy
 	$(PY) tools/generate_wire.py --check
 	$(PY) -m tools.conformance_report --check
+	$(SITE)
 
 .PHONY: format
 F ?= .
@@ -122,8 +123,10 @@ wire: $(VENV)/.linked  ## generate the protocol classes from src/embermq/wire/am
 	$(PY) tools/generate_wire.py
 
 .PHONY: docs
-docs: $(VENV)/.dev  ## write docs/conformance.md from the conformance tests and their last results
+SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+docs: $(VENV)/.dev  ## build the documentation into build/site, and docs/conformance.md from the last results
 	$(PY) -m tools.conformance_report
+	$(SITE)
 
 .PHONY: bench
 bench: $(VENV)/.dev  ## measure against RabbitMQ (installs Debian's rabbitmq-server)

@@ -20,6 +20,7 @@ import shlex
 import sys
 import sysconfig
 import tempfile
+import threading
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -88,6 +89,31 @@ class NoCompiler(Exception):
     """There is none, or it cannot compile for this Python."""
 
 
+class Progress:
+    """How far the build is: one line that is written over on a terminal, a few lines elsewhere."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.done = 0
+        self.lock = threading.Lock()  # modules are compiled side by side
+        self.on_terminal = sys.stderr.isatty()
+
+    def show(self, what: str) -> None:
+        text = f"EmberMQ: {what} ({self.done} of {self.count} modules; all in about a minute)"
+        begin, end = ("\r\x1b[K", "") if self.on_terminal else ("", "\n")
+        print(begin + text, end=end, file=sys.stderr, flush=True)
+
+    def count_one(self) -> None:
+        with self.lock:
+            self.done += 1
+            if self.on_terminal or self.done % 20 == 0:
+                self.show("compiling")
+
+    def end(self) -> None:
+        if self.on_terminal:
+            print(file=sys.stderr)
+
+
 class CompileHotModules(build_ext):
     """Translate with Cython, compile with what the platform offers, fall back as EMBERMQ_COMPILE says."""
 
@@ -134,8 +160,8 @@ class CompileHotModules(build_ext):
     def build_extensions(self) -> None:
         from Cython.Build import cythonize
 
-        count = len(self.extensions)
-        print(f"EmberMQ: compiling {count} modules (all of them in about a minute)", file=sys.stderr)
+        self.progress = Progress(len(self.extensions))
+        self.progress.show("translating to C")
         # The C files go to build/, so that src/ holds only what people wrote.
         translated = cythonize(
             [Extension(ext.name, list(ext.sources)) for ext in self.extensions],
@@ -150,7 +176,13 @@ class CompileHotModules(build_ext):
             ext.sources = by_name[ext.name].sources
         # The largest first, so that no processor is left with a long one when the others have finished.
         self.extensions.sort(key=lambda ext: -Path(ext.sources[0]).stat().st_size)
+        self.progress.show("compiling")
         super().build_extensions()
+        self.progress.end()
+
+    def build_extension(self, ext: Extension) -> None:
+        super().build_extension(ext)
+        self.progress.count_one()
 
     def remove_built(self) -> None:
         for ext in self.extensions:

@@ -29,6 +29,11 @@ class BuildInfo:
         return "mixed" if self.interpreted else "compiled"
 
 
+def version_text(version: str) -> str:
+    """For people: "EmberMQ 0.1.0 (compiled)"."""
+    return f"EmberMQ {version} ({build_info().mode})"
+
+
 def build_info() -> BuildInfo:
     """Look at the package's own directory; imports nothing."""
     package = Path(__file__).parent

@@ -136,7 +136,7 @@ class BrokerLink:
         """The first offset in a stream and the one that the next message gets."""
         if self.is_embermq:
             found = self.describe(queue)
-            return Bounds(found["first_offset"], found["next_offset"])
+            return Bounds(found["first_offset"], found["next_offset"], found.get("id", ""))
         return bounds_elsewhere(self, queue)
 
     def offset_at(self, queue: str, at_ms: int) -> int:
@@ -191,7 +191,8 @@ def until_cancelled(consumer: ColumnConsumer, options: Options, rows: int = 0) -
         except ConsumerCancelled:
             return
         if batch is None:
-            raise Timeout(f"nothing came from '{consumer.consume.queue}' for {options.idle_timeout_ms} ms")
+            queue = consumer.inbox.consume.queue
+            raise Timeout(f"nothing came from '{queue}' for {options.idle_timeout_ms} ms")
         yield Arrivals(batch)
 
 

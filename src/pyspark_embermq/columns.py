@@ -76,22 +76,25 @@ def moment(value: Any) -> datetime.datetime | None:
     """AMQP's timestamp (seconds) as Spark has it; None where it is absent or beyond the calendar."""
     if value is None or isinstance(value, datetime.datetime):
         return value
+    return calendar_time(int(value))
+
+
+def calendar_time(seconds: float) -> datetime.datetime | None:
     try:
-        return datetime.datetime.fromtimestamp(int(value), UTC)
+        return datetime.datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return None
 
 
 def ingest_column(arrived: Arrivals, queue: str) -> Values:
-    """When the broker took the message where it says so, else when we did."""
+    """When the broker took the message where it says so, else when we did; a header that names a time beyond
+    the calendar says nothing."""
     now = datetime.datetime.fromtimestamp(time.time(), UTC)
     found: list[Any] = []
     for headers in arrived.headers:
         taken_ms = headers.get(TAKEN_MS, headers.get("timestamp_in_ms"))
-        if isinstance(taken_ms, int):
-            found.append(datetime.datetime.fromtimestamp(taken_ms / 1000, UTC))
-        else:
-            found.append(now)
+        taken = calendar_time(taken_ms / 1000) if isinstance(taken_ms, int) else None
+        found.append(taken or now)
     return found
 
 

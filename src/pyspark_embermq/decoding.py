@@ -1,31 +1,49 @@
 """Bodies as columns: json, csv and avro with a schema of the user's.
 
-A whole batch is decoded at once where pyarrow can; when one body in it does not fit, the batch is halved
-until few are left with it, so that only that one is treated as the user says.
+Each body is read by itself, and gives what Spark's from_json and from_csv would give for it: a body that is
+not of the format has nulls in all columns, a field that does not fit has null, and both are told as problems.
+What is of the right type already goes into a column without being looked at.
 """
 
 from __future__ import annotations
 
 import csv
-import datetime
 import io
 import json
-from collections.abc import Sequence
-from decimal import Decimal
+import json.scanner
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.json
 
+from pyspark_embermq.casting import Convert, FloatText, Misfit, converter, misfit, text_converter
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 
-Fields = dict[str, Any]
-FEW = 8  # bodies that are not worth another try at once
+Row = dict[str, Any]
+Read = Callable[[bytes, list[str]], Row]  # a body in; what does not fit in an otherwise good one is added
+SPACES = " \t\r\n"
+PROBLEM_TEXT_MAX = 200
 
 
 class Undecodable(Exception):
-    """A body that does not fit; the text says why."""
+    """A body that is not of its format at all; the text says why."""
+
+
+def check_types(options: Options, schema: pa.Schema) -> None:
+    """On the driver: is there a way to read these types?"""
+    for field in schema:
+        if maker(options, field.type) is None:
+            raise AMQPSourceError(
+                f"column {field.name!r} is {field.type}, which cannot be read from {options.format}: "
+                "read a string, and let the query make it that"
+            )
+
+
+def maker(options: Options, kind: pa.DataType) -> Convert | None:
+    if options.format == "avro":
+        return avro_converter(kind)
+    return converter(kind) if options.format == "json" else text_converter(kind)
 
 
 class Decoder:
@@ -34,150 +52,125 @@ class Decoder:
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self.options = options
         self.schema = schema
-        self.for_arrow = all(reads_itself(field.type) for field in schema)
-        self.avro: Any = None
+        self.converters = [maker(options, field.type) for field in schema]
+        self.read: Read = READERS[options.format](options, schema)
 
     def decode(self, bodies: Sequence[bytes]) -> tuple[list[pa.Array], dict[int, str]]:
-        """The columns, and by index why a body could not be read: null in all columns."""
-        if self.options.format != "json" or not self.for_arrow:
-            return self.one_by_one(bodies)
+        """The columns, and by index why a body, or a field of it, could not be read."""
+        rows: list[Row] = []
         problems: dict[int, str] = {}
-        parts = self.json_parts(bodies, 0, problems)
-        if len(parts) > 1:
-            parts = [[pa.concat_arrays(column) for column in zip(*parts, strict=True)]]
-        return parts[0], problems
-
-    def json_parts(
-        self, bodies: Sequence[bytes], first: int, problems: dict[int, str]
-    ) -> list[list[pa.Array]]:
-        """The columns of bodies from number `first` on, in as many parts as it takes."""
-        if (whole := self.json_batch(bodies)) is not None:
-            return [whole]
-        if len(bodies) <= FEW:
-            columns, found = self.one_by_one(bodies)
-            problems.update({first + index: why for index, why in found.items()})
-            return [columns]
-        half = len(bodies) // 2
-        return [
-            *self.json_parts(bodies[:half], first, problems),
-            *self.json_parts(bodies[half:], first + half, problems),
-        ]
-
-    def one_by_one(self, bodies: Sequence[bytes]) -> tuple[list[pa.Array], dict[int, str]]:
-        rows: list[Fields] = []
-        problems: dict[int, str] = {}
+        read, found = self.read, list[str]()
         for index, body in enumerate(bodies):
             try:
-                row = self.row(body)
-                for field in self.schema:
-                    pa.array([row.get(field.name)], field.type)  # fits, or says why not
-            except Undecodable as problem:
-                problems[index], row = str(problem), {}
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
-                problems[index], row = str(problem), {}
-            rows.append(row)
-        return [
-            pa.array([row.get(field.name) for row in rows], field.type) for field in self.schema
-        ], problems
+                rows.append(read(body, found))
+            except Undecodable as why:
+                found.append(str(why)[:PROBLEM_TEXT_MAX])
+                rows.append({})
+            if found:
+                problems[index] = found.pop()
+        columns = []
+        for field, convert in zip(self.schema, self.converters, strict=True):
+            assert convert is not None, "the driver has checked that"
+            name = field.name
+            columns.append(column_of(field, convert, [row.get(name) for row in rows], problems))
+        return columns, problems
 
-    def json_batch(self, bodies: Sequence[bytes]) -> list[pa.Array] | None:
-        """All bodies in one go; None when pyarrow finds anything in them odd."""
-        # Pyarrow takes a line for a row. One that is blank is none, and hides that another holds two.
-        if any(b"\n" in body or not body.strip() for body in bodies):
-            return None
+
+def column_of(field: pa.Field, convert: Convert, values: list[Any], problems: dict[int, str]) -> pa.Array:
+    kind = field.type
+    kinds = set(map(type, values))
+    kinds.discard(type(None))
+    try:
+        if not kinds or kinds == native(kind):
+            return pa.array(values, kind)
+        if kinds == {FloatText} and pa.types.is_floating(kind):
+            return pa.array([None if value is None else float(value) for value in values], kind)
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        pass  # one of them does not fit: which?
+    found: list[Any] = []
+    for index, value in enumerate(values):
+        inner: list[str] = []
         try:
-            table = pyarrow.json.read_json(
-                pa.BufferReader(b"\n".join(bodies)),
-                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=1 << 26),
-                parse_options=pyarrow.json.ParseOptions(
-                    explicit_schema=self.schema, unexpected_field_behavior="ignore"
-                ),
-            )
-            if table.num_rows != len(bodies):
-                return None
-            return [
-                column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-                for column in (table.column(field.name).cast(field.type) for field in self.schema)
-            ]
-        except (pa.ArrowException, KeyError):
-            return None
+            found.append(None if value is None else convert(value, inner))
+        except Misfit as why:
+            found.append(None)
+            inner = [str(why)]
+        if inner:
+            problems.setdefault(index, f"field '{field.name}' {inner[0]}")
+    return pa.array(found, kind)
 
-    def row(self, body: bytes) -> Fields:
-        if self.options.format == "json":
-            return self.json_row(body)
-        if self.options.format == "csv":
-            return self.csv_row(body)
-        return self.avro_row(body)
 
-    def json_row(self, body: bytes) -> Fields:
+def native(kind: pa.DataType) -> set[type]:
+    """What values are that need no converter."""
+    if pa.types.is_boolean(kind):
+        return {bool}
+    if pa.types.is_integer(kind):
+        return {int}
+    return {str} if pa.types.is_string(kind) else set()
+
+
+# -- what reads a body
+
+
+def json_reader(options: Options, schema: pa.Schema) -> Read:
+    # Without the decoder's own search for spaces, which takes longer than the rest.
+    decoder: Any = json.JSONDecoder(parse_float=FloatText, parse_constant=FloatText)
+    scan: Any = json.scanner.make_scanner(decoder)
+
+    def read(body: bytes, problems: list[str]) -> Row:
         try:
-            row = json.loads(body)
-        except ValueError as error:
-            raise Undecodable(f"not JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise Undecodable(f"a JSON {type(row).__name__}, expected an object")
-        return {field.name: value_from_json(row.get(field.name), field.type) for field in self.schema}
-
-    def csv_row(self, body: bytes) -> Fields:
-        try:
-            text = body.decode()
+            text = body.decode().strip(SPACES)
+            row, end = scan(text, 0)
         except UnicodeDecodeError as error:
             raise Undecodable(f"not UTF-8: {error}") from None
-        rows = list(csv.reader(io.StringIO(text), delimiter=self.options.csv_separator))
-        if len(rows) != 1 or len(rows[0]) != len(self.schema):
-            found = f"fields: {len(rows[0])}" if len(rows) == 1 else f"lines: {len(rows)}"
-            raise Undecodable(f"{found}; expected one line of {len(self.schema)} fields")
-        return {
-            field.name: value_from_text(text, field.type)
-            for field, text in zip(self.schema, rows[0], strict=True)
-        }
+        except StopIteration as place:
+            raise Undecodable(f"not JSON: no value at character {place.value}") from None
+        except (ValueError, RecursionError) as error:
+            raise Undecodable(f"not JSON: {error}") from None
+        if end != len(text):
+            raise Undecodable(f"not JSON: something follows the value at character {end}")
+        if type(row) is not dict:
+            raise Undecodable(f"it {misfit(row, 'an object')}")
+        return row
 
-    def avro_row(self, body: bytes) -> Fields:
-        if self.avro is None:
-            self.avro = avro_reader(self.options.avro_schema)
+    return read
+
+
+def csv_reader(options: Options, schema: pa.Schema) -> Read:
+    names, separator = schema.names, options.csv_separator
+
+    def read(body: bytes, problems: list[str]) -> Row:
         try:
-            row = self.avro(body)
+            lines = list(csv.reader(io.StringIO(body.decode(), newline=""), delimiter=separator))
+        except UnicodeDecodeError as error:
+            raise Undecodable(f"not UTF-8: {error}") from None
+        except csv.Error as error:
+            raise Undecodable(f"not CSV: {error}") from None
+        if len(lines) != 1:
+            raise Undecodable(f"lines: {len(lines)}; expected one")
+        if len(lines[0]) != len(names):
+            problems.append(f"fields: {len(lines[0])}; expected {len(names)}")
+        return {name: text or None for name, text in zip(names, lines[0], strict=False)}
+
+    return read
+
+
+def avro_row_reader(options: Options, schema: pa.Schema) -> Read:
+    read_avro = avro_reader(options.avro_schema)
+
+    def read(body: bytes, problems: list[str]) -> Row:
+        try:
+            row = read_avro(body)
         except Exception as error:  # fastavro raises whatever its C code met
             raise Undecodable(f"not Avro of that schema: {type(error).__name__} {error}".rstrip()) from None
         if not isinstance(row, dict):
             raise Undecodable("the Avro schema is not of a record")
         return row
 
-
-def reads_itself(kind: pa.DataType) -> bool:
-    """Whether pyarrow can make this type out of JSON."""
-    if pa.types.is_map(kind) or pa.types.is_date(kind):
-        return False
-    return all(reads_itself(kind.field(index).type) for index in range(kind.num_fields))
+    return read
 
 
-def value_from_json(value: Any, kind: pa.DataType) -> Any:
-    """A value as pyarrow takes it for a column of this type; what does not fit is left for it to refuse."""
-    if isinstance(value, dict) and pa.types.is_map(kind):
-        return [(name, value_from_json(item, kind.item_type)) for name, item in value.items()]
-    if isinstance(value, dict) and pa.types.is_struct(kind):
-        return {field.name: value_from_json(value.get(field.name), field.type) for field in kind.fields}
-    if isinstance(value, list) and pa.types.is_list(kind):
-        return [value_from_json(item, kind.value_type) for item in value]
-    if isinstance(value, str) and (
-        pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind)
-    ):
-        return value_from_text(value, kind)
-    if isinstance(value, float | int) and pa.types.is_decimal(kind):
-        return Decimal(str(value))
-    return value
-
-
-def value_from_text(text: str, kind: pa.DataType) -> Any:
-    """A field of a CSV line; an empty one is null unless it is wanted as text. A time without zone is UTC."""
-    if pa.types.is_string(kind):
-        return text
-    if text == "":
-        return None
-    if pa.types.is_timestamp(kind):
-        found = datetime.datetime.fromisoformat(text)
-        return found if found.tzinfo or kind.tz is None else found.replace(tzinfo=datetime.UTC)
-    return pa.array([text]).cast(kind)[0].as_py()
+READERS = {"json": json_reader, "csv": csv_reader, "avro": avro_row_reader}
 
 
 def avro_reader(schema_text: str) -> Any:
@@ -200,3 +193,28 @@ def avro_reader(schema_text: str) -> Any:
         return row
 
     return read
+
+
+def avro_converter(kind: pa.DataType) -> Convert:
+    """Avro has types, and fastavro Python's objects for them: pyarrow knows which fit."""
+
+    def convert(value: Any, problems: list[str]) -> Any:
+        found = with_pairs(value, kind)
+        try:
+            pa.array([found], kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise Misfit(f"does not fit: {error}") from None
+        return found
+
+    return convert
+
+
+def with_pairs(value: Any, kind: pa.DataType) -> Any:
+    """Maps as pyarrow takes them."""
+    if isinstance(value, dict) and pa.types.is_map(kind):
+        return [(name, with_pairs(item, kind.item_type)) for name, item in value.items()]
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        return {field.name: with_pairs(value.get(field.name), field.type) for field in kind}
+    if isinstance(value, list) and pa.types.is_list(kind):
+        return [with_pairs(item, kind.value_type) for item in value]
+    return value

@@ -1,7 +1,8 @@
 """Reading a classic queue of EmberMQ as a streaming query, exactly once: a batch is a lease.
 
-The checkpoint holds the lease: {"lease": "<query>", "next": 8, "count": 500} is the lease `<query>-7` of 500
-messages. A batch that is run again reads the same lease.
+The checkpoint holds the lease: {"lease": "<query>", "next": 8, "count": 500, "partitions": 2} is the lease
+`<query>-7` of 500 messages, read in two parts. A batch that is run again reads the same lease in the same
+parts.
 
 Spark's protocol, and what a call proves of the batch before it (MicroBatchExecution, Spark 4):
 
@@ -81,7 +82,8 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         count = self.take(start, rows)
         if count == 0:
             return start
-        return {"lease": start["lease"], "next": start["next"] + 1, "count": count}
+        parts = self.options.min_partitions  # those of this batch, also when it is run again
+        return {"lease": start["lease"], "next": start["next"] + 1, "count": count, "partitions": parts}
 
     def take(self, start: dict[str, Any], rows: int) -> int:
         name = lease_name(start)
@@ -122,7 +124,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         name = last_lease(end)
         if start == end or not end["count"] or not self.secure(name, end["count"]):
             return []
-        found = parts_of(self.queue, name, end["count"], self.options.min_partitions)
+        found = parts_of(self.queue, name, end["count"], end.get("partitions", self.options.min_partitions))
         return [LeasePartition(part) for part in found]
 
     def secure(self, name: str, count: int) -> bool:

@@ -1,7 +1,7 @@
 """Record batches to published messages, column by column: Arrow's buffers in, no Python object for any row.
 
 For what is common: bodies as they are, properties and addresses out of columns of text, headers out of a map
-of texts. Rows that need more (a JSON body, typed headers) are taken one by one, see `sending`.
+of texts. Rows that need more (typed headers) are taken one by one, see `sending`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ FLAGS = {name: getattr(wire, f"FLAG_{name.upper()}") for name in Properties.__sl
 MICROSECONDS = 1_000_000
 
 
-def goes_as_columns(schema: pa.Schema, options: Options) -> bool:
+def goes_as_columns(schema: pa.Schema) -> bool:
     """Whether rows of this schema need nothing that is done row by row."""
-    if options.format == "json":
-        return False
     names = set(schema.names)
     if "headers" in names:
         kind = schema.field("headers").type

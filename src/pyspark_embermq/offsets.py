@@ -1,7 +1,13 @@
 """Places in streams: what options say, what checkpoints hold, and how a range is cut into parts.
 
 An offset of the query is `{"<queue>": next}`: for each queue the offset of the first message not read yet,
-queues in alphabetical order, because Spark compares offsets as text.
+queues in alphabetical order, because Spark compares offsets as text. What else a batch must find unchanged
+when it is run again stands under the empty name, which no queue has:
+
+    {"": {"partitions": 4, "streams": {"orders": "<id>"}, "first": {"orders": 1000}}, "orders": 1500}
+
+into how many parts the batch is cut; which streams these are, so that one of the same name that was made anew
+is not taken for them; and where queues begin that do not go on where the batch before ended.
 """
 
 from __future__ import annotations
@@ -9,10 +15,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark_embermq.errors import AMQPSourceError
 
 Offsets = dict[str, int]
+ABOUT = ""  # the name under which an offset has the rest
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -23,6 +31,7 @@ class Bounds:
 
     first: int
     next: int
+    id: str = ""  # of this very stream, where the broker tells
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,17 @@ def place_from(option: str, value: object) -> Place:
     )
 
 
+def places_in(offset: dict[str, Any]) -> Offsets:
+    """The offsets of the queues."""
+    return {queue: int(place) for queue, place in offset.items() if queue != ABOUT}
+
+
+def about(offset: dict[str, Any]) -> dict[str, Any]:
+    """The rest; nothing in checkpoints of older versions."""
+    found: dict[str, Any] = offset.get(ABOUT, {})
+    return found
+
+
 def in_order(offsets: Offsets) -> Offsets:
     return dict(sorted(offsets.items()))
 
@@ -100,8 +120,7 @@ def parts(start: Offsets, end: Offsets, count: int) -> list[Range]:
 
     A function of its arguments only: a batch that is run again reads the same parts.
     """
-    # An end before the start: the stream was deleted and made anew, and the user wants to go on.
-    start = {queue: 0 if start.get(queue, 0) > end[queue] else start.get(queue, 0) for queue in end}
+    start = {queue: min(start.get(queue, 0), end[queue]) for queue in end}
     total = sum(end[queue] - start[queue] for queue in end)
     if total == 0:
         return []

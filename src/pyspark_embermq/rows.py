@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -11,7 +12,7 @@ from pyspark.sql.types import StructType
 from embermq.client import Message
 from pyspark_embermq.arrivals import Arrivals
 from pyspark_embermq.columns import COLUMNS, DIRECT, MAKERS, maker_of, taken_from
-from pyspark_embermq.decoding import Decoder, avro_reader
+from pyspark_embermq.decoding import Decoder, avro_reader, check_types
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 
@@ -47,6 +48,9 @@ def check_schema(schema: StructType, options: Options) -> None:
         raise AMQPSourceError(
             f"option 'format' is {options.format!r}: give the fields of the body with .schema(...)"
         )
+    else:
+        fields = [field for field in schema.fields if field.name in body_fields(schema, options)]
+        check_types(options, to_arrow_schema(StructType(fields), timezone="UTC"))
     if options.format == "avro":
         avro_reader(options.avro_schema)  # or a sentence
 
@@ -90,54 +94,97 @@ class RowMaker:
             yield self.batch(arrived.part(index, index + size), queue)
 
     def batch(self, arrived: Arrivals, queue: str) -> pa.RecordBatch:
-        decoded: dict[str, pa.Array] = {}
-        corrupt: list[str | None] = [None] * len(arrived)
-        good: pa.Array | None = None  # the rows that stay; None: all
+        made: dict[str, pa.Array] = {}
+        problems: dict[int, str] = {}
         if self.decoder is not None:
             columns, problems = self.decoder.decode(arrived.body.to_pylist())
-            if problems:
-                corrupt, good = self.treat(arrived, problems)
-            decoded = dict(zip(self.from_body, columns, strict=True))
-        arrays = [
-            decoded[field.name] if field.name in decoded else self.column(field, arrived, queue, corrupt)
-            for field in self.schema
-        ]
+            problems = {index: self.body_problem(arrived, index, why) for index, why in problems.items()}
+            made = dict(zip(self.from_body, columns, strict=True))
+        corrupt = None if self.decoder is None else self.options.corrupt_column
+        for field in self.schema:
+            if field.name not in made and field.name != corrupt:
+                made[field.name] = self.column(field, arrived, queue, problems)
+        good: pa.Array | None = None  # the rows that stay; None: all
+        if problems:
+            good = self.treat(arrived, problems)
+        if corrupt is not None and corrupt in self.schema.names:
+            made[corrupt] = corrupt_column(arrived, problems, self.schema.field(corrupt).type)
+        arrays = [made[name] for name in self.schema.names]
         if good is not None:
             arrays = [array.take(good) for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def column(self, field: pa.Field, arrived: Arrivals, queue: str, corrupt: list[str | None]) -> pa.Array:
+    def body_problem(self, arrived: Arrivals, index: int, why: str) -> str:
+        begin = arrived.body[index].as_py()[:80]
+        return f"its body is not {self.options.format} as the schema has it: {why}; it begins with {begin!r}"
+
+    def column(self, field: pa.Field, arrived: Arrivals, queue: str, problems: dict[int, str]) -> pa.Array:
+        """One that is about the message; what cannot be shown is null, and a problem."""
         name = field.name
         if self.decoder is not None:
-            if name == self.options.corrupt_column:
-                return pa.array(corrupt, field.type)
             name = name.removeprefix(self.options.metadata_prefix)
         values = maker_of(name)(arrived, queue)
-        if not isinstance(values, pa.Array):
+        if isinstance(values, pa.Array):
+            if self.decoder is None and name == "body" and self.options.format == "text":
+                values = as_texts(values)
+            if not pa.types.is_string(values.type) or is_valid(values):
+                return values if values.type == field.type else values.cast(field.type)
+            values = [
+                value.decode("utf-8", "surrogateescape") for value in values.cast(pa.binary()).to_pylist()
+            ]
+        try:
             return pa.array(values, field.type)
-        if self.decoder is None and name == "body" and self.options.format == "text":
-            values = as_texts(values)
-        return values if values.type == field.type else values.cast(field.type)
+        except UNFIT:
+            return pa.array(fitting(values, field, problems), field.type)
 
-    def treat(self, arrived: Arrivals, problems: dict[int, str]) -> tuple[list[str | None], pa.Array | None]:
-        """What the user wants done with bodies that cannot be read: the corrupt ones, and which rows stay."""
+    def treat(self, arrived: Arrivals, problems: dict[int, str]) -> pa.Array | None:
+        """What the user wants done with messages that cannot be read: which rows stay (None: all)."""
         how = self.options.on_decode_error
-        corrupt: list[str | None] = [None] * len(arrived)
         if how == "fail":
-            index, why = next(iter(problems.items()))
+            why = problems[min(problems)]
             raise AMQPSourceError(
-                f"a body is not {self.options.format} as the schema has it: {why}; "
-                f"it begins with {arrived.body[index].as_py()[:80]!r}. Option 'onDecodeError' can be 'null' "
-                "or 'dead-letter' instead of 'fail'"
+                f"a message cannot be a row: {why}. Option 'onDecodeError' can be 'null' or 'dead-letter' "
+                "instead of 'fail'"
             )
         if how == "null":
-            for index in problems:
-                corrupt[index] = arrived.body[index].as_py().decode("utf-8", "replace")
-            return corrupt, None
+            return None
         assert self.refuse is not None
-        self.refuse([(arrived.message(index), why) for index, why in problems.items()])
+        self.refuse([(arrived.message(index), problems[index]) for index in sorted(problems)])
         good = [index for index in range(len(arrived)) if index not in problems]
-        return corrupt, pa.array(good, pa.int64())
+        return pa.array(good, pa.int64())
+
+
+# What pyarrow raises for values that are not of a type; a text that is not UTF-8 among them.
+UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def is_valid(texts: pa.Array) -> bool:
+    """Are the bytes of all of them UTF-8? They were taken as they came."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def fitting(values: list[Any], field: pa.Field, problems: dict[int, str]) -> list[Any]:
+    """Those that fit; null, and a problem, in place of the others."""
+    found = list(values)
+    for index, value in enumerate(values):
+        try:
+            pa.array([value], field.type)
+        except UNFIT as why:
+            found[index] = None
+            problems.setdefault(index, f"column '{field.name}' cannot be {field.type}: {why}")
+    return found
+
+
+def corrupt_column(arrived: Arrivals, problems: dict[int, str], kind: pa.DataType) -> pa.Array:
+    """The bodies of messages with a problem."""
+    bodies: list[str | None] = [None] * len(arrived)
+    for index in problems:
+        bodies[index] = arrived.body[index].as_py().decode("utf-8", "replace")
+    return pa.array(bodies, kind)
 
 
 def as_texts(bodies: pa.Array) -> pa.Array:

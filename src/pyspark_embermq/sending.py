@@ -1,28 +1,34 @@
-"""Rows to messages: which columns say where a message goes and what it carries."""
+"""Rows to messages: which columns say where a message goes and what it carries.
+
+With `format` = `json` those begin with the option `metadataPrefix`, as they do in reading, and all others are
+fields of the body.
+"""
 
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     BinaryType,
     DataType,
     IntegralType,
     MapType,
     StringType,
+    StructField,
     StructType,
     TimestampType,
 )
 
 from embermq.client import Channel, Confirmation, Outgoing, Properties
 from embermq.wire.table import Timestamp
-from pyspark_embermq.columns import PLAIN_PROPERTIES, as_text
+from pyspark_embermq.columns import PLAIN_PROPERTIES
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.headers import headers_from
+from pyspark_embermq.json_bodies import can_be_json, json_bodies
 from pyspark_embermq.message_columns import DEDUPLICATION_HEADER, NUMBERS, MessageColumns, goes_as_columns
 from pyspark_embermq.options import Options
 
@@ -31,6 +37,23 @@ ADDRESS = ("exchange", "routing_key")
 KNOWN = {*ADDRESS, "body", "headers", "timestamp", "deduplication_id", *PLAIN_PROPERTIES}
 # What a message read from here has too, and nobody can set; the typed headers count if there are no others.
 PASSED_OVER = {"queue", "offset", "redelivered", "ingest_timestamp", "headers_json"}
+
+
+# In a JSON body there is a place for everything but these.
+NOT_IN_BODY = (KNOWN | PASSED_OVER) - {"body"}
+
+
+def column_name(name: str, options: Options) -> str:
+    """What the column that says something about the message is called."""
+    return (options.metadata_prefix if options.format == "json" else "") + name
+
+
+def meaning(column: str, options: Options) -> str:
+    """What a column says about the message; empty: it is a field of a JSON body."""
+    if options.format != "json":
+        return column
+    name = column.removeprefix(options.metadata_prefix)
+    return name if column == column_name(name, options) and name in NOT_IN_BODY else ""
 
 
 def check_columns(schema: StructType, options: Options) -> None:
@@ -51,27 +74,33 @@ def check_columns(schema: StructType, options: Options) -> None:
     elif options.format != "json":
         raise AMQPSourceError(f"rows can be sent as binary, text or json, not as {options.format!r}")
     for field in schema.fields:
-        wanted = kinds_of(field.name, options)
-        if wanted and not isinstance(field.dataType, wanted):
-            names_of_kinds = " or ".join(kind.__name__.removesuffix("Type").lower() for kind in wanted)
-            raise AMQPSourceError(
-                f"column {field.name!r} is {field.dataType.simpleString()}; expected {names_of_kinds}"
-            )
-    if (
-        not options.exchange
-        and "exchange" not in names
-        and not options.routing_key
-        and "routing_key" not in names
-    ):
+        check_column(field, options)
+    exchange, routing_key = column_name("exchange", options), column_name("routing_key", options)
+    if not (options.exchange or options.routing_key or exchange in names or routing_key in names):
         raise AMQPSourceError(
             "nothing says where the messages go: give option 'exchange' or 'routingKey' (the name of a "
-            "queue), or columns of these names"
+            f"queue), or columns {exchange!r} or {routing_key!r}"
         )
 
 
-def kinds_of(name: str, options: Options) -> tuple[type[DataType], ...]:
-    """The types that a column may have; none: it is part of a JSON body."""
-    if name == "body" and options.format != "json":
+def check_column(field: StructField, options: Options) -> None:
+    name = meaning(field.name, options)
+    if not name and not can_be_json(to_arrow_type(field.dataType, timezone="UTC")):
+        raise AMQPSourceError(
+            f"column {field.name!r} is {field.dataType.simpleString()}, which has no form in JSON: cast it "
+            "to a string"
+        )
+    wanted = kinds_of(name)
+    if wanted and not isinstance(field.dataType, wanted):
+        names_of_kinds = " or ".join(kind.__name__.removesuffix("Type").lower() for kind in wanted)
+        raise AMQPSourceError(
+            f"column {field.name!r} is {field.dataType.simpleString()}; expected {names_of_kinds}"
+        )
+
+
+def kinds_of(name: str) -> tuple[type[DataType], ...]:
+    """The types that a column may have that says something about the message; none: any."""
+    if name == "body":
         return (BinaryType, StringType)
     if name == "headers":
         return (MapType,)
@@ -79,9 +108,24 @@ def kinds_of(name: str, options: Options) -> tuple[type[DataType], ...]:
         return (TimestampType,)
     if name in NUMBERS:
         return (IntegralType,)
-    if name in (*ADDRESS, "deduplication_id", *PLAIN_PROPERTIES):
+    if name in (*ADDRESS, "deduplication_id", "headers_json", *PLAIN_PROPERTIES):
         return (StringType,)
     return ()
+
+
+def with_body(batch: pa.RecordBatch, options: Options) -> pa.RecordBatch:
+    """What is about the message under its plain name, and a body of all other columns."""
+    if options.format != "json":
+        return batch
+    fields: dict[str, pa.Array] = {}
+    found: dict[str, pa.Array] = {}
+    for column, array in zip(batch.schema.names, batch.columns, strict=True):
+        name = meaning(column, options)
+        if name:
+            found[name] = array
+        else:
+            fields[column] = array
+    return pa.RecordBatch.from_pydict({**found, "body": json_bodies(fields, batch.num_rows)})
 
 
 class Sender:
@@ -106,7 +150,8 @@ class Sender:
 
     def publish_soon(self, channel: Channel, batch: pa.RecordBatch) -> Confirmation:
         options = self.options
-        if not goes_as_columns(batch.schema, options):
+        batch = with_body(batch, options)
+        if not goes_as_columns(batch.schema):
             messages = self.messages(batch)
             return channel.publish_batch_soon(messages, mandatory=options.mandatory)
         columns = MessageColumns(batch, options, self.fixed, self.prefix, self.row)
@@ -128,7 +173,7 @@ class Sender:
         exchange = row.pop("exchange", None)
         routing_key = row.pop("routing_key", None)
         properties = dict(self.fixed)
-        if "headers" not in row and self.options.format != "json" and row.get("headers_json"):
+        if "headers" not in row and row.get("headers_json"):
             row["headers"] = headers_from(row["headers_json"])
         headers: dict[str, object] = dict(row.pop("headers", None) or {})
         moment = row.pop("timestamp", None)
@@ -145,15 +190,10 @@ class Sender:
             headers[DEDUPLICATION_HEADER] = f"{self.prefix}/{self.row}"
         if headers:
             properties["headers"] = headers
+        body: bytes | str | None = row["body"]
         return Outgoing(
-            self.body(row),
+            b"" if body is None else body,
             self.options.routing_key or routing_key or "",
             self.options.exchange or exchange or "",
             Properties(**properties),
         )
-
-    def body(self, row: dict[str, Any]) -> bytes | str:
-        if self.options.format == "json":
-            return json.dumps(row, default=as_text, ensure_ascii=False)
-        body: bytes | str | None = row["body"]
-        return b"" if body is None else body

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,19 @@ from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.collecting import patient_collector
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
 from pyspark_embermq.leases import check_kind
-from pyspark_embermq.offsets import Bounds, Offsets, Place, Range, in_order, limited, parts, places_from
+from pyspark_embermq.offsets import (
+    ABOUT,
+    Bounds,
+    Offsets,
+    Place,
+    Range,
+    about,
+    in_order,
+    limited,
+    parts,
+    places_from,
+    places_in,
+)
 from pyspark_embermq.options import Options
 from pyspark_embermq.plain_errors import with_plain_errors
 from pyspark_embermq.refusing import refuser
@@ -50,35 +62,61 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         places = places_from("startingOffsets", self.options.starting_offsets, self.queues)
-        return in_order({queue: resolved(self.link, queue, place) for queue, place in places.items()})
+        bounds = {queue: self.link.bounds(queue) for queue in self.queues} if self.link.is_embermq else {}
+        begin = {queue: resolved(self.link, queue, place) for queue, place in places.items()}
+        return self.offset(begin, bounds, {})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         check_kind(start, of_leases=False)
+        known = places_in(start)
+        if known and not set(known) & set(self.queues):
+            raise AMQPSourceError(
+                f"the checkpoint is of {names(known)}, and not of {names(self.queues)}: use another one"
+            )
         bounds = {queue: self.link.bounds(queue) for queue in self.queues}
         begin = self.checked(start, bounds)
         end = {queue: max(found.next, begin[queue]) for queue, found in bounds.items()}
         if self.target is not None:
             end = {queue: min(end[queue], max(self.target[queue], begin[queue])) for queue in end}
         rows = self.row_limit(limit)
-        return in_order(end) if rows is None else limited(begin, end, rows)
+        if rows is not None:
+            end = limited(begin, end, rows)
+        if all(known.get(queue) == place for queue, place in end.items()):
+            return start
+        first = {queue: place for queue, place in begin.items() if known.get(queue) != place}
+        # A queue that is not read at the moment keeps its place.
+        return self.offset({**known, **end}, bounds, first)
+
+    def offset(self, places: Offsets, bounds: dict[str, Bounds], first: Offsets) -> dict[str, Any]:
+        streams = {queue: found.id for queue, found in sorted(bounds.items()) if found.id}
+        rest = {"partitions": self.options.min_partitions, "streams": streams, "first": in_order(first)}
+        return {ABOUT: {name: value for name, value in rest.items() if value}, **in_order(places)}
 
     def checked(self, start: dict[str, Any], bounds: dict[str, Bounds]) -> Offsets:
         """Where to go on; a queue that is new starts at its beginning, one that lost messages is told of."""
+        known, streams = places_in(start), about(start).get("streams", {})
         begin: Offsets = {}
         for queue, found in bounds.items():
-            begin[queue] = int(start.get(queue, found.first))
-            if begin[queue] < found.first:
+            begin[queue] = known.get(queue, found.first)
+            if is_another(streams.get(queue), found):
+                self.lose(
+                    f"stream '{queue}' is not the one that the checkpoint is of: it was deleted and made anew"
+                )
+                begin[queue] = found.first
+            elif begin[queue] < found.first:
                 lost(self.options, queue, begin[queue], found.first)
             elif begin[queue] > found.next:
-                problem = (
+                self.lose(
                     f"stream '{queue}' ends at {found.next}, but the checkpoint is at {begin[queue]}: "
                     "it was deleted and made anew"
                 )
-                if self.options.fail_on_data_loss:
-                    raise DataLossError(f"{problem}. Use another checkpoint, or failOnDataLoss=false")
-                log.warning("%s; reading goes on where the stream begins", problem)
                 begin[queue] = found.first
         return begin
+
+    def lose(self, problem: str) -> None:
+        if self.options.fail_on_data_loss:
+            raise DataLossError(f"{problem}. Use another checkpoint, or failOnDataLoss=false")
+        log.warning("%s; reading goes on where the stream begins", problem)
 
     def row_limit(self, limit: ReadLimit) -> int | None:
         if isinstance(limit, ReadMaxRows):
@@ -108,8 +146,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.target = {queue: self.link.bounds(queue).next for queue in self.queues}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """As the end says, whatever the options are by now: a batch that is run again has the same parts."""
         check_kind(end, of_leases=False)
-        return [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
+        rest = about(end)
+        reached = places_in(end)
+        for queue, stream in rest.get("streams", {}).items():
+            # A batch that was planned before a restart is read without asking for the latest offset again.
+            if queue in reached and is_another(stream, self.link.bounds(queue)):
+                self.lose(
+                    f"stream '{queue}' is not the one that the batch is of: it was deleted and made anew"
+                )
+                del reached[queue]
+        begin = {**places_in(start), **rest.get("first", {})}
+        count = int(rest.get("partitions", self.options.min_partitions))
+        return [RangePartition(part) for part in parts(begin, reached, count)]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing to do: a stream keeps what was read."""
@@ -122,6 +172,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RangePartition)
         return read_range(self.options, self.schema, partition.part)
+
+
+def is_another(stream: str | None, found: Bounds) -> bool:
+    """Whether a stream is known to be another than the one of that name was; some brokers do not tell."""
+    return bool(stream and found.id and stream != found.id)
+
+
+def names(queues: Iterable[str]) -> str:
+    return " and ".join(f"'{queue}'" for queue in sorted(queues))
 
 
 def read_range(options: Options, schema: StructType, part: Range) -> Iterator[Any]:

@@ -50,7 +50,7 @@ class Authority:
             .not_valid_after(now + LIFE)
         )
 
-    def issue(self, common_name: str, file: str = "", password: bytes = b"") -> Path:
+    def issue(self, common_name: str, file: str = "", password: bytes = b"", expired: bool = False) -> Path:
         """A PEM file with certificate and key; for 127.0.0.1 and, as an alternative name, the name itself."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [
@@ -58,8 +58,9 @@ class Authority:
             x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
             x509.RFC822Name(f"{common_name}@example.org"),
         ]
+        now = datetime.datetime.now(datetime.UTC) - (3 * LIFE if expired else LIFE * 0)
         certificate = (
-            self.builder(name(common_name), key.public_key(), datetime.datetime.now(datetime.UTC))
+            self.builder(name(common_name), key.public_key(), now)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .sign(self.key, hashes.SHA256())
         )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Self
 
 import pika
 import pytest
@@ -18,13 +19,13 @@ from embermq.app.issuer_keys import JWKS_BYTES_MAX
 from embermq.broker.tokens import TokenProblem, keys_in
 from embermq.config import ConfigError
 from embermq.config.settings import OAuth
-from embermq.net import fetch as fetch_module
 from embermq.net.fetch import FetchError, fetch
 from embermq.wire import methods
+from embermq.wire.frame import PROTOCOL_HEADER
 from tests.access.certificates import Authority
 from tests.access.issuer import AUDIENCE, Issuer
 from tests.access.tenant import ask, connect
-from tests.access.test_sasl_clients import open_with, say
+from tests.access.test_sasl_clients import open_with, say, start_ok
 from tests.extensions.client import eventually
 from tests.hostile.peers import Peer
 from tools.brokers import EmberBroker
@@ -161,21 +162,112 @@ def test_names_of_keys_that_nobody_has_cost_no_fetches(
     assert publisher.asked == 1
 
 
-def test_who_is_not_believed_or_never_ends_is_not_heard(
-    publisher: Publisher, authority: Authority, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_not_believed_or_never_ends_is_not_heard(publisher: Publisher, authority: Authority) -> None:
     publisher.body = b"here"
     assert fetch(publisher.url, 4, 10, str(authority.file)) == b"here"
     with pytest.raises(FetchError, match="certificate verify failed"):
         fetch(publisher.url, 4, 10)
     with pytest.raises(FetchError, match="more than 3 bytes"):
         fetch(publisher.url, 3, 10, str(authority.file))
-    clock = itertools.count(0, 100)
-    with monkeypatch.context() as patched, pytest.raises(FetchError, match="takes too long"):
-        patched.setattr(fetch_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-        fetch(publisher.url, 4, 10, str(authority.file))
     with pytest.raises(FetchError, match="No such file"):
         fetch(publisher.url, 4, 10, "/nowhere.pem")
+
+
+class Dripping:
+    """Sends a beginning and then a byte now and then, for ever; to every connection."""
+
+    def __init__(self, beginning: bytes) -> None:
+        self.beginning = beginning
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.closed = threading.Event()
+        self.asked = threading.Event()
+        self.threads = [threading.Thread(target=self.accept)]
+        self.threads[0].start()
+
+    def accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = self.socket.accept()
+                self.asked.set()
+                self.threads.append(threading.Thread(target=self.drip, args=(peer,)))
+                self.threads[-1].start()
+
+    def drip(self, peer: socket.socket) -> None:
+        with peer, suppress(OSError):
+            peer.sendall(self.beginning)
+            while not self.closed.wait(0.02):
+                peer.sendall(b"x" if self.beginning else b"")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed.set()
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        for thread in self.threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    "beginning",
+    [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"],
+    ids=["nothing", "headers", "a body"],
+)
+def test_a_fetch_has_a_deadline_whatever_drips(scheme: str, beginning: bytes) -> None:
+    if scheme == "https" and beginning:
+        beginning = b"\x16\x03\x03\x40\x00"  # a record of TLS that does not end
+    with Dripping(beginning) as server, pytest.raises(FetchError, match=r"it takes longer than 0\.5 s"):
+        fetch(f"{scheme}://127.0.0.1:{server.port}/keys", 1 << 20, 0.5)
+
+
+def start_with(server: Dripping, **more: str) -> EmberBroker:
+    settings = {
+        "OAUTH_JWKS_URL": f"http://127.0.0.1:{server.port}/keys",
+        "OAUTH_JWKS_INTERVAL_S": "1",
+        "OAUTH_AUDIENCE": AUDIENCE,
+        "AUTH_REFUSAL_PAUSE_S": "0",
+        "AUTH_FAILURES_FREE": "10000",
+        **more,
+    }
+    return EmberBroker(env={f"EMBERMQ_{name}": value for name, value in settings.items()})
+
+
+@pytest.mark.parametrize(("fetch_s", "login_s"), [("60", "1"), ("1", "600")])
+def test_a_login_waits_for_keys_no_longer_than_for_anything(
+    issuers: list[Issuer], fetch_s: str, login_s: str
+) -> None:
+    """Whichever is shorter, the time for a fetch or that for a login; both ways in."""
+    more = {"OAUTH_JWKS_TIMEOUT_S": fetch_s, "LIMITS_HANDSHAKE_S": login_s}
+    with Dripping(b"HTTP/1.1 200 OK\r\nX: ") as server, start_with(server, **more) as broker:
+        assert server.asked.wait(30)
+        with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+            connect(broker, "whoever", password=issuers[0].token(*LOGIN))
+        assert ask(broker, "GET", "whoami", token=issuers[0].token(*LOGIN)).status == 401
+        given_up = "it takes longer than"
+        if fetch_s == "1":
+            assert eventually(lambda: given_up in broker.log_path.read_text())
+        else:
+            assert given_up not in broker.log_path.read_text(), "the fetch goes on"
+
+
+def test_logins_that_wait_for_keys_leave_places_to_the_others(issuers: list[Issuer]) -> None:
+    patient = {"OAUTH_JWKS_TIMEOUT_S": "60", "LIMITS_HANDSHAKE_S": "600"}
+    places = {"LIMITS_UNAUTHENTICATED_PER_ADDRESS": "4"}
+    with ExitStack() as stack:
+        server = stack.enter_context(Dripping(b"HTTP/1.1 200 OK\r\nX: "))
+        broker = stack.enter_context(start_with(server, **patient, **places))
+        assert server.asked.wait(30)
+        capabilities = {"capabilities": {"authentication_failure_close": True}}
+        peers = [stack.enter_context(Peer(broker)) for _ in range(6)]
+        for peer in peers:
+            peer.send_bytes(PROTOCOL_HEADER)
+            say(peer, start_ok(issuers[0].token(*LOGIN), capabilities))
+        for peer in peers[2:]:
+            peer.expect(methods.ConnectionClose)  # two wait, and two places are for other logins
+        connect(broker, "guest").close()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from typing import Any
 import pika
 import pytest
 
+from tests.access.certificates import Authority
+from tests.access.issuer import AUDIENCE, Issuer
 from tests.access.tenant import ask, connect, make_user, publish, put
 from tests.extensions.client import eventually
 from tools.brokers import EmberBroker
@@ -180,7 +182,7 @@ def test_a_reload_applies_what_it_can_and_says_what_it_cannot(configured: Config
         ('\n[[queues]]\nname = "x"\narguments = { x-max-length = "many" }', "invalid arg 'x-max-length'"),
         ('\n[[bindings]]\nsource = "nothing"\ndestination = "late"', "no exchange 'nothing'"),
         ('\n[[users]]\nname = "new"\npassword_file = "/nowhere"', "the password of user 'new'"),
-        ('\n[[permissions]]\nuser = "orders"\nwrite = "(a+)+$"', "is no good pattern"),
+        ('\n[[permissions]]\nuser = "orders"\nwrite = "(?!(a+)+b)"', "is no good pattern"),
     ],
 )
 def test_a_reload_with_a_mistake_says_which(configured: Configured, more: str, said: str) -> None:
@@ -188,6 +190,137 @@ def test_a_reload_with_a_mistake_says_which(configured: Configured, more: str, s
     text = text.replace("heartbeat = 17", "heartbeet = 17") if "heartbeet" in more else text + more
     told = configured.reload(text, "the settings were not read anew")
     assert said in told["message"] and told["level"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ('[tls]\nclient_certificates = "required"\nauthorities = "/nowhere"\n', "TLS cannot be set up"),
+        ('[oauth]\nkeys = ["/nowhere"]\naudience = "x"\n', "oauth.keys: /nowhere"),
+        ('[log]\nfile = "/nowhere/log"\n', "log.file is '/nowhere/log', which cannot be opened"),
+        ('[log]\naudit_file = "/"\n', "log.audit_file is '/', which cannot be opened: Is a directory"),
+        ("[templates.t]\nx-max-length = -1\n", "invalid arg 'x-max-length'"),
+        ('[[queues]]\nname = "x"\narguments = { x-max-length = "many" }\n', "invalid arg 'x-max-length'"),
+        ('[[bindings]]\nsource = "late"\ndestination = "nothing"\n', "no queue 'nothing'"),
+        ('[[users]]\nname = "new"\npassword_file = "/nowhere"\n', "the password of user 'new'"),
+    ],
+)
+def test_a_reload_that_is_refused_changes_nothing(tmp_path: Path, wrong: str, said: str) -> None:
+    """Every kind of setting that a reload applies, together with one that cannot be."""
+    issuer, authority = Issuer(tmp_path), Authority(tmp_path)
+    sections = {
+        "log": {"audit_file": str(tmp_path / "audit.log")},
+        "tls": {"certificate": str(authority.issue("server")), "amqp_port": 0, "http_port": 0},
+    }
+    file = tmp_path / "embermq.toml"
+    file.write_text(toml(sections))
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(address)
+        systemd.settimeout(60)
+        environment = {"NOTIFY_SOCKET": address}
+        with EmberBroker(tmp_path / "data", config=str(file), env=environment) as broker:
+            assert systemd.recv(4096).startswith(b"READY=1")
+            before = ask(broker, "GET", "definitions").json
+            section, _, rest = wrong.partition("\n")
+            new = {
+                **sections,
+                "proxy": {"trusted": ["127.0.0.1"]},
+                "oauth": {"keys": [str(issuer.jwks_file)], "audience": AUDIENCE},
+                "limits": {"connections": 1},
+            }
+            name = section.strip("[]")
+            text = toml({key: value for key, value in new.items() if key != name})
+            if name in sections:
+                kept = {key: value for key, value in sections[name].items() if f"{key} = " not in rest}
+                wrong = toml({name: kept}) + rest
+            more = [
+                ("vhosts", 'name = "other"'),
+                ("users", 'name = "mallory"\npassword = "mallory"\ntags = ["administrator"]'),
+                ("permissions", 'user = "mallory"\nvhost = "other"'),
+                ("permissions", 'user = "guest"\nvhost = "other"'),
+                ("topic_permissions", 'user = "guest"\nexchange = "late"\nwrite = "x"'),
+                ("exchanges", 'name = "late"\ntype = "topic"'),
+                ("queues", 'name = "late"\narguments = { x-queue-type = "stream" }'),
+                ("queues", 'name = "later"\nvhost = "other"'),
+                ("bindings", 'source = "amq.topic"\ndestination = "late"'),
+                ("bindings", 'source = "amq.topic"\ndestination = "late"\ndestination_type = "exchange"'),
+            ]
+            file.write_text(text + "".join(f"[[{part}]]\n{fields}\n" for part, fields in more) + wrong)
+            broker.process.send_signal(signal.SIGHUP)
+            assert systemd.recv(4096).startswith(b"RELOADING=1")
+            assert systemd.recv(4096) == b"READY=1"
+            (told,) = [
+                record["message"]
+                for line in broker.log_path.read_text().splitlines()
+                if "not read anew" in (record := json.loads(line))["message"]
+            ]
+            assert said in told
+            assert ask(broker, "GET", "whoami", token=issuer.token("tag:administrator")).status == 401
+            assert ask(broker, "GET", "definitions").json == before
+            with connect(broker, "guest"):  # which no proxy has announced
+                connect(broker, "guest").close()  # and there is no limit
+            broker.kill()
+            file.write_text(toml(sections))
+            broker.start()
+            assert ask(broker, "GET", "definitions").json == before
+
+
+def toml(sections: dict[str, dict[str, Any]]) -> str:
+    """JSON's texts, numbers and lists are TOML's, too."""
+    return "".join(
+        f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+        for name, settings in sections.items()
+    )
+
+
+def test_tls_is_turned_on_by_a_restart(tmp_path: Path) -> None:
+    made = Configured(tmp_path)
+    certificate = Authority(tmp_path).issue("server")
+    with made.broker as broker:
+        more = toml({"tls": {"certificate": str(certificate), "amqp_port": 0, "http_port": 0}})
+        told = made.reload(made.text + more, "a restart is needed")
+        assert told["message"] == ("a restart is needed for: tls.certificate, tls.amqp_port, tls.http_port")
+        assert len(as_boss(broker, "GET", "overview").json["listeners"]) == 2
+        broker.stop()
+        broker.start()
+        assert len(as_boss(broker, "GET", "overview").json["listeners"]) == 4
+        told = made.reload(made.text, "a restart is needed")
+        assert "tls.certificate" in told["message"]
+
+
+@pytest.mark.parametrize("obstacle", ["directory", "no directory"])
+def test_a_log_that_cannot_be_rotated_is_no_reason_to_stop(tmp_path: Path, obstacle: str) -> None:
+    file = tmp_path / "logs" / "log"
+    file.parent.mkdir()
+    with EmberBroker(env={"EMBERMQ_LOG_FILE": str(file)}) as broker:
+        if obstacle == "directory":
+            file.rename(tmp_path / "moved")
+            file.mkdir()
+        else:
+            file.parent.rename(tmp_path / "away")
+        for _ in range(20):
+            connect(broker, "guest").close()
+        broker.process.send_signal(signal.SIGHUP)
+        (complaint,) = eventually(lambda: broker.log_path.read_text().splitlines())
+        assert complaint.startswith(f"embermq: log file {file}: cannot be opened anew")
+        moved = tmp_path / "moved" if obstacle == "directory" else tmp_path / "away" / "log"
+        assert eventually(lambda: "the settings were not read anew" in moved.read_text())
+        assert moved.read_text().count("user 'guest' in vhost '/'") == 20
+        if obstacle == "directory":
+            file.rmdir()
+        else:
+            file.parent.mkdir()
+        connect(broker, "guest").close()
+        assert eventually(lambda: file.exists() and "user 'guest' in vhost '/'" in file.read_text())
+
+
+def test_a_certificate_that_has_expired_is_told_of(tmp_path: Path) -> None:
+    certificate = Authority(tmp_path).issue("server", expired=True)
+    settings = {"CERTIFICATE": str(certificate), "AMQP_PORT": "0", "HTTP_PORT": "0"}
+    with EmberBroker(env={f"EMBERMQ_TLS_{name}": value for name, value in settings.items()}) as broker:
+        log = broker.log_path.read_text()
+        assert f"the certificate {certificate} has expired on 20" in log and "clients will refuse it" in log
 
 
 def test_records_know_connection_channel_user_and_vhost(configured: Configured) -> None:
@@ -313,6 +446,35 @@ def test_word_is_sent_to_systemd_and_its_sockets_are_used(tmp_path: Path) -> Non
         finally:
             process.kill()
             process.communicate()
+
+
+@pytest.mark.parametrize("kind", ["unix", "no listener", "datagrams"])
+def test_a_socket_of_systemd_that_is_of_no_use_is_refused(tmp_path: Path, kind: str) -> None:
+    family = socket.AF_UNIX if kind == "unix" else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM if kind == "datagrams" else socket.SOCK_STREAM) as passed:
+        passed.bind(str(tmp_path / "amqp.sock") if kind == "unix" else ("127.0.0.1", 0))
+        if kind == "unix":
+            passed.listen()
+        program = (
+            "import os, sys\n"
+            f"os.dup2({passed.fileno()}, 3); os.set_inheritable(3, True)\n"
+            "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '1', 'LISTEN_FDNAMES': 'amqp'}\n"
+            "command = [sys.executable, '-m', 'embermq', 'serve', '--data-dir', sys.argv[1]]\n"
+            "os.execv(sys.executable, command)\n"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "data")],
+            pass_fds=[passed.fileno()],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert found.returncode == 1, found.stderr
+    wanted = (
+        "one that listens (Accept=no)" if kind == "no listener" else "one of TCP (ListenStream= with a port)"
+    )
+    last = f"embermq: cannot listen on the socket that systemd passed for amqp: expected {wanted}"
+    assert found.stderr.splitlines()[-1] == last
 
 
 def test_a_limit_of_connections_for_all(tmp_path: Path) -> None:

@@ -177,9 +177,13 @@ def test_tags_in_a_token_open_the_api(door: EmberBroker, issuer: Issuer) -> None
     assert ask(door, "DELETE", "vhosts", "made by token").status == 204
 
 
+def start_ok(token: str, properties: dict[str, object] | None = None) -> methods.ConnectionStartOk:
+    return methods.ConnectionStartOk(properties or {}, "PLAIN", b"\0\0" + token.encode(), "en_US")
+
+
 def open_with(peer: Peer, token: str) -> None:
     peer.send_bytes(PROTOCOL_HEADER)
-    say(peer, methods.ConnectionStartOk({}, "PLAIN", b"\0\0" + token.encode(), "en_US"))
+    say(peer, start_ok(token))
     peer.expect(methods.ConnectionTune)
     say(peer, methods.ConnectionTuneOk(10, 131072, 0))
     say(peer, methods.ConnectionOpen(virtual_host="/"))

@@ -81,7 +81,7 @@ def test_topic_permissions_change_at_once(ember: EmberBroker, anna: pika.Blockin
     [
         ({"write": "", "read": ""}, "key_missing,exchange"),
         ({"exchange": "e", "write": "(", "read": ""}, "invalid_regexp"),
-        ({"exchange": "e", "write": "(a+)+$", "read": ""}, "repeats nothing that itself repeats"),
+        ({"exchange": "e", "write": "^(?!(a+)+b)", "read": ""}, "repeats nothing that itself repeats"),
     ],
 )
 def test_topic_permissions_that_cannot_be(ember: EmberBroker, body: dict[str, str], reason: str) -> None:
@@ -93,7 +93,7 @@ def test_topic_permissions_that_cannot_be(ember: EmberBroker, body: dict[str, st
 
 
 def test_a_pattern_that_would_take_for_ever_is_refused(ember: EmberBroker) -> None:
-    body = {"configure": "(a+)+$", "write": "", "read": ""}
+    body = {"configure": "^(?!(a+)+b)", "write": "", "read": ""}
     reply = ask(ember, "PUT", "permissions", "/", "guest", body=body)
     assert reply.status == 400 and "invalid_regexp" in str(reply.json)
 
@@ -192,7 +192,7 @@ def test_it_is_all_there_after_a_restart_and_in_the_definitions(ember: EmberBrok
     assert ask(ember, "GET", "user-limits", "keeper").json[0]["value"] == {"max-channels": 9}
     exported = ask(ember, "GET", "definitions").json
     limits = {"vhost": "kept", "component": "vhost-limits", "name": "limits", "value": {"max-queues": 7}}
-    assert topic in exported["topic_permissions"] and limits in exported["parameters"]
+    assert topic in exported["embermq"]["topic_permissions"] and limits in exported["parameters"]
     ask(ember, "DELETE", "vhosts", "kept")
     ask(ember, "DELETE", "users", "keeper")
     assert ask(ember, "GET", "topic-permissions").json == []

@@ -201,7 +201,9 @@ authorities = "{authority.file}"
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        match = re.fullmatch(r"EmberMQ \S+ ready: amqps://127.0.0.1:(\d+) https://127.0.0.1:\d+\n", line)
+        match = re.fullmatch(
+            r"EmberMQ \S+ ready: amqps://127.0.0.1:(\d+) https://127.0.0.1:\d+ \(\w+\)\n", line
+        )
         assert match, line
         context = ssl.create_default_context(cafile=str(authority.file))
         with socket.create_connection(("127.0.0.1", int(match[1])), timeout=60) as plain:

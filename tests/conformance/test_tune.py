@@ -136,14 +136,22 @@ def test_channels_up_to_channel_max(raw: RawClient) -> None:
         RawChannel(raw, number).sync()
 
 
-@rabbitmq_differs("counts channels, any number is accepted")
 @rule(
-    "001", "1.4.2.5.1", "connection.tune.channel-max/number", "A channel number above channel-max is refused"
+    "001",
+    "1.4.2.5.1",
+    "connection.tune.channel-max/number",
+    "Channel-max is a number of channels, as in RabbitMQ: any may be among them",
 )
-def test_channel_number_above_channel_max(raw: RawClient) -> None:
+@pytest.mark.parametrize("number", [6, 2048, 65535])
+def test_channel_number_above_channel_max(raw: RawClient, number: int) -> None:
     raw.handshake(channel_max=5)
-    raw.send(spec.Channel.Open(), 6)
-    raw.expect_close_and_eof(530)
+    raw.channel(number).sync()
+    for other in range(1, 5):
+        raw.channel(other).sync()
+    raw.send(spec.Channel.Open(), 5)
+    close = raw.expect_close(530)
+    expected = "NOT_ALLOWED - number of channels opened (5) has reached the negotiated channel_max (5)"
+    assert close.reply_text == expected
 
 
 @rule(

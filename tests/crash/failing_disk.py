@@ -13,8 +13,6 @@ from pathlib import Path
 
 from embermq.store import data_directory
 from embermq.store.filesystem import File, FileSystem
-from embermq.store.promise import Promise
-from tests.unit.store.faulty_disk import write_blocks_through
 from tools.brokers import EmberBroker
 
 CONTROL = "CRASH_TEST_FAULT_FILE"  # not EMBERMQ_…: that would be a setting
@@ -60,13 +58,10 @@ class FailingFileSystem(FileSystem):
             data = memoryview(data)[:SHORT_BYTES]
         return super().write_at(file, data, position)
 
-    def write_synced(self, file: File, data: bytearray, size: int, position: int, promise: Promise) -> int:
+    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
         done = self.write_at(file, memoryview(data)[:size], position)
         self.sync(file)
         return done
-
-    def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
-        return write_blocks_through(self, file, data, size, promise)
 
     def sync(self, file: File) -> None:
         if fault() == "bad syncs":

@@ -38,9 +38,10 @@ def _segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DataDirectory, "segment_bytes", 600)
 
 
-def frames_with_identity(target: str, identity: int, priority: int) -> bytes:
+def frames_with_identity(target: str, identity: int, priority: int, in_series: bool) -> bytes:
     body = b"%d" % identity
-    field = b"\x12x-deduplication-idS" + struct.pack(">I", len(body)) + body
+    id = b"series:batch/%d/%d" % (identity % 2, identity // 2) if in_series else body
+    field = b"\x12x-deduplication-idS" + struct.pack(">I", len(id)) + id
     values = struct.pack(">I", len(field)) + field + bytes([2, priority])
     exchange, key = (FAN, "") if target == FAN else ("", target)
     names = b"".join(bytes([len(name)]) + name.encode() for name in (exchange, key))
@@ -58,6 +59,7 @@ DEDUPLICATED = {"x-deduplication": True}
 class Repetition:
     def __init__(self, directory: Path, seed: int) -> None:
         self.chance = random.Random(seed)
+        self.in_series = bool(seed % 2)
         self.directory = directory
         self.cuts = 0
         (directory / "disk-0").mkdir()
@@ -136,7 +138,8 @@ class Repetition:
     def send(self, target: str, identity: int) -> None:
         self.tag += 1
         self.waiting[self.tag] = (target, identity)
-        self.publisher.send_bytes(frames_with_identity(target, identity, identity % 4))
+        frames = frames_with_identity(target, identity, identity % 4, self.in_series)
+        self.publisher.send_bytes(frames)
         self.machine.steps(self.chance.randint(0, 2))
 
     def on_confirm(self, tag: int, multiple: bool) -> None:

@@ -12,49 +12,36 @@ from pathlib import Path
 import pytest
 from pamqp import commands as spec
 
-from embermq.store import disk, room, synced_write
+from embermq.store import disk, room
 from embermq.store.filesystem import File
-from embermq.store.promise import Promise
 from tests.crash.client import Client, Lost
 from tests.crash.machine import Machine, MachineClient
 from tests.crash.test_waiting import delayed_frames
-from tests.unit.store.faulty_disk import FaultyFileSystem, blocks_of
+from tests.unit.store.faulty_disk import FaultyFileSystem
 
 QUEUE = "crash.lone"
 SYNCS_UNTIL_QUICK = 20
 
 
-@pytest.fixture(params=[False, True], ids=["through the cache", "past the cache"])
-def past_cache(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
-
-
 @pytest.fixture(autouse=True)
-def _little_room(past_cache: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that files are stretched, and new ones begun, in between."""
-    monkeypatch.setattr(disk, "ROOM_BYTES", 2000 if past_cache else 900)
+    monkeypatch.setattr(disk, "ROOM_BYTES", 900)
     monkeypatch.setattr(room, "WRITES_BEFORE_ROOM", 2)
-    monkeypatch.setattr(synced_write, "STEADY_WRITES", 3 if past_cache else 1_000_000)
 
 
 class Counted:
-    """How many writes were synced at once, and how many of these past the cache."""
+    """How many writes were synced at once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = self.past_cache = 0
+        self.count = 0
         write_synced = FaultyFileSystem.write_synced
 
         def counting(
-            filesystem: FaultyFileSystem,
-            file: File,
-            data: bytearray,
-            size: int,
-            position: int,
-            promise: Promise,
+            filesystem: FaultyFileSystem, file: File, data: bytearray, size: int, position: int
         ) -> int:
             self.count += 1
-            self.past_cache += blocks_of(file) is not None
-            return write_synced(filesystem, file, data, size, position, promise)
+            return write_synced(filesystem, file, data, size, position)
 
         monkeypatch.setattr(FaultyFileSystem, "write_synced", counting)
 
@@ -104,7 +91,7 @@ def machine(tmp_path: Path) -> Machine:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_was_confirmed_survives_a_power_cut(
-    machine: Machine, tmp_path: Path, counted: Counted, seed: int, past_cache: bool
+    machine: Machine, tmp_path: Path, counted: Counted, seed: int
 ) -> None:
     chance = random.Random(seed)
     if chance.random() < 0.5:
@@ -112,8 +99,6 @@ def test_what_was_confirmed_survives_a_power_cut(
     publisher = Publisher(machine)
     publisher.publish_and_wait(SYNCS_UNTIL_QUICK + chance.randint(1, 60))
     assert counted.count > 0
-    if machine.filesystem.write_bytes_max is None:
-        assert (counted.past_cache > 0) == past_cache
     publisher.publish()
     machine.steps(chance.randint(0, 3))
     found = found_after(machine, tmp_path / "after", chance)

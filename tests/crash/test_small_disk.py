@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +24,10 @@ QUEUE = "kept"
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MEGABYTES}m", "embermq-test", str(tmp_path)]
+    """The data directory; what the broker has to say goes elsewhere."""
+    disk = tmp_path / "data"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MEGABYTES}m", "embermq-test", str(disk)]
     try:
         mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
@@ -29,9 +35,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if mounted.returncode:
         pytest.skip(f"no small disk: {mounted.stderr.strip()}")
     try:
-        yield tmp_path
+        yield disk
     finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 class Publisher:
@@ -62,6 +68,103 @@ class Publisher:
             self.unblocked = True
 
 
+def fill_up(directory: Path) -> Path:
+    """Take every byte that is left, as another program would; the file to delete."""
+    filler = directory / "filler"
+    with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(4096))
+    return filler
+
+
+def fill_queue(port: int, count: int) -> None:
+    """Small messages in one file, so that no ack deletes it."""
+    client = Client(port)
+    confirmed: list[int] = []
+    client.on_confirm = lambda tag, multiple: confirmed.append(tag)
+    client.call(spec.Queue.Declare(queue=QUEUE, durable=True))
+    client.call(spec.Confirm.Select())
+    frames = [publish_frames("", QUEUE, b"%d " % number, True, None) for number in range(count)]
+    client.send_bytes(b"".join(frames))
+    while not confirmed or confirmed[-1] < count:
+        client.next()
+    client.close()
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_what_was_acked_while_the_disk_was_full_stays_gone(small_disk: Path, end: str) -> None:
+    with EmberBroker(small_disk, disk_free_limit=1) as broker:
+        fill_queue(broker.port, 1000)
+        filler = fill_up(small_disk)
+        client = Client(broker.port)
+        assert take(client, 600) == list(range(600))
+        client.close()
+        if end == "stop":
+            broker.stop()
+        else:
+            broker.kill()
+        filler.unlink()
+        broker.start()
+        client = Client(broker.port)
+        assert client.call(spec.Queue.Declare(queue=QUEUE, passive=True)).message_count == 400
+        assert take(client, 400) == list(range(600, 1000))
+        client.close()
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_start_on_a_full_disk_succeeds_or_waits_for_room(small_disk: Path, end: str) -> None:
+    """With what was kept for that; and without, when somebody makes room."""
+    with EmberBroker(small_disk, disk_free_limit=1) as broker:
+        fill_queue(broker.port, 100)
+        if end == "stop":
+            broker.stop()
+        else:
+            broker.kill()
+        filler = fill_up(small_disk)
+        broker.start()
+        client = Client(broker.port)
+        assert take(client, 40) == list(range(40))
+        client.close()
+        broker.stop()
+        (small_disk / "reserve").write_bytes(b"")
+        fill_up(small_disk).rename(small_disk / "more")
+        told = broker.log_path.stat().st_size
+        starter = threading.Thread(target=broker.start)
+        starter.start()
+        wait_for_text(broker.log_path, r"the start waits until there is room|who asked for it waits", told)
+        filler.unlink(missing_ok=True)
+        (small_disk / "more").unlink()
+        starter.join()
+        client = Client(broker.port)
+        assert take(client, 60) == list(range(40, 100))
+        client.close()
+
+
+def test_a_consumer_that_declares_first_can_drain_a_full_disk(small_disk: Path) -> None:
+    """While a new declaration waits for room, what is declared already is answered at once."""
+    with EmberBroker(small_disk, disk_free_limit=1) as broker, contextlib.ExitStack() as clients:
+        fill_queue(broker.port, 10)
+        filler = fill_up(small_disk)
+        waiting = clients.enter_context(contextlib.closing(Client(broker.port)))
+        names = [f"new-{number}" for number in range(2000)]  # more than fits into the pages there are
+        waiting.send(*[spec.Queue.Declare(queue=name, durable=True) for name in names])
+        wait_for_text(broker.log_path, "who asked for it waits")
+        client = clients.enter_context(contextlib.closing(Client(broker.port)))
+        client.call(spec.Exchange.Declare(exchange="amq.fanout", exchange_type="fanout", durable=True))
+        client.call(spec.Queue.Declare(queue=QUEUE, durable=True))
+        assert take(client, 10) == list(range(10))
+        filler.unlink()
+        for _ in names:
+            waiting.wait(spec.Queue.DeclareOk)
+
+
+def wait_for_text(path: Path, pattern: str, behind: int = 0) -> None:
+    deadline = time.monotonic() + 50
+    while not re.search(pattern.encode(), path.read_bytes()[behind:]):
+        assert time.monotonic() < deadline, path.read_text(errors="replace")[-3000:]
+        time.sleep(0.02)
+
+
 def body_of(number: int) -> bytes:
     return b"%d " % number + bytes(BODY_BYTES)
 
@@ -80,7 +183,7 @@ def take(client: Client, count: int) -> list[int]:
 
 def test_a_full_disk_stops_publishers_and_tells_them_until_there_is_room(small_disk: Path) -> None:
     with (
-        EmberBroker(small_disk / "data", disk_free_limit=1) as broker,
+        EmberBroker(small_disk, disk_free_limit=1) as broker,
         contextlib.ExitStack() as open_clients,
     ):
         publisher = Publisher(broker.port)

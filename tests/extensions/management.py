@@ -14,8 +14,6 @@ from urllib.parse import quote
 from tests.conftest import TARGETS
 from tools.brokers import Broker
 
-LOGIN = "Basic " + base64.b64encode(b"guest:guest").decode()
-
 
 @contextmanager
 def managed_broker(target: str, **options: Any) -> Iterator[Broker]:
@@ -38,10 +36,11 @@ class Management:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
 
-    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    def ask(self, method: str, path: str, body: object = None, login: str = "guest:guest") -> tuple[int, Any]:
         data = None if body is None else json.dumps(body).encode()
         address = f"http://{self.broker.host}:{self.broker.http_port}/api/{path}"
-        headers = {"authorization": LOGIN, "content-type": "application/json"}
+        authorization = "Basic " + base64.b64encode(login.encode()).decode()
+        headers = {"authorization": authorization, "content-type": "application/json"}
         request = urllib.request.Request(address, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60) as response:

@@ -43,6 +43,20 @@ async def publish(channel: AbstractChannel, queue: AbstractQueue, *contents: byt
 # --- connections
 
 
+async def test_channels_that_overlap_come_past_every_number(broker: Broker) -> None:
+    """aiormq takes the next number above all open ones: a service with two channels at a time gets there."""
+    async with await aio_pika.connect(broker.url) as connection:
+        before = await connection.channel(publisher_confirms=False)
+        for _ in range(2100):
+            following = await connection.channel(publisher_confirms=False)
+            await before.close()
+            before = following
+        assert not connection.is_closed
+        queue = await before.declare_queue(exclusive=True)
+        await before.default_exchange.publish(Message(b"still here"), queue.name)
+        assert await bodies(queue) == [b"still here"]
+
+
 async def test_wrong_password(broker: Broker) -> None:
     with pytest.raises(aiormq.exceptions.ProbableAuthenticationError):
         await aio_pika.connect(broker.url.replace("guest:guest", "guest:wrong"))

@@ -15,12 +15,15 @@ BODY = b"x" * 100_000
 PATIENCE_S = 60.0
 
 
+def watermark(limit_bytes: float) -> float:
+    with open("/proc/meminfo") as file:
+        return limit_bytes / (int(file.readline().split()[1]) * 1024)
+
+
 @pytest.fixture
 def small_broker() -> Iterator[EmberBroker]:
     """One whose high watermark some tens of megabytes in memory pass."""
-    with open("/proc/meminfo") as file:
-        total_bytes = int(file.readline().split()[1]) * 1024
-    with EmberBroker(memory_high_watermark=120e6 / total_bytes) as broker:
+    with EmberBroker(memory_high_watermark=watermark(120e6)) as broker:
         yield broker
 
 
@@ -64,6 +67,34 @@ def test_memory_alarm_blocks_publishers_and_clears(small_broker: EmberBroker) ->
     assert len(taken) == published
     publisher.close()
     consumer.close()
+
+
+def test_many_long_queues_raise_no_alarm() -> None:
+    """What is on the disk anyway need not fill the memory: nobody would ever be let go on.
+
+    The broker looks at its memory twice a second. Between the half of the limit, from which on queues keep
+    less, and the limit itself is more than this client can publish in that time.
+    """
+    with EmberBroker(memory_high_watermark=watermark(240e6)) as broker:
+        publish_to_many(broker, rounds=320)
+
+
+def publish_to_many(broker: EmberBroker, rounds: int) -> None:
+    connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+    events: list[str] = []
+    connection.add_on_connection_blocked_callback(lambda _, frame: events.append(frame.method.reason))
+    channel = connection.channel()
+    names = [f"long-{number}" for number in range(10)]
+    for name in names:
+        channel.queue_declare(name, durable=True)
+    channel.confirm_delivery()
+    for _ in range(rounds):
+        for name in names:
+            channel.basic_publish("", name, BODY, pika.BasicProperties(delivery_mode=2))
+    assert events == []
+    for name in names:
+        assert channel.queue_declare(name, passive=True).method.message_count == rounds
+    connection.close()
 
 
 def test_disk_alarm_holds_publishers_only() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pika
 import pytest
 
 from tests.extensions.management import Management
@@ -89,7 +90,7 @@ def comparable(document: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind in KINDS:
         things = []
-        for thing in map(dict, document[kind]):
+        for thing in map(dict, [*document[kind], *document.get("embermq", {}).get(kind, [])]):
             thing.pop("metadata", None)  # repeats what stands beside it, and more in newer versions
             if kind == "users":
                 thing["limits"] = thing.get("limits") or {}
@@ -119,6 +120,7 @@ def test_there_and_back(ember: Management) -> None:
         assert comparable(ember.get("definitions")) == comparable(original)
         assert ember.ask("PUT", "users/native", {"password": "secret", "tags": "management"})[0] == 201
         assert ember.ask("PUT", "permissions/shop/native", ALL)[0] == 201
+        logins_go_on_working(ember, rabbit)
         passed_on = ember.get("definitions?for=rabbitmq")
         assert passed_on["users_without_password"] == ["native"], "made here: RabbitMQ cannot check its hash"
         left_out = {user["name"] for user in original["users"]} - {
@@ -144,6 +146,21 @@ def test_there_and_back(ember: Management) -> None:
         assert status in (201, 204), answer
         copied = {queue["name"] for queue in rabbit.get("definitions/copy")["queues"]}
         assert copied == {queue["name"] for queue in shop["queues"]}
+
+
+def logins_go_on_working(ember: Management, rabbit: Management) -> None:
+    """The plain document: users come with a password that RabbitMQ can check, or not at all."""
+    assert rabbit.ask("PUT", "users/native", {"password": "theirs", "tags": "management"})[0] == 201
+    assert rabbit.ask("DELETE", "users/clerk")[0] == 204
+    plain = ember.get("definitions")
+    assert [user["name"] for user in plain["embermq"]["users"]] == ["guest", "native"]
+    status, answer = rabbit.ask("POST", "definitions", plain)
+    assert status in (201, 204), answer
+    for name, password in (("guest", "guest"), ("native", "theirs"), ("clerk", "clerk")):
+        assert rabbit.ask("GET", "whoami", login=f"{name}:{password}")[0] == 200, name
+    clerk = pika.PlainCredentials("clerk", "clerk")
+    where = pika.ConnectionParameters(rabbit.broker.host, rabbit.broker.port, "shop", clerk)
+    pika.BlockingConnection(where).close()
 
 
 def test_a_file_of_a_newer_version(ember: Management) -> None:

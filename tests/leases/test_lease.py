@@ -348,6 +348,26 @@ def test_a_long_queue(reader: Client, stored: EmberBroker) -> None:
     eventually(lambda: counts(stored, queue) == (0, 0))
 
 
+@pytest.mark.parametrize("size", [10, 5000])
+def test_a_queue_with_holes(reader: Client, stored: EmberBroker, size: int) -> None:
+    """Many readers of messages between which others are gone: each gets its part to the end."""
+    queue = declare(reader)
+    publish(reader, queue, 0, 400, size=size)
+    channel = reader.connection.channel()
+    for _ in range(400):
+        method, _, body = channel.basic_get(queue)
+        if int(body) % 2:
+            channel.basic_ack(method.delivery_tag)
+    channel.close()  # the others come back
+    assert lease(stored, queue)["count"] == 200
+    everything = [(number, number * 2) for number in range(200)]
+    assert read(reader, queue) == everything
+    for begin in range(0, 200, 50):
+        assert read(reader, queue, begin=begin, end=begin + 50) == everything[begin : begin + 50]
+    act(stored, queue, "settle")
+    eventually(lambda: counts(stored, queue) == (0, 0))
+
+
 @pytest.mark.parametrize("seed", [1])
 def test_random_histories(stored: EmberBroker, seed: int) -> None:
     """Whatever happens, each message is in one place: ready, in one lease, or settled."""

@@ -14,6 +14,8 @@ from embermq.testing import EmbeddedBroker
 from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError, Missing
 from pyspark_embermq.pipelines import archive, running
+from tests.spark.conftest import declare_stream
+from tests.spark.test_reading_streams import numbers
 
 
 def test_archive_compact_and_replay(
@@ -35,16 +37,22 @@ def test_archive_compact_and_replay(
         batch * 10 + n for batch in range(3) for n in range(4)
     )
     # A batch that is run again replaces itself.
-    (again,) = list(hour.glob("batch-00000001-*.parquet"))[:1]
+    (again,) = list(hour.glob("batch-*-00000001-*.parquet"))[:1]
+    owner = again.name.split("-")[1]
     copy = tmp_path / "again"
     shutil.copytree(hour, copy / "date=2023-11-14" / "exchange=shop" / "hour=22")
     rows = spark.read.parquet(str(copy)).where(f"input_file_name() like '%{again.name}'").cache()
     rows.count()
-    archive.add_batch(rows, 1, tmp_path / "kept")
+    archive.add_batch(rows, owner, 1, tmp_path / "kept")
     assert spark.read.parquet(str(tmp_path / "kept")).count() == 12
-    # Many files become one, nothing is lost or doubled, and a crash in the middle heals.
+    # Many files become one, nothing is lost or doubled, and a crash in the middle heals. The last batch may
+    # be run again, and stays as it is.
     assert archive.compact(spark, tmp_path / "kept", quiet_s=0) == 1
-    assert [file.name[:7] for file in hour.iterdir() if file.suffix == ".parquet"] == ["compact"]
+    names = sorted(file.name for file in hour.iterdir() if file.suffix == ".parquet")
+    assert {name[: len("batch-000000000000-00000002")] for name in names} == {
+        f"batch-{owner}-00000002",
+        f"compact-{owner}-00000000-00000001.parquet"[: len("batch-000000000000-00000002")],
+    }
     assert spark.read.parquet(str(tmp_path / "kept")).count() == 12
     shutil.copy(copy / hour.relative_to(tmp_path / "kept") / again.name, hour / again.name)
     assert archive.compact(spark, tmp_path / "kept", quiet_s=0) == 0
@@ -77,6 +85,48 @@ def test_archive_compact_and_replay(
     assert broker.queue("archive.nobody", vhost) is None
     with pytest.raises(AMQPSourceError, match="kept in a directory of this machine"):
         archive.local_path("s3://bucket/archive")
+
+
+def run_archive(spark: SparkSession, url: str, path: Path, queue: str, checkpoint: str = "") -> None:
+    found = checkpoint or archive.default_checkpoint(str(path), queue)
+    what = archive.Archive(url, str(path), found, queue)
+    running.run(spark, "archive", lambda s, once: archive.start(s, what, once), once=True)
+
+
+def archived(spark: SparkSession, path: Path) -> list[int]:
+    return sorted(int(bytes(row.body)) for row in spark.read.parquet(str(path)).select("body").collect())
+
+
+def test_archives_in_one_directory_do_not_touch_each_other(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "kept"
+    declare_stream(channel, "a", numbers(0, 10))
+    declare_stream(channel, "b", numbers(10, 20))
+    for queue in ("a", "b", "a"):
+        run_archive(spark, url, path, queue)
+    assert archived(spark, path) == list(range(20))
+    channel.publish_batch(numbers(20, 25), "a")
+    run_archive(spark, url, path, "a")
+    assert archived(spark, path) == list(range(25))
+    # A checkpoint of another source, a new one for a stream that is here, and the old one again.
+    with pytest.raises(AMQPSourceError, match="the checkpoint is of 'a', and not of 'b'"):
+        run_archive(spark, url, tmp_path / "other", "b", archive.default_checkpoint(str(path), "a"))
+    with pytest.raises(AMQPSourceError, match=r"stream 'a' is archived in .* with another checkpoint"):
+        run_archive(spark, url, path, "a", str(tmp_path / "new"))
+    shutil.move(path / "_checkpoint" / "a", tmp_path / "away")
+    with pytest.raises(AMQPSourceError, match="its messages would be there twice"):
+        run_archive(spark, url, path, "a")
+    run_archive(spark, url, path, "a", str(tmp_path / "away"))
+    assert archived(spark, path) == list(range(25))
+    assert archive.compact(spark, path, quiet_s=0) == 0, (
+        "a batch alone is not worth it, and the last one stays"
+    )
+    # Deleted and declared anew, it is another stream.
+    channel.queue_delete("a")
+    declare_stream(channel, "a", numbers(30, 35))
+    run_archive(spark, url, path, "a", str(tmp_path / "anew"))
+    assert archived(spark, path) == [*range(25), *range(30, 35)]
 
 
 @pytest.mark.parametrize(

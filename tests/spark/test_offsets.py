@@ -76,9 +76,5 @@ def test_parts_cover_the_range_once(queues: dict[str, tuple[int, int]], count: i
     assert len(found) >= min(count, total)
 
 
-def test_a_stream_made_anew_is_read_from_its_beginning() -> None:
-    assert parts({"q": 10}, {"q": 2}, 1) == [Range("q", 0, 2)]
-
-
 def test_one_stream_in_several_parts() -> None:
     assert parts({"q": 0}, {"q": 10}, 3) == [Range("q", 0, 3), Range("q", 3, 6), Range("q", 6, 10)]

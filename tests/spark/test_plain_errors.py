@@ -47,7 +47,7 @@ def test_in_a_task(spark: SparkSession, channel: Channel, url: str) -> None:
     declare_stream(channel, "s", [b"1", b"not JSON"])
     reader = spark.read.format("amqp").option("url", url).option("format", "json").schema("id int")
     text = said(lambda: reader.load("s").collect())
-    assert "a body is not json as the schema has it: " in text and "Traceback" not in text
+    assert "its body is not json as the schema has it: " in text and "Traceback" not in text
 
 
 def test_a_write(spark: SparkSession, channel: Channel, url: str) -> None:

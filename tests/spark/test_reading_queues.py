@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructType
 
 from embermq.client import Channel, Properties, connect
 from embermq.testing import EmbeddedBroker
@@ -20,6 +20,7 @@ from pyspark_embermq.batch_reader import BatchReader
 from pyspark_embermq.broker_link import BrokerLink
 from pyspark_embermq.lease_reader import LeaseReader, last_lease
 from pyspark_embermq.leases import Leases, take_all
+from pyspark_embermq.offsets import places_in
 from pyspark_embermq.options import Options
 from pyspark_embermq.pipelines.running import lag_in
 from pyspark_embermq.queue_reader import QueueReader
@@ -52,7 +53,7 @@ def test_a_task_that_fails_takes_nothing(spark: SparkSession, channel: Channel, 
     channel.queue_declare("q", durable=True)
     channel.publish_batch([*numbers(0, 5), b"x"], "q")
     reader = spark.read.format("amqp").option("url", url).option("queue", "q").option("mode", "drain")
-    with pytest.raises(PySparkException, match="a body is not json"):
+    with pytest.raises(PySparkException, match="its body is not json"):
         reader.option("format", "json").schema("id int").load().collect()
     assert channel.queue_declare("q", passive=True).message_count == 6
 
@@ -291,9 +292,25 @@ def test_a_queue_that_is_named_twice_is_read_once(spark: SparkSession, channel: 
     assert read(spark, url, queue="s, q,s,q").count() == 6
 
 
+def read_between(start: dict[str, Any], end: dict[str, Any]) -> int:
+    return sum(places_in(end).values()) - sum(places_in(start).values())
+
+
+def test_a_lease_that_is_read_again_has_the_same_parts(channel: Channel, url: str) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch([b"x"] * 50, "q", properties=PERSISTENT)
+    readers = [LeaseReader(StructType(), Options(url=url, min_partitions=parts), "q") for parts in (4, 7)]
+    start = readers[0].initialOffset()
+    end = readers[0].latestOffset(start, ReadMaxRows(50))
+    planned = readers[0].partitions(start, end)
+    assert len(planned) == 4 and readers[1].partitions(start, end) == planned
+    for reader in readers:
+        reader.stop()
+
+
 def test_both_limits_of_a_batch_hold(channel: Channel, url: str) -> None:
     """Records and bytes, of a queue (bodies, exactly), of a lease and of a stream (by the average size)."""
-    schema = StructType().add("offset", "long")
+    schema = StructType().add("offset", LongType())
     bodies = [bytes(100)] * 50
     channel.queue_declare("q", durable=True)
     declare_stream(channel, "s", bodies)
@@ -307,7 +324,7 @@ def test_both_limits_of_a_batch_hold(channel: Channel, url: str) -> None:
             end = reader.latestOffset(place, reader.getDefaultReadLimit())
             reader.partitions(place, end)
             reader.commit(place)
-            found.append(end["count"] if "count" in end else sum(end.values()) - sum(place.values()))
+            found.append(end["count"] if "count" in end else read_between(place, end))
             place = end
         reader.stop()
         return found

@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
 from embermq.client import Channel, Outgoing, Properties
 from embermq.testing import EmbeddedBroker
+from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.offsets import places_in
+from pyspark_embermq.options import Options
+from pyspark_embermq.stream_reader import StreamReader
 from tests.spark.conftest import declare_stream
 
 
@@ -195,6 +201,76 @@ def test_lost_messages_are_told_or_passed_over(
     query = Query(spark, url, tmp_path, queue="s", failOnDataLoss="false")
     query.run()
     assert query.found() == numbers(0, 12)
+
+
+def test_a_stream_made_anew_that_is_longer_than_the_old_one(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    declare_stream(channel, "s", numbers(0, 5))
+    Query(spark, url, tmp_path, queue="s").run()
+    channel.queue_delete("s")
+    declare_stream(channel, "s", numbers(5, 30))
+    with pytest.raises(PySparkException, match="not the one that the checkpoint is of: it was deleted and"):
+        Query(spark, url, tmp_path, queue="s").run()
+    query = Query(spark, url, tmp_path, queue="s", failOnDataLoss="false")
+    query.run()
+    assert query.found() == numbers(0, 30)
+
+
+def test_a_stream_that_has_forgotten_its_beginning_is_added(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    declare_stream(channel, "a", numbers(0, 5))
+    Query(spark, url, tmp_path, queue="a").run()
+    limits = {"x-max-length-bytes": 5000, "x-stream-max-segment-size-bytes": 2000}
+    channel.queue_declare("b", durable=True, arguments={"x-queue-type": "stream", **limits})
+    for _ in range(20):
+        channel.publish_batch([b"%0500d" % number for number in range(10, 20)], "b")
+    with BrokerLink(Options(url=url)) as link:
+        bounds = link.bounds("b")
+    assert bounds.first > 0, "some are gone"
+    query = Query(spark, url, tmp_path, queue="a,b")
+    query.run()
+    assert len(query.found()) == 5 + bounds.next - bounds.first
+    # And one that is left out for a while goes on where it was.
+    channel.publish_batch(numbers(5, 7), "a")
+    Query(spark, url, tmp_path, queue="b").run()
+    Query(spark, url, tmp_path, queue="a,b").run()
+    assert len(query.found()) == 7 + bounds.next - bounds.first
+
+
+def test_a_checkpoint_of_another_stream_is_refused(
+    spark: SparkSession, channel: Channel, url: str, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        declare_stream(channel, name, numbers(0, 5))
+    Query(spark, url, tmp_path, queue="a").run()
+    with pytest.raises(PySparkException, match="the checkpoint is of 'a', and not of 'b'"):
+        Query(spark, url, tmp_path, queue="b").run()
+
+
+def test_a_batch_that_is_run_again_has_the_same_parts(channel: Channel, url: str) -> None:
+    declare_stream(channel, "s", numbers(0, 100))
+    fields = StructType()
+
+    def reader(parts: int) -> StreamReader:
+        return StreamReader(fields, Options(url=url, queue="s", min_partitions=parts), ["s"])
+
+    before = reader(4)
+    start = before.initialOffset()
+    end = before.latestOffset(start, ReadAllAvailable())
+    planned = before.partitions(start, end)
+    again = reader(7)
+    assert len(planned) == 4 and again.partitions(start, end) == planned
+    assert again.latestOffset(end, ReadAllAvailable()) == end, "nothing has come: no batch"
+    channel.publish_batch(numbers(0, 100), "s")
+    later = again.latestOffset(end, ReadAllAvailable())
+    assert len(again.partitions(end, later)) == 7
+    old = {"s": 100}  # as older versions wrote them
+    assert len(again.partitions({"s": 0}, old)) == 7
+    assert places_in(again.latestOffset(old, ReadAllAvailable())) == {"s": 200}
+    before.stop()
+    again.stop()
 
 
 def test_a_killed_broker_is_only_a_pause(spark: SparkSession, tmp_path: Path) -> None:

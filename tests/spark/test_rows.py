@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import io
 import json
@@ -12,7 +13,7 @@ from typing import Any
 import fastavro
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, VariantVal
 
 from embermq.client import Message as Delivered
 from embermq.client.core.columns import Columns
@@ -147,7 +148,7 @@ def test_json() -> None:
     ]
 
 
-def test_json_of_kinds_that_arrow_does_not_read() -> None:
+def test_json_of_further_kinds() -> None:
     text = "m map<string,int>, d decimal(10,2), t timestamp"
     (row,) = rows(text, [Message(b'{"m": {"a": 1}}\n')], format="json")
     assert dict(row["m"]) == {"a": 1} and row["d"] is None
@@ -187,7 +188,7 @@ BAD = [Message(b'{"id": 1}'), Message(b'{"id": "one"}'), Message(b"nonsense"), M
 
 
 def test_a_bad_body_fails_with_a_sentence() -> None:
-    with pytest.raises(AMQPSourceError, match=r"a body is not json as the schema has it: .*it begins with"):
+    with pytest.raises(AMQPSourceError, match=r"its body is not json as the schema has it: .*it begins with"):
         rows("id int", BAD, format="json")
 
 
@@ -212,16 +213,72 @@ def test_bad_bodies_as_dead_letters() -> None:
     assert all(why for _, why in refused)
 
 
+def test_bodies_are_not_joined() -> None:
+    halves = [Message(b'{"id": 1,', routing_key="a"), Message(b'"name": "x"}', routing_key="b")]
+    found = rows("id int, name string, _routing_key string", halves, format="json", on_decode_error="null")
+    assert found == [
+        {"id": None, "name": None, "_routing_key": "a"},
+        {"id": None, "name": None, "_routing_key": "b"},
+    ]
+
+
+@pytest.mark.parametrize("first", [b"null", b"[]", b"1", b"{}", b'"x"'])
+def test_whatever_comes_first(first: bytes) -> None:
+    messages = [Message(first), Message(b'{"id": 1}')]
+    found = rows("id int, r struct<x: int>", messages, format="json", on_decode_error="null")
+    assert found == [{"id": None, "r": None}, {"id": 1, "r": None}]
+
+
+def test_a_variant() -> None:
+    (row,) = rows("v variant", [Message(b'{"v": {"a": [1, 2.50, null]}}')], format="json")
+    assert VariantVal(row["v"]["value"], row["v"]["metadata"]).toJson() == '{"a":[1,2.50,null]}'
+
+
+POISON = [
+    Message(properties=Properties(correlation_id="\udcff")),
+    Message(properties=Properties(headers={"h": "\udcff"})),
+    Message(properties=Properties(headers={"\udcff": 1})),
+    Message(routing_key="\udcff"),
+]
+ABOUT = "correlation_id string, headers map<string,string>, routing_key string"
+
+
+@pytest.mark.parametrize("poison", POISON)
+def test_what_is_about_a_message_may_be_unreadable_as_well(poison: Message) -> None:
+    good = Message(properties=Properties(correlation_id="é", headers={"h": "1"}), routing_key="ü")
+    messages = [good, poison, good]
+    expected = {"correlation_id": "é", "headers": [("h", "1")], "routing_key": "ü"}
+    with pytest.raises(AMQPSourceError, match=r"a message cannot be a row: column '.*' cannot be"):
+        rows(ABOUT, messages)
+    first, second, third = rows(ABOUT, messages, on_decode_error="null")
+    assert first == third == expected and None in second.values()
+    refused: list[tuple[Delivered, str]] = []
+    found = rows(ABOUT, messages, refused, on_decode_error="dead-letter", dead_letter_exchange="dlx")
+    assert found == [expected, expected] and len(refused) == 1
+    with_body = "id int, _correlation_id string, _headers map<string,string>, _routing_key string"
+    bodied = dataclasses.replace(poison, body=b'{"id": 1}')
+    (row,) = rows(with_body, [bodied], format="json", on_decode_error="null")
+    assert row["id"] == 1
+
+
+@pytest.mark.parametrize("header", [2**62, -(2**63), 10**15])
+def test_times_beyond_the_calendar(header: int) -> None:
+    message = Message(properties=Properties(headers={"timestamp_in_ms": header}, timestamp=2**63))
+    (row,) = rows("timestamp timestamp, ingest_timestamp timestamp", [message])
+    assert row["timestamp"] is None
+    assert abs(row["ingest_timestamp"] - datetime.datetime.now(UTC)) < datetime.timedelta(minutes=1)
+
+
 def test_csv() -> None:
     text = "id int, name string, price decimal(10,2), day date"
     found = rows(text, [Message(b'1,"a, b",2.50,2024-02-29'), Message(b",,,")], format="csv")
     assert found[0] == {"id": 1, "name": "a, b", "price": Decimal("2.50"), "day": datetime.date(2024, 2, 29)}
-    assert found[1] == {"id": None, "name": "", "price": None, "day": None}
+    assert found[1] == {"id": None, "name": None, "price": None, "day": None}
 
 
 @pytest.mark.parametrize("body", [b"1", b"1,2,3", b"1,2\n3,4", b"x,y", b"\xff,2", b""])
 def test_csv_that_does_not_fit(body: bytes) -> None:
-    with pytest.raises(AMQPSourceError, match="a body is not csv"):
+    with pytest.raises(AMQPSourceError, match="its body is not csv"):
         rows("a int, b int", [Message(body)], format="csv")
 
 

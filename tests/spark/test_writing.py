@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ def test_rows_with_an_address_and_nothing_else(
     assert [message.body for message in (first, second, third)] == [b"one", b"two", b""]
     assert [message.exchange for message in (first, second, third)] == ["amq.direct", "", ""]
     ids = [message.headers["x-deduplication-id"] for message in (first, second, third)]
-    assert ids == ["run/0/0", "run/0/1", "run/0/2"]
+    assert ids == ["series:run/0/0", "series:run/0/1", "series:run/0/2"]
 
 
 def test_an_option_says_where_all_rows_go(
@@ -104,11 +103,51 @@ def test_rows_as_json(
     spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
 ) -> None:
     channel.queue_declare("q")
-    frame = spark.sql("SELECT 'q' AS routing_key, 7 AS id, named_struct('x', 'é') AS nested, null AS nothing")
+    frame = spark.sql(
+        "SELECT 'q' AS _routing_key, 7 AS id, named_struct('x', 'é') AS nested, null AS nothing, "
+        "date'2026-01-02' AS day, double('NaN') AS nan, 'a' AS type, "
+        "timestamp'2026-01-02 03:04:05' AS timestamp, "
+        "'me' AS user_id, 300 AS priority, 'x' AS routing_key, 9 AS _priority, map('h', 1) AS _headers"
+    )
     write(frame, url, format="json")
     (message,) = broker.messages("q", vhost)
-    assert json.loads(message.body) == {"id": 7, "nested": {"x": "é"}, "nothing": None}
-    assert message.properties["content_type"] == "application/json"
+    assert message.body.decode() == (
+        '{"id":7,"nested":{"x":"é"},"day":"2026-01-02","nan":"NaN","type":"a",'
+        '"timestamp":"2026-01-02T03:04:05.000Z","user_id":"me","priority":300,"routing_key":"x"}'
+    )
+    assert message.properties["content_type"] == "application/json" and message.properties["priority"] == 9
+    assert message.headers == {"h": 1}
+
+
+def test_rows_as_json_with_another_prefix(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    channel.queue_declare("q")
+    write(spark.sql("SELECT 'q' AS m_routing_key, 1 AS _type"), url, format="json", metadataPrefix="m_")
+    write(spark.sql("SELECT 'q' AS routing_key, 2 AS id"), url, format="json", metadataPrefix="")
+    assert [message.body for message in broker.messages("q", vhost)] == [b'{"_type":1}', b'{"id":2}']
+
+
+def test_a_batch_is_remembered_as_a_whole_however_large(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str
+) -> None:
+    arguments = {"x-deduplication": True, "x-deduplication-count": 10}
+    channel.queue_declare("q", durable=True, arguments=arguments)
+    frame = spark.range(5000).repartition(3).selectExpr("cast(id AS string) AS body")
+    for _ in range(2):
+        write(frame, url, routingKey="q", deduplicate="true", writerId="run")
+    assert channel.queue_declare("q", passive=True).message_count == 5000
+    own = spark.range(11).coalesce(1).selectExpr("'x' AS body", "cast(id AS string) AS deduplication_id")
+    with pytest.raises(PySparkException, match="more than 10 rows with ids of their own"):
+        write(own, url, routingKey="q", deduplicate="true")
+    with pytest.raises(PySparkException, match="its x-deduplication-count is less than the batch takes"):
+        write(
+            spark.range(22).repartition(11).selectExpr("'x' AS body"),
+            url,
+            routingKey="q",
+            deduplicate="true",
+            writerId="wide",
+        )
 
 
 @pytest.mark.parametrize(
@@ -124,6 +163,13 @@ def test_rows_as_json(
         ("'x' AS body, 256 AS priority", {"routingKey": "q"}, "a row cannot be a message: "),
         ("'x' AS body", {"routingKey": "q", "url": "amqp://127.0.0.1:1"}, "cannot be reached"),
         ("'x' AS body", {"routingKey": "q", "deduplicate": "true"}, "needs option 'writerId'"),
+        ("1 AS id, 'q' AS routing_key", {"format": "json"}, "or columns '_exchange' or '_routing_key'"),
+        ("interval 1 day AS i", {"format": "json", "routingKey": "q"}, "which has no form in JSON"),
+        (
+            "'x' AS body",
+            {"routingKey": "q", "deduplicate": "true", "writerId": "run"},
+            "queue 'q' does not deduplicate",
+        ),
     ],
 )
 def test_mistakes_are_sentences(
@@ -153,7 +199,7 @@ def test_from_stream_to_queue_as_a_query(
     tmp_path: Path,
 ) -> None:
     declare_stream(channel, "s", numbers(0, 20))
-    channel.queue_declare("out", durable=True)
+    channel.queue_declare("out", durable=True, arguments={"x-deduplication": True})
     query = (
         spark.readStream.format("amqp")
         .option("url", url)
@@ -172,4 +218,4 @@ def test_from_stream_to_queue_as_a_query(
     found = broker.messages("out", vhost)
     assert sorted((message.body for message in found), key=int) == numbers(0, 20)
     ids = {message.headers["x-deduplication-id"] for message in found}
-    assert len(ids) == 20 and all(identity.startswith(f"{query.id}/0/") for identity in ids)
+    assert len(ids) == 20 and all(identity.startswith(f"series:{query.id}/0/") for identity in ids)

@@ -122,7 +122,7 @@ def test_an_address_of_six_is_written_in_brackets(tmp_path: Path) -> None:
             await app.stop()
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        assert re.search(r"ready: amqp://\[::1\]:\d+ http://\[::1\]:\d+$", runner.run(line()))
+        assert re.search(r"ready: amqp://\[::1\]:\d+ http://\[::1\]:\d+ \(\w+\)$", runner.run(line()))
 
 
 def test_a_stop_waits_for_dead_letters_to_leave_their_queue(

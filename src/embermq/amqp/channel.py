@@ -364,9 +364,9 @@ class Channel(Confirming):
 
     # -- the end
 
-    def shut(self) -> None:
+    def shut(self, in_order: bool = False) -> None:
         """The channel ends: consumers leave, what they had goes back, open transactions roll back."""
-        end_channel(self)
+        end_channel(self, in_order)
 
     def part(self) -> tuple[Blocks, list[ChannelConsumer]]:
         """Take part in nothing any more; what was out and who consumed here, for others to look after."""

@@ -20,7 +20,5 @@ cdef class Confirming(Deliveries):
     cdef int count_published(self, Py_ssize_t count) except -1
     cpdef int keep(self, tuple queues) except -1
     cpdef int put_confirms(self) except -1
-    cpdef bytes ack_ahead(self)
-    cpdef int acked_ahead(self) except -1
     cdef int refused(self) except -1
     cdef int put_ack(self) except -1

@@ -63,7 +63,7 @@ class Confirming(Deliveries):
         self.published += count
         if not self.confirm_pending:
             self.confirm_pending = True
-            self.link.confirming_channels.add(self)
+            self.link.confirming_channels.append(self)
             self.link.turn.confirms += 1
             self.link.touch()
         return 0
@@ -88,28 +88,16 @@ class Confirming(Deliveries):
         unsafe = self.unsafe
         if unsafe:
             self.unsafe = False
+            turn = self.link.turn
             storage = self.connection.broker.storage
             assert storage is not None
-            unsafe = not storage.spares(self.kept_in, self.link.turn.count)
+            unsafe = not (turn.synced or storage.spares(self.kept_in, turn.count))
             if unsafe:
                 self.syncs_under_way += 1
                 storage.when_safe(partial(self.on_safe, self.published))
         if not unsafe and self.syncs_under_way == 0:
             self.safe = self.published
         self.put_ack()
-        return 0
-
-    def ack_ahead(self) -> bytes:
-        """The ack of all that was published, for when it is safe; empty if there is more to be said."""
-        if self.nacks or self.syncs_under_way or self.closing or not self.unsafe:
-            return b""
-        self.link.out.put_ack(self.number, self.published, self.published - self.confirmed > 1)
-        return self.link.out.take()
-
-    def acked_ahead(self) -> int:
-        """That ack was sent."""
-        self.confirm_pending = self.unsafe = False
-        self.safe = self.confirmed = self.published
         return 0
 
     def on_safe(self, published: int) -> None:

@@ -41,7 +41,14 @@ from embermq.broker.events import INTERNAL_USER
 from embermq.broker.queue import Queue
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
-from embermq.errors import AccessRefused, AMQPError, CommandInvalid, FrameError, InternalFault
+from embermq.errors import (
+    AccessRefused,
+    AMQPError,
+    CommandInvalid,
+    ConnectionForced,
+    FrameError,
+    InternalFault,
+)
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER
 from embermq.wire.kernel import load_u16, load_u32, load_u64
@@ -249,6 +256,7 @@ class Connection(Sending):
         if handler is None:
             raise CommandInvalid("unimplemented method")
         self.broker.events.actor = channel.user.name
+        self.broker.catalog.changed = False  # what changed by itself is not this one's to wait for
         began_s = perf_counter()
         try:
             handler(channel, method)
@@ -298,7 +306,7 @@ class Connection(Sending):
 
     def close(self, error: AMQPError, blame: int = 0) -> None:
         """Begin a hand-shaken close from our side."""
-        self.shut()
+        self.shut(in_order=isinstance(error, ConnectionForced))  # by a stop or an operator: nobody's fault
         self.state = CLOSING
         self.send(0, close_method(error, blame))
         if isinstance(error, FrameError):
@@ -308,15 +316,15 @@ class Connection(Sending):
         else:
             self.shell.close(LAST_WORDS_S)
 
-    def shut(self) -> None:
+    def shut(self, in_order: bool = False) -> None:
         """Everything that lived by this connection ends: channels, consumers, exclusive queues."""
         self.last_channel = None
-        end_connection(self)
+        end_connection(self, in_order)
 
-    def end(self, after_s: float = 0.0) -> None:
+    def end(self, after_s: float = 0.0, in_order: bool = False) -> None:
         """Nothing more will be said: send what is left and shut the socket."""
         if self.state != CLOSED:
-            self.shut()
+            self.shut(in_order)
             self.state = CLOSED
             self.part(after_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.amqp.channel import Channel
 from embermq.amqp.deliveries import BLOCK_COUNT
 from embermq.amqp.session_events import emit_consumer_deleted
-from embermq.broker.consumer import Consumer
+from embermq.broker.consumer import UNLIMITED_ROOM, Consumer
 from embermq.broker.lease_reading import LeaseReading
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue, describe
@@ -58,6 +58,18 @@ class ChannelConsumer(Consumer):
             and channel.shared_unacked
             and channel.shared_unacked_bytes + size > channel.shared_prefetch_size
         )
+
+    def room(self) -> int:
+        if not self.can_take(0):
+            return 0
+        if self.weighs:
+            return 1  # how many more would fit depends on them
+        channel, room = self.channel, UNLIMITED_ROOM
+        if not self.no_ack and self.prefetch_count:
+            room = self.prefetch_count - self.unacked
+        if not self.no_ack and channel.shared_prefetch_count:
+            room = min(room, channel.shared_prefetch_count - channel.shared_unacked)
+        return room
 
     def deliver(self, entry: Entry) -> int:
         channel = self.channel

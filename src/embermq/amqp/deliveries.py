@@ -207,8 +207,17 @@ class Deliveries:
         """Give deliveries back to their queues, each to its place."""
         self.release_all(entries)
         for queue, returned in by_queue(entries).items():
-            queue.requeue(returned)
+            queue.requeue(returned, self.has_failed)
         self.credit_returned()
+
+    def has_failed(self, entry: Entry) -> bool:
+        """Does a delivery that the client gives back count as a failed try?
+
+        Not where it has cancelled the consumer: libraries do so and then give back what they had fetched for
+        an application that wants no more of it.
+        """
+        consumer = entry.consumer
+        return consumer is None or self.consumers.get(consumer.tag) is consumer
 
     def discard(self, entries: list[Entry]) -> None:
         """Rejected for good: to the dead letters of their queues, where these have such."""

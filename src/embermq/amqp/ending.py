@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from embermq.amqp.session_events import channel_closed, connection_closed, emit_consumer_deleted
-from embermq.amqp.settling import GIVEN_BACK_AT_ONCE_MAX, are_too_many, count_of
+from embermq.amqp.settling import GIVEN_BACK_AT_ONCE_MAX, are_too_many, count_of, was_got
 from embermq.amqp.tenancy import leave
 from embermq.broker import returned
 from embermq.broker.events import INTERNAL_USER
@@ -37,14 +37,15 @@ QUEUES_AT_ONCE = 16
 STEPPED_OVER_MAX = 16  # consumers of a queue that want no more, and are asked for every message
 
 
-def end_channel(channel: Channel) -> None:
-    begin(channel.connection, channels_end(channel.connection, [channel]), channel)
+def end_channel(channel: Channel, in_order: bool) -> None:
+    """`in_order`: its client is not at fault, so what a consumer had not acknowledged is no failed try."""
+    begin(channel.connection, channels_end(channel.connection, [channel], in_order), channel)
 
 
-def end_connection(connection: Connection) -> None:
+def end_connection(connection: Connection, in_order: bool) -> None:
     channels = list(connection.channels.values())
     connection.channels.clear()
-    connection.confirming_channels.forget()
+    connection.confirming_channels.clear()
     user = connection.user
     if user is not None:
         user.channel_count -= len(channels)
@@ -52,7 +53,7 @@ def end_connection(connection: Connection) -> None:
     if announced:  # its place is free from now on: its client may be back before all is done
         leave(user, connection.vhost)
     with connection.broker.events.acting(INTERNAL_USER if user is None else user.name):
-        begin(connection, connection_ends(connection, channels, announced), connection)
+        begin(connection, connection_ends(connection, channels, announced, in_order), connection)
 
 
 def begin(connection: Connection, pieces: Pieces, about: object) -> None:
@@ -68,11 +69,13 @@ def begin(connection: Connection, pieces: Pieces, about: object) -> None:
         connection.hold_output()
 
 
-def connection_ends(connection: Connection, channels: list[Channel], announced: bool) -> Pieces:
+def connection_ends(
+    connection: Connection, channels: list[Channel], announced: bool, in_order: bool
+) -> Pieces:
     queues, connection.exclusive_queues = connection.exclusive_queues, set()
     if queues and connection.vhost is not None:
         connection.vhost.ending |= queues
-    yield from channels_end(connection, channels)
+    yield from channels_end(connection, channels, in_order)
     for number, queue in enumerate(queues, 1):
         queue.vhost.delete_queue(queue)
         if number % QUEUES_AT_ONCE == 0:
@@ -81,12 +84,12 @@ def connection_ends(connection: Connection, channels: list[Channel], announced: 
         connection.broker.events.emit("connection.closed", connection_closed, connection)
 
 
-def channels_end(connection: Connection, channels: list[Channel]) -> Pieces:
+def channels_end(connection: Connection, channels: list[Channel], in_order: bool) -> Pieces:
     open_until_now = [channel for channel in channels if not channel.closing]
     blocks, consumers = parted(channels)
     gone_from = step_aside(consumers) if len(consumers) > CONSUMERS_AT_ONCE or blocks else set()
     with awaited(connection.vhost, consumers if count_of(blocks) > GIVEN_BACK_AT_ONCE_MAX else []):
-        yield from give_back(blocks, connection)
+        yield from give_back(blocks, connection, was_got if in_order else returned.failed)
         for number, consumer in enumerate(consumers, 1):
             if consumer.queue in gone_from:
                 consumer_left(consumer.queue)
@@ -147,13 +150,13 @@ def awaited(vhost: VirtualHost | None, consumers: list[ChannelConsumer]) -> Iter
                 del vhost.leaving[queue]
 
 
-def give_back(blocks: Blocks, link: Link) -> Pieces:
+def give_back(blocks: Blocks, link: Link, has_failed: returned.HasFailed) -> Pieces:
     """Of all channels together: messages of one queue may be spread over thousands."""
     if are_too_many(blocks, link):
-        yield from returned.give_back(blocks, no_credit)
+        yield from returned.give_back(blocks, no_credit, has_failed)
         return
     for queue, entries in returned.by_queue(entry for block in blocks for entry in block).items():
-        queue.requeue(entries)
+        queue.requeue(entries, has_failed)
 
 
 def no_credit(entries: list[Entry]) -> None:

@@ -23,4 +23,3 @@ cdef class Inflow:
     cpdef int said_little(self, Py_ssize_t read) except -1
     @cython.locals(turn=Turn)
     cpdef bint has_company(self) except -1
-    cpdef bint keeps_waiting(self) except -1

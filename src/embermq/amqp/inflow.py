@@ -60,7 +60,3 @@ class Inflow:
         """Is there anybody with little to say, of late?"""
         turn = self.connection.turn
         return turn.company.is_there(turn.now_ms)
-
-    def keeps_waiting(self) -> bool:
-        """Has one of them said something in this turn?"""
-        return self.connection.turn.company.waits

@@ -1,4 +1,3 @@
-from embermq.broker.gathering cimport Gathering
 from embermq.broker.marked cimport Sink
 from embermq.broker.turn cimport Turn
 from embermq.wire.kernel cimport Output
@@ -9,7 +8,7 @@ cdef Py_ssize_t LITTLE_BYTES_MAX
 
 cdef class Link(Sink):
     cdef public Output out
-    cdef readonly Gathering confirming_channels
+    cdef public list confirming_channels
     cdef readonly Turn turn
     cdef public bint writable
     cdef public bint starved

@@ -19,7 +19,7 @@ def on_channel_flow(channel: Channel, method: methods.ChannelFlow) -> None:
 
 def on_channel_close(channel: Channel, method: methods.ChannelClose) -> None:
     channel.put_confirms()
-    channel.shut()
+    channel.shut(in_order=True)
     channel.send(methods.ChannelCloseOk())
     channel.connection.forget_channel(channel)
 

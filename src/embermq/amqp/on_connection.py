@@ -113,7 +113,7 @@ def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -
 
 def on_connection_close(connection: Connection, method: methods.ConnectionClose) -> None:
     connection.send(0, methods.ConnectionCloseOk())
-    connection.end()
+    connection.end(in_order=True)
 
 
 def on_connection_update_secret(connection: Connection, method: methods.ConnectionUpdateSecret) -> None:
@@ -121,7 +121,7 @@ def on_connection_update_secret(connection: Connection, method: methods.Connecti
     tokens, user = connection.broker.authenticator.tokens, connection.user
     assert user is not None
     if tokens is not None and user.expires_at != math.inf:
-        tokens.login(method.new_secret, partial(take_new_secret, connection))
+        tokens.login(method.new_secret, connection.peer_address, partial(take_new_secret, connection))
     else:
         connection.send(0, methods.ConnectionUpdateSecretOk())
 

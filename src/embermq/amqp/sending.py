@@ -17,7 +17,6 @@ from embermq.wire.frame import HEARTBEAT_FRAME, method_frame
 
 if TYPE_CHECKING:
     from embermq.amqp.channel import Channel
-    from embermq.amqp.confirming import Confirming
 
 
 class Sending(Link):
@@ -45,12 +44,9 @@ class Sending(Link):
 
     def end_turn(self) -> int:
         """Confirm what was published, then hand over all output in one piece."""
-        if self.confirming_channels.count == 1:
-            only = self.confirming_channels.first()
-            self.confirming_channels.forget()
-            only.put_confirms()
-        elif self.confirming_channels.count:
-            for channel in self.confirming_channels.take():
+        if self.confirming_channels:
+            channels, self.confirming_channels = self.confirming_channels, []
+            for channel in channels:
                 channel.put_confirms()
         if self.holds:
             return 0  # released, it comes here again
@@ -63,25 +59,6 @@ class Sending(Link):
         if self.starved:
             self.starved = False
             self.wake_consumers()
-        return 0
-
-    # -- for one publisher that waits alone (see broker.turn)
-
-    def answer_ahead(self) -> bytes:
-        channels = self.confirming_channels
-        if channels.count != 1 or self.holds or self.out.size or self.starved:
-            return b""
-        channel: Confirming = channels.first()
-        return channel.ack_ahead()
-
-    def answered(self, answer: bytes, told: int) -> int:
-        size = len(answer)
-        if told < size:
-            self.shell.send(answer[told:])
-        self.sent_bytes += size
-        channel: Confirming = self.confirming_channels.first()
-        self.confirming_channels.forget()
-        channel.acked_ahead()
         return 0
 
     # -- promises that are not true yet

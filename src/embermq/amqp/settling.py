@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from embermq.amqp.deliveries import Blocks
     from embermq.amqp.link import Link
     from embermq.broker.exchange import Exchange
+    from embermq.broker.level import Entry
     from embermq.broker.queue import Queue
 
 SETTLED_AT_ONCE_MAX = 8192
@@ -96,17 +97,23 @@ def are_too_many(blocks: Blocks, link: Link) -> bool:
     return count > GIVEN_BACK_AT_ONCE_MAX or (count > 0 and link.turn.copies > GIVEN_BACK_PER_TURN_MAX)
 
 
+def was_got(entry: Entry) -> bool:
+    """By basic.get: the client has asked for this message, so it has not come to it unasked."""
+    return entry.consumer is None
+
+
 def give_back(channel: Channel, blocks: Blocks) -> None:
     """To their queues, each to its place."""
     if are_too_many(blocks, channel.link):
         # What goes back comes before what waits: this channel gets nothing until it is there.
         channel.pause()
-        in_pieces(channel, returned.give_back(blocks, channel.release_all), channel.resume)
+        pieces = returned.give_back(blocks, channel.release_all, channel.has_failed)
+        in_pieces(channel, pieces, channel.resume)
     else:
         channel.requeue([entry for block in blocks for entry in block])
 
 
 def give_back_pieces(channel: Channel, blocks: Blocks) -> Pieces:
     """The same as part of something larger."""
-    yield from returned.give_back(blocks, channel.release_all)
+    yield from returned.give_back(blocks, channel.release_all, channel.has_failed)
     channel.credit_returned()

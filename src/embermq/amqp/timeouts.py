@@ -48,8 +48,11 @@ class DeliveryTimeouts:
             self.ahead, self.seen, self.shortest_ms = iter(list(self.connections())), {}, NEVER
         some = list(islice(self.ahead, CONNECTIONS_PER_STEP))
         for connection in some:
-            for channel in list(connection.channels.values()):
-                self.look(connection, channel, now_ms)
+            try:
+                for channel in list(connection.channels.values()):
+                    self.look(connection, channel, now_ms)
+            except Exception:  # what is wrong with one must not keep the others from being looked at
+                log.exception("a fault of ours, looking for overdue deliveries of %r", connection)
         if len(some) == CONNECTIONS_PER_STEP:
             return True
         self.ahead, self.marks = None, self.seen
@@ -57,7 +60,8 @@ class DeliveryTimeouts:
         return False
 
     def look(self, connection: Connection, channel: Channel, now_ms: int) -> None:
-        timeouts_ms = {self.timeout_ms(consumer.queue) for consumer in channel.consumers.values()}
+        consumers = [consumer for consumer in channel.consumers.values() if not consumer.no_ack]
+        timeouts_ms = {self.timeout_ms(consumer.queue) for consumer in consumers}
         self.shortest_ms = min(self.shortest_ms, *timeouts_ms, NEVER)
         if channel.closing or not channel.unacked_count:
             return

@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -17,7 +18,7 @@ from embermq.amqp.sessions import Sessions
 from embermq.amqp.shell import Shell
 from embermq.amqp.timeouts import DeliveryTimeouts
 from embermq.app import logs
-from embermq.app.doors import Aside, apply_settings, limits_of, room_of
+from embermq.app.doors import Aside, apply_settings, limits_of, room_of, tokens_of
 from embermq.app.issuer_keys import IssuerKeys
 from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.queue_defaults import defaults_of
@@ -27,13 +28,14 @@ from embermq.broker.broker import Broker
 from embermq.broker.catalog import Catalog, DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
+from embermq.build import build_info
 from embermq.config import Config, ConfigError
 from embermq.http.management import Management
-from embermq.net.attention import Attention
-from embermq.net.lobby import Place
+from embermq.net.descriptors import raise_file_limit
+from embermq.net.lobby import Place, network_of
 from embermq.net.proxy import Peer
 from embermq.net.server import Server
-from embermq.net.tls import certificate_end
+from embermq.net.tls import TLSError, certificate_end, date_problem
 from embermq.net.watch import ResourceWatch
 from embermq.store.commit import SyncMode
 from embermq.store.data_directory import DataDirectory
@@ -62,6 +64,7 @@ class App:
         self.turn = Turn(self.loop.call_soon)
         self.data: DataDirectory | None = None
         self.in_memory = in_memory
+        tokens = tokens_of(config.oauth)  # first: whatever is wrong with keys must not leave files open
         self.watch: ResourceWatch | None = None
         if in_memory:
             self.broker = Broker(
@@ -79,11 +82,10 @@ class App:
         self.broker.authenticator.run_aside = self.aside.run
         self.broker.authenticator.call_later = self.loop.call_later
         self.issuer_keys = IssuerKeys(self.loop)
-        apply_settings(self.broker.authenticator, self.issuer_keys, config)
+        apply_settings(self.broker.authenticator, self.issuer_keys, config, tokens)
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
         self.server.handshake_s = config.limits.handshake_s
-        self.turn.attend = Attention(self.loop).attend
         lobby = self.server.lobby
         lobby.set_room(room_of(config))
         self.server.certificate_kind = config.auth.certificate_name
@@ -98,6 +100,8 @@ class App:
         timeouts = DeliveryTimeouts(self.sessions.opened, self.broker.defaults)
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
         self.management = Management(self.broker, self.sessions, self.loop)
+        self.management.server.network_of = network_of
+        self.management.context.build = build_info().mode
         self.management.context.certificate_end = self.certificate_end
         self.management.context.connections_max = lambda: self.config.limits.connections
         self.management.measure(
@@ -113,7 +117,7 @@ class App:
         self.amqp_port = 0
         self.http_port = 0
 
-    def http_arrived(self, peer: Peer | None, place: Place | None) -> asyncio.BaseProtocol:
+    def http_arrived(self, peer: Peer | None, place: Place) -> asyncio.BaseProtocol:
         return self.management.server.arrived("" if peer is None else peer.host)
 
     def open_data(self) -> Broker:
@@ -170,6 +174,12 @@ class App:
         file = self.config.tls.certificate
         return certificate_end(str(file)) if file else None
 
+    def warn_of_certificate(self) -> None:
+        file = self.config.tls.certificate
+        problem = date_problem(str(file), time.time()) if file else ""
+        if problem:
+            log.warning("%s: clients will refuse it", problem)
+
     def connect(
         self, shell: Shell, number: int, peer_address: str, name: str, certificate_name: str
     ) -> Connection:
@@ -180,6 +190,7 @@ class App:
     async def start(self) -> None:
         declare(self.broker, self.config)
         await self.listeners.open(self.config, inherited_sockets(os.environ))
+        self.warn_of_certificate()
         for listener in self.listeners.listeners:
             self.management.announce(listener.protocol, *listener.address)
         self.amqp_port, self.http_port = self.listeners.port(AMQP), self.listeners.port(HTTP)
@@ -188,7 +199,8 @@ class App:
 
     @property
     def ready_line(self) -> str:
-        return f"EmberMQ {__version__} ready: {' '.join(self.listeners.urls())}"
+        urls = " ".join(self.listeners.urls())
+        return f"EmberMQ {__version__} ready: {urls} ({self.management.context.build})"
 
     def fail(self, reason: Exception) -> None:
         """The disk cannot be trusted any more: stop rather than confirm what may be lost."""
@@ -198,9 +210,12 @@ class App:
 
     async def stop(self, patience_s: float = FAREWELL_S) -> None:
         """Say goodbye, wait so long for clients to answer, write everything."""
-        self.listeners.close()
-        await self.management.stop()
-        await self.server.stop(patience_s=patience_s)
+        try:
+            await self.listeners.close()
+            await self.management.stop()
+            await self.server.stop(patience_s=patience_s)
+        except Exception:  # whatever it is, it must not keep us from writing
+            log.exception("a fault of ours, in closing connections")
         self.aside.close()
         self.issuer_keys.close()
         if not self.failure.done():
@@ -232,7 +247,7 @@ class App:
 
     async def abort(self) -> None:
         """End as a killed process would: nobody is told, nothing more is written."""
-        self.listeners.close()
+        await self.listeners.close()
         await self.management.stop()
         self.server.abort()
         self.aside.close()
@@ -247,6 +262,7 @@ async def serve(
 ) -> None:
     """Run until SIGTERM or SIGINT, read the settings anew at SIGHUP; an exception when the disk fails."""
     loop = asyncio.get_running_loop()
+    before, files = raise_file_limit()
     stopped: asyncio.Future[None] = loop.create_future()
 
     def stop() -> None:
@@ -272,6 +288,8 @@ async def serve(
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         ready(app.ready_line)
+        raised = f" (raised from {before})" if before < files else ""
+        log.info("%d files may be open at a time%s", files, raised)
         notify(os.environ, "READY=1", f"STATUS={app.ready_line}")
         await asyncio.wait([stopped, app.failure], return_when=asyncio.FIRST_COMPLETED)
         log.info("stopping")
@@ -289,9 +307,12 @@ async def reload_settings(app: App, reread: Callable[[], Config]) -> None:
     notify(os.environ, *reload_states())
     try:
         await reload(app, reread())
-    except ConfigError as error:
+    except (ConfigError, TLSError) as error:
         log.error("the settings were not read anew: %s", error)
-    notify(os.environ, "READY=1")
+    except Exception:
+        log.exception("a fault of ours, while the settings were read anew")
+    finally:
+        notify(os.environ, "READY=1")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

@@ -34,16 +34,18 @@ class Aside:
         self.thread.shutdown(wait=False, cancel_futures=True)
 
 
-def apply_settings(authenticator: Authenticator, issuer_keys: IssuerKeys, config: Config) -> None:
-    """At start, and whenever the settings are read anew. ConfigError for keys that are none."""
-    tokens = tokens_of(config.oauth)
+def apply_settings(
+    authenticator: Authenticator, issuer_keys: IssuerKeys, config: Config, tokens: Tokens | None
+) -> None:
+    """At start, and whenever the settings are read anew."""
     authenticator.tokens = tokens
-    issuer_keys.serve(tokens, config.oauth)
+    issuer_keys.serve(tokens, config)
     authenticator.cache_s = config.auth.cache_s
     authenticator.strangers.free = config.auth.failures_free
 
 
 def tokens_of(oauth: OAuth) -> Tokens | None:
+    """ConfigError for keys that are none."""
     if not oauth.keys and not oauth.jwks_url:
         return None
     try:

@@ -2,41 +2,61 @@
 token names a key that is not known, for that is how a new one shows. Not more often than the settings say,
 though: tokens that name keys which nobody has cost a fetch now and then, and no more.
 
-Fetching is a thread's work, and keys that we have stay until others have come.
+Fetching is a thread's work, and keys that we have stay until others have come. Logins that wait for a fetch
+wait until it must be done, and not longer than any login may take; of the places that there are for clients
+which are logging in, half at most may wait so, of all and of each address. The others are for logins that
+need no fetch; one too many does without it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 from embermq.broker.tokens import TokenProblem, Tokens, keys_in
-from embermq.config.settings import OAuth
+from embermq.config import Config
+from embermq.config.settings import Limits, OAuth
+from embermq.net.lobby import network_of
 
 log = logging.getLogger("embermq.tokens")
 
 JWKS_BYTES_MAX = 256 * 1024
 
 
+class Waiting(NamedTuple):
+    """A login that waits for keys."""
+
+    address: str
+    done: Callable[[], None]
+    timer: asyncio.TimerHandle
+
+
 class IssuerKeys:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.settings = OAuth()
+        self.limits = Limits()
         self.tokens: Tokens | None = None
         self.thread: ThreadPoolExecutor | None = None
         self.under_way = False
         self.fetched_at = -math.inf
-        self.waiting: list[Callable[[], None]] = []
+        self.numbers = itertools.count()
+        self.waiting: dict[int, Waiting] = {}
+        self.waiting_by_address: Counter[str] = Counter()
         self.timer: asyncio.TimerHandle | None = None
 
-    def serve(self, tokens: Tokens | None, settings: OAuth) -> None:
+    def serve(self, tokens: Tokens | None, config: Config) -> None:
         """At start, and whenever the settings are read anew."""
         before, self.tokens = self.tokens, tokens
+        settings = config.oauth
         same = settings.jwks_url == self.settings.jwks_url
-        self.settings = settings
+        self.settings, self.limits = settings, config.limits
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -49,18 +69,42 @@ class IssuerKeys:
         self.refresh()
 
     def refresh(self) -> None:
-        self.renew(lambda: None)
+        if not self.under_way and self.may_ask:
+            self.begin()
         self.timer = self.loop.call_later(self.settings.jwks_refresh_s, self.refresh)
 
-    def renew(self, done: Callable[[], None]) -> None:
+    @property
+    def may_ask(self) -> bool:
+        return self.loop.time() - self.fetched_at >= self.settings.jwks_interval_s
+
+    def renew(self, address: str, done: Callable[[], None]) -> None:
         """Call when the keys are as new as they may be: at once, where it is too early to ask again."""
-        if self.under_way:
-            self.waiting.append(done)
-        elif self.loop.time() - self.fetched_at < self.settings.jwks_interval_s:
-            done()
-        else:
-            self.waiting.append(done)
+        address = network_of(address)
+        if not self.under_way and self.may_ask:
             self.begin()
+        left_s = self.fetched_at + self.settings.jwks_timeout_s - self.loop.time()
+        if not self.under_way or left_s <= 0 or not self.has_room(address):
+            done()
+            return
+        number = next(self.numbers)
+        timer = self.loop.call_later(min(left_s, self.limits.handshake_s), self.release, number)
+        self.waiting[number] = Waiting(address, done, timer)
+        self.waiting_by_address[address] += 1
+
+    def has_room(self, address: str) -> bool:
+        limits = self.limits
+        return (
+            len(self.waiting) < max(1, limits.unauthenticated // 2)
+            and self.waiting_by_address[address] < max(1, limits.unauthenticated_per_address // 2)
+        )  # fmt: skip
+
+    def release(self, number: int) -> None:
+        address, done, timer = self.waiting.pop(number)
+        timer.cancel()
+        self.waiting_by_address[address] -= 1
+        if not self.waiting_by_address[address]:
+            del self.waiting_by_address[address]
+        done()
 
     def begin(self) -> None:
         from embermq.net.fetch import fetch  # brings an HTTP client, which a broker seldom needs
@@ -84,13 +128,11 @@ class IssuerKeys:
         self.under_way = False
         if url == self.settings.jwks_url and self.tokens is not None:
             self.take(self.tokens, work)
-        waiting, self.waiting = self.waiting, []
-        if url != self.settings.jwks_url and self.settings.jwks_url and waiting:
-            self.waiting = waiting  # the settings have changed meanwhile: these wait for the other address
-            self.begin()
+        if url != self.settings.jwks_url and self.settings.jwks_url:
+            self.begin()  # the settings have changed meanwhile: whoever waits needs the other address
             return
-        for done in waiting:
-            done()
+        for number in list(self.waiting):
+            self.release(number)
 
     def take(self, tokens: Tokens, work: Future[bytes]) -> None:
         from embermq.net.fetch import FetchError
@@ -107,5 +149,7 @@ class IssuerKeys:
     def close(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
+        for login in self.waiting.values():
+            login.timer.cancel()
         if self.thread is not None:
             self.thread.shutdown(wait=False, cancel_futures=True)

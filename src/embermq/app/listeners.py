@@ -7,6 +7,7 @@ Certificates are read again when the settings are, and when their files change.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -23,13 +24,20 @@ log = logging.getLogger("embermq.net")
 
 AMQP, AMQPS, HTTP, HTTPS = "amqp", "amqp/ssl", "http", "https"  # as RabbitMQ names them
 SCHEMES = {AMQP: "amqp", AMQPS: "amqps", HTTP: "http", HTTPS: "https"}
+# What to do when the port is taken.
+PORT_HINTS = {
+    AMQP: "another port: embermq serve --amqp-port 5673 (0 picks a free one)",
+    HTTP: "another port: embermq serve --http-port 15673 (0 picks a free one)",
+    AMQPS: "another port: tls.amqp_port in the configuration",
+    HTTPS: "another port: tls.http_port in the configuration",
+}
 LOOK_EVERY_S = 2.0
 
 
 class Listeners:
     def __init__(self, amqp: Factory, http: Factory, lobby: Lobby) -> None:
         self.factories = {AMQP: amqp, AMQPS: amqp, HTTP: http, HTTPS: http}
-        self.lobbies = {AMQP: lobby, AMQPS: lobby}
+        self.lobby = lobby
         self.listeners: list[Listener] = []
         self.files: dict[str, float] = {}  # of certificates, and when they changed
         self.looked_at = 0.0
@@ -40,14 +48,20 @@ class Listeners:
         self.files = changes(config)
         try:
             for protocol, port in wanted(config).items():
-                sockets = inherited.get(protocol) or open_sockets(config.bind, port)
+                sockets = inherited.get(protocol) or open_own(protocol, config.bind, port)
                 for sock in sockets:
                     set_options(sock, config.limits.tcp_keepalive_s, config.limits.tcp_user_timeout_s)
-                    listener = Listener(protocol, sock, self.factories[protocol], self.lobbies.get(protocol))
+                    listener = Listener(
+                        protocol,
+                        sock,
+                        self.factories[protocol],
+                        self.lobby,
+                        logs_in=protocol in (AMQP, AMQPS),
+                    )
                     self.listeners.append(listener)
                     listener.accept(manners[protocol])
         except BaseException:
-            self.close()
+            await self.close()
             raise
 
     async def renew(self, config: Config) -> None:
@@ -86,8 +100,18 @@ class Listeners:
             found.setdefault(listener.protocol, f"{SCHEMES[listener.protocol]}://{host}:{port}")
         return list(found.values())
 
-    def close(self) -> None:
-        close_all(self.listeners)
+    async def close(self) -> None:
+        self.lobby.close()  # first: a place that becomes free is not given away any more
+        await close_all(self.listeners)
+
+
+def open_own(protocol: str, host: str, port: int) -> list[socket.socket]:
+    try:
+        return open_sockets(host, port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(error.errno, f"{error.strerror}; {PORT_HINTS[protocol]}") from None
 
 
 def wanted(config: Config) -> dict[str, int]:

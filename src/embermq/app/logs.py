@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from typing import TextIO
 
 from embermq.broker.events import Event, Events
-from embermq.config import Config
+from embermq.config import Config, ConfigError
 
 FIELDS = ("connection", "channel", "user", "vhost")
 AUDIT = "embermq.audit"
@@ -30,6 +31,9 @@ VALUE_CHARACTERS_MAX = 1000
 LOGGED_IN = "user.authentication.success"
 REPEATED_MS = 600_000
 SEEN_MAX = 1000
+COMPLAIN_EVERY_S = 10.0
+# A pipe that is not read from, or a FIFO that nobody has opened, must not hold the broker.
+OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def timestamp(seconds: float) -> str:
@@ -71,37 +75,131 @@ def formatter(config: Config, stream: TextIO) -> logging.Formatter:
     return TextFormatter() if wanted == "text" else JSONFormatter()
 
 
-def handler(file: str, stream: TextIO) -> logging.Handler:
-    if not file:
-        return logging.StreamHandler(stream)
-    from logging.handlers import WatchedFileHandler  # opens it anew when logrotate has moved it away
+class LogFile(logging.Handler):
+    """A log file, opened anew when it was moved away (logrotate), and never a reason to stop.
 
-    return WatchedFileHandler(file)
+    While a new file cannot be opened, lines go to the one that was moved away. Lines that cannot be written
+    (the disk is full) are lost. Both are said on standard error, now and then and not for each line.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = os.path.abspath(path)  # whatever becomes of the working directory
+        self.descriptor = os.open(self.path, OPEN_FLAGS, 0o666)
+        self.torn = False  # the last line is there in part
+        self.lost_count = 0
+        self.complained_at = -COMPLAIN_EVERY_S
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception:
+            self.handleError(record)
+            return
+        try:
+            self.follow()
+        except OSError as error:
+            self.complain(f"cannot be opened anew, the log goes on where it was: {error.strerror}")
+        try:
+            self.write(line)
+        except OSError as error:
+            self.lost_count += 1
+            self.complain(f"{error.strerror}; lines lost so far: {self.lost_count}")
+
+    def follow(self) -> None:
+        """To another file, where the path names one."""
+        here = os.fstat(self.descriptor)
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            there = None
+        if there is not None and os.path.samestat(here, there):
+            return
+        new = os.open(self.path, OPEN_FLAGS, 0o666)
+        old, self.descriptor, self.torn = self.descriptor, new, False
+        os.close(old)
+
+    def write(self, line: str) -> None:
+        data = f"{line}\n".encode("utf-8", "backslashreplace")
+        if self.torn:
+            data = b"\n" + data
+        written = os.write(self.descriptor, data)
+        self.torn = written < len(data)
+        if self.torn:
+            self.torn = os.write(self.descriptor, data[written:]) < len(data) - written
+
+    def complain(self, problem: str) -> None:
+        now = time.monotonic()
+        if now - self.complained_at < COMPLAIN_EVERY_S:
+            return
+        self.complained_at = now
+        try:
+            print(f"embermq: log file {self.path}: {problem}", file=sys.stderr, flush=True)
+        except (OSError, ValueError):
+            pass  # there is no place left to say it
+
+    def close(self) -> None:
+        self.acquire()
+        try:
+            if self.descriptor >= 0:
+                os.close(self.descriptor)
+            self.descriptor = -1
+        finally:
+            self.release()
+        super().close()
+
+
+class Logs:
+    """The handlers that the settings ask for: made first, which may fail, and put to use later."""
+
+    def __init__(self, config: Config, stream: TextIO | None = None) -> None:
+        """ConfigError for a file that cannot be opened."""
+        stream = stream or sys.stderr
+        self.level = config.log_level.upper()
+        self.main = self.handler("log.file", config.log.file, stream)
+        self.main.setFormatter(formatter(config, stream))
+        self.audit: logging.Handler | None = None
+        if config.log.audit_file:
+            try:
+                self.audit = self.handler("log.audit_file", config.log.audit_file, stream)
+            except ConfigError:
+                self.main.close()
+                raise
+            self.audit.setFormatter(JSONFormatter())
+
+    @staticmethod
+    def handler(setting: str, file: str, stream: TextIO) -> logging.Handler:
+        if not file:
+            return logging.StreamHandler(stream)
+        try:
+            return LogFile(file)
+        except OSError as error:
+            raise ConfigError(f"{setting} is {file!r}, which cannot be opened: {error.strerror}") from None
+
+    def use(self) -> None:
+        root, audit = logging.getLogger(), logging.getLogger(AUDIT)
+        root.setLevel(self.level)
+        replace_handlers(root, self.main)
+        audit.setLevel(logging.INFO)
+        audit.propagate = self.audit is None
+        replace_handlers(audit, self.audit)
+
+    def close(self) -> None:
+        """Where they are not put to use after all."""
+        self.main.close()
+        if self.audit is not None:
+            self.audit.close()
 
 
 def set_up(config: Config, stream: TextIO | None = None) -> None:
-    """At start, and again at every reload."""
-    stream = stream or sys.stderr
-    root = logging.getLogger()
-    replace_handlers(root, handler(config.log.file, stream), formatter(config, stream))
-    root.setLevel(config.log_level.upper())
-    audit = logging.getLogger(AUDIT)
-    audit.setLevel(logging.INFO)
-    audit.propagate = not config.log.audit_file
-    if config.log.audit_file:
-        replace_handlers(audit, handler(config.log.audit_file, stream), JSONFormatter())
-    else:
-        drop_handlers(audit)
+    Logs(config, stream).use()
 
 
-def replace_handlers(logger: logging.Logger, new: logging.Handler, style: logging.Formatter) -> None:
-    new.setFormatter(style)
-    drop_handlers(logger)
-    logger.addHandler(new)
-
-
-def drop_handlers(logger: logging.Logger) -> None:
-    for old in list(logger.handlers):
+def replace_handlers(logger: logging.Logger, new: logging.Handler | None) -> None:
+    before = list(logger.handlers)
+    if new is not None:
+        logger.addHandler(new)
+    for old in before:
         logger.removeHandler(old)
         old.close()
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from embermq.app import logs
-from embermq.app.doors import apply_settings, limits_of, room_of
+from embermq.app.doors import apply_settings, limits_of, room_of, tokens_of
+from embermq.app.listeners import manners_of
 from embermq.app.queue_defaults import templates_of
 from embermq.app.wiring import declare
-from embermq.config import SECTIONS, Config, ConfigError
+from embermq.config import SECTIONS, Config
 from embermq.config.rule import rule_of, settings_in
-from embermq.net.tls import TLSError
 
 if TYPE_CHECKING:
     from embermq.app import App
@@ -40,13 +40,11 @@ def is_live(field: Any) -> bool:
     return rule is not None and rule.live
 
 
-async def reload(app: App, new: Config) -> None:
-    old = app.config
-    found = list(differences(old, new))
-    sections = {}
-    for name in SECTIONS:
-        found += differences(getattr(old, name), getattr(new, name), f"{name}.")
-        sections[name] = merged(getattr(old, name), getattr(new, name))
+def combined(old: Config, new: Config) -> Config:
+    """What holds after a reload: the new settings, but the old ones where they need a restart."""
+    sections = {name: merged(getattr(old, name), getattr(new, name)) for name in SECTIONS}
+    if turns_tls(old, new):
+        sections["tls"] = old.tls
     config: Config = replace(
         merged(old, new),
         **sections,
@@ -59,15 +57,42 @@ async def reload(app: App, new: Config) -> None:
         bindings=new.bindings,
         templates=new.templates,
     )
+    return config
+
+
+def turns_tls(old: Config, new: Config) -> bool:
+    """On or off: ports open and close when the broker starts, and only then."""
+    return bool(old.tls.certificate) != bool(new.tls.certificate)
+
+
+def changes(old: Config, new: Config) -> tuple[list[str], list[str]]:
+    """The names of settings that a reload changes, and of those that wait for a restart."""
+    found = list(differences(old, new))
+    for name in SECTIONS:
+        for setting, live in differences(getattr(old, name), getattr(new, name), f"{name}."):
+            found.append((setting, live and not (name == "tls" and turns_tls(old, new))))
+    return [name for name, live in found if live], [name for name, live in found if not live]
+
+
+async def reload(app: App, new: Config) -> None:
+    """All of it or, with a ConfigError or TLSError, nothing: whatever can fail comes first."""
+    changed, waiting = changes(app.config, new)
+    config = combined(app.config, new)
+    tokens = tokens_of(config.oauth)
+    manners_of(config)
+    prepared = logs.Logs(config)
+    templates = app.broker.defaults.templates
+    configured, templates.configured = templates.configured, templates_of(config).configured
     try:
-        apply_settings(app.broker.authenticator, app.issuer_keys, config)
-        await app.listeners.renew(config)
-        app.broker.defaults.templates.configured = templates_of(config).configured
         declare(app.broker, config)
-    except (TLSError, ConfigError) as error:
-        log.error("the settings were not read anew: %s", error)
-        return
+        await app.listeners.renew(config)
+    except BaseException:
+        templates.configured = configured
+        prepared.close()
+        raise
+    prepared.use()
     app.config = config
+    apply_settings(app.broker.authenticator, app.issuer_keys, config, tokens)
     app.limits = limits_of(config)
     app.broker.defaults.consumer_timeout_ms = config.consumer_timeout
     app.server.handshake_s = config.limits.handshake_s
@@ -76,9 +101,7 @@ async def reload(app: App, new: Config) -> None:
     if app.watch is not None:
         app.watch.set_limits(config.memory_high_watermark, config.disk_free_limit)
         app.watch.look()
-    logs.set_up(config)
-    changed = [name for name, live in found if live]
+    app.warn_of_certificate()
     log.info("settings read anew; changed: %s", ", ".join(changed) or "nothing")
-    waiting = [name for name, live in found if not live]
     if waiting:
         log.warning("a restart is needed for: %s", ", ".join(waiting))

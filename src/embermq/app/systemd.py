@@ -6,6 +6,7 @@ NOTIFY_SOCKET                READY=1 when we listen, STOPPING=1 when we drain, R
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import time
@@ -17,7 +18,10 @@ UNNAMED = ("amqp", "http", "amqps", "https")
 
 
 def inherited_sockets(environment: MutableMapping[str, str]) -> dict[str, list[socket.socket]]:
-    """By protocol; without names the first is for AMQP, the second for HTTP, then the same with TLS."""
+    """By protocol; without names the first is for AMQP, the second for HTTP, then the same with TLS.
+
+    OSError for what is no TCP socket that listens.
+    """
     found: dict[str, list[socket.socket]] = {}
     if environment.pop("LISTEN_PID", "") != str(os.getpid()):
         return found
@@ -28,8 +32,16 @@ def inherited_sockets(environment: MutableMapping[str, str]) -> dict[str, list[s
         name = name or UNNAMED[min(number, len(UNNAMED) - 1)]
         sock = socket.socket(fileno=FIRST_DESCRIPTOR + number)
         sock.set_inheritable(False)
+        if sock.family not in (socket.AF_INET, socket.AF_INET6) or sock.type != socket.SOCK_STREAM:
+            raise refusal(name, "expected one of TCP (ListenStream= with a port)")
+        if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise refusal(name, "expected one that listens (Accept=no)")
         found.setdefault(PROTOCOLS[name], []).append(sock)
     return found
+
+
+def refusal(name: str, expected: str) -> OSError:
+    return OSError(errno.EINVAL, f"cannot listen on the socket that systemd passed for {name}: {expected}")
 
 
 def notify(environment: Mapping[str, str], *states: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from embermq.broker.access import Permission, TopicPermission, User
@@ -17,18 +18,22 @@ from embermq.errors import AMQPError
 
 
 def declare(broker: Broker, config: Config) -> None:
-    """ConfigError where the file asks for what cannot be."""
-    declare_vhosts(broker, config)
-    declare_users(broker, config)
-    for part, declare_part in (
-        ("exchanges", declare_exchanges),
-        ("queues", declare_queues),
-        ("bindings", declare_bindings),
-    ):
-        try:
-            declare_part(broker, config)
-        except AMQPError as error:
-            raise ConfigError(f"[[{part}]]: {error.detail}") from None
+    """All of it, or ConfigError where the file asks for what cannot be: then nothing was declared."""
+    settings = {setting.name: setting for setting in reversed(config.users)}  # the first of a name counts
+    users = [new_user(setting) for name, setting in settings.items() if name not in broker.users]
+    with broker.catalog.together(), ExitStack() as undo:
+        declare_vhosts(broker, config, undo)
+        declare_users(broker, config, users, undo)
+        for part, declare_part in (
+            ("exchanges", declare_exchanges),
+            ("queues", declare_queues),
+            ("bindings", declare_bindings),
+        ):
+            try:
+                declare_part(broker, config, undo)
+            except AMQPError as error:
+                raise ConfigError(f"[[{part}]]: {error.detail}") from None
+        undo.pop_all()  # what is there stays
 
 
 def vhost_named(broker: Broker, name: str, part: str) -> VirtualHost:
@@ -38,24 +43,33 @@ def vhost_named(broker: Broker, name: str, part: str) -> VirtualHost:
     return vhost
 
 
-def declare_vhosts(broker: Broker, config: Config) -> None:
+def declare_vhosts(broker: Broker, config: Config, undo: ExitStack) -> None:
     for setting in config.vhosts:
         if setting.name in broker.vhosts:
             continue
         vhost = broker.add_vhost(setting.name)
+        undo.callback(broker.delete_vhost, vhost)
         broker.describe_vhost(vhost, setting.description, setting.tags)
         for name, value in (("max-connections", setting.max_connections), ("max-queues", setting.max_queues)):
             if value >= 0:
                 vhost.set_limit(name, value)
 
 
-def declare_users(broker: Broker, config: Config) -> None:
-    for setting in config.users:
-        if setting.name not in broker.users:
-            user = User(setting.name, secret_of(setting), frozenset(setting.tags), setting.loopback_only)
-            limits = {"max-connections": setting.max_connections, "max-channels": setting.max_channels}
-            user.limits = {name: value for name, value in limits.items() if value >= 0}
-            broker.add_user(user)
+def new_user(setting: UserSetting) -> User:
+    limits = {"max-connections": setting.max_connections, "max-channels": setting.max_channels}
+    return User(
+        setting.name,
+        secret_of(setting),
+        frozenset(setting.tags),
+        setting.loopback_only,
+        limits={name: value for name, value in limits.items() if value >= 0},
+    )
+
+
+def declare_users(broker: Broker, config: Config, users: list[User], undo: ExitStack) -> None:
+    for user in users:
+        broker.add_user(user)
+        undo.callback(broker.delete_user, user)
     for permission in config.permissions:
         user = user_named(broker, permission.user, "permissions")
         vhost = vhost_named(broker, permission.vhost, "permissions")
@@ -63,12 +77,14 @@ def declare_users(broker: Broker, config: Config) -> None:
             patterns = (permission.configure, permission.write, permission.read)
             require_patterns("permissions", *patterns)
             broker.grant(user, vhost.name, Permission(*patterns))
+            undo.callback(broker.revoke, user, vhost.name)
     for topic in config.topic_permissions:
         user = user_named(broker, topic.user, "topic_permissions")
         vhost = vhost_named(broker, topic.vhost, "topic_permissions")
         if topic.exchange not in user.topic_permissions.get(vhost.name, {}):
             require_patterns("topic_permissions", topic.write, topic.read)
             broker.grant_topics(user, vhost.name, topic.exchange, TopicPermission(topic.write, topic.read))
+            undo.callback(broker.revoke_topics, user, vhost.name, topic.exchange)
 
 
 def first_user(first: Default) -> User | None:
@@ -114,11 +130,11 @@ def secret_of(setting: UserSetting) -> Secret:
     return Secret.of(password.encode()) if password else NO_PASSWORD
 
 
-def declare_exchanges(broker: Broker, config: Config) -> None:
+def declare_exchanges(broker: Broker, config: Config, undo: ExitStack) -> None:
     for setting in config.exchanges:
         vhost = vhost_named(broker, setting.vhost, "exchanges")
         if setting.name not in vhost.exchanges:
-            vhost.declare_exchange(
+            exchange = vhost.declare_exchange(
                 setting.name,
                 setting.type,
                 durable=True,
@@ -126,13 +142,14 @@ def declare_exchanges(broker: Broker, config: Config) -> None:
                 internal=setting.internal,
                 arguments=dict(setting.arguments),
             )
+            undo.callback(vhost.delete_exchange, exchange)
 
 
-def declare_queues(broker: Broker, config: Config) -> None:
+def declare_queues(broker: Broker, config: Config, undo: ExitStack) -> None:
     for setting in config.queues:
         vhost = vhost_named(broker, setting.vhost, "queues")
         if setting.name not in vhost.queues:
-            vhost.declare_queue(
+            queue = vhost.declare_queue(
                 setting.name,
                 owner=None,
                 durable=True,
@@ -140,12 +157,16 @@ def declare_queues(broker: Broker, config: Config) -> None:
                 auto_delete=setting.auto_delete,
                 arguments={**({TEMPLATE: setting.template} if setting.template else {}), **setting.arguments},
             )
+            undo.callback(vhost.delete_queue, queue)
 
 
-def declare_bindings(broker: Broker, config: Config) -> None:
+def declare_bindings(broker: Broker, config: Config, undo: ExitStack) -> None:
     for setting in config.bindings:
         vhost = vhost_named(broker, setting.vhost, "bindings")
         source = vhost.exchange(setting.source)
         is_queue = setting.destination_type == "queue"
         destination = vhost.queue(setting.destination) if is_queue else vhost.exchange(setting.destination)
+        count = len(source.bindings)
         vhost.bind(source, destination, setting.routing_key, dict(setting.arguments))
+        if len(source.bindings) > count:
+            undo.callback(vhost.remove_binding, next(reversed(source.bindings.values())))

@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import logging
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from embermq.broker.passwords import NO_PASSWORD, Secret, quick_digest
+from embermq.broker.pattern import EXPANDED_CHARACTERS_MAX, Matches, PatternError, compile_pattern
 from embermq.errors import AccessRefused
 
+log = logging.getLogger("embermq.broker")
+
 DECISIONS_MAX = 1024  # remembered answers per permission
+COMPILED_MAX = 1024  # patterns that are kept: many users have the same
 RIGHTS = ("configure", "write", "read")
 NO_VARIABLES: Mapping[str, str] = {}
 
@@ -28,7 +34,7 @@ class Permission:
 
     def __init__(self, configure: str = ".*", write: str = ".*", read: str = ".*") -> None:
         self.patterns = {"configure": configure, "write": write, "read": read}
-        self.compiled = {right: re.compile(pattern) for right, pattern in self.patterns.items()}
+        self.compiled = {right: compiled(pattern) for right, pattern in self.patterns.items()}
         self.decisions: dict[tuple[str, str], bool] = {}
 
     def allows(self, right: str, name: str) -> bool:
@@ -36,7 +42,7 @@ class Permission:
         if decision is None:
             if len(self.decisions) >= DECISIONS_MAX:
                 self.decisions.clear()
-            decision = bool(self.patterns[right]) and self.compiled[right].search(name) is not None
+            decision = bool(self.patterns[right]) and self.compiled[right](name)
             self.decisions[(right, name)] = decision
         return decision
 
@@ -50,7 +56,7 @@ class TopicPermission:
 
     def __init__(self, write: str = ".*", read: str = ".*") -> None:
         self.patterns = {"write": write, "read": read}
-        self.compiled: dict[tuple[str, ...], re.Pattern[str]] = {}
+        self.compiled: dict[tuple[str, ...], Matches] = {}
         self.decisions: dict[tuple[str, ...], bool] = {}
 
     def allows(self, right: str, routing_key: str, variables: Mapping[str, str]) -> bool:
@@ -61,10 +67,22 @@ class TopicPermission:
                 self.decisions.clear()
                 self.compiled.clear()
             if who not in self.compiled:
-                self.compiled[who] = re.compile(expanded(self.patterns[right], variables))
-            decision = bool(self.patterns[right]) and self.compiled[who].search(routing_key) is not None
+                self.compiled[who] = usable(expanded(self.patterns[right], variables))
+            decision = bool(self.patterns[right]) and self.compiled[who](routing_key)
             self.decisions[(routing_key, *who)] = decision
         return decision
+
+
+def usable(pattern: str) -> Matches:
+    """A pattern that cannot be used (another version of EmberMQ let it in) allows nothing."""
+    try:
+        return compile_pattern(pattern, characters_max=EXPANDED_CHARACTERS_MAX)
+    except PatternError as error:
+        log.error("nothing is allowed by the permission %.200r: %s", pattern, error)
+        return lambda name: False
+
+
+compiled = lru_cache(COMPILED_MAX)(usable)
 
 
 def expanded(pattern: str, variables: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Mapping
 from decimal import Decimal
+from typing import TypeGuard
 
 from embermq.errors import PreconditionFailed
 from embermq.wire.table import Timestamp
@@ -15,6 +16,7 @@ from embermq.wire.table import Timestamp
 INT32_MAX = 2**31 - 1
 NO_LIMIT = -1
 SHORTSTR_BYTES_MAX = 255
+SHOWN_CHARACTERS = 40  # of a name that is too long
 DEDUPLICATION_COUNT_MAX = 100_000_000
 INTEGER_MAX = 2**63 - 1  # AMQP has no larger one, JSON has
 TTL_MS_MAX = 315_360_000_000  # ten years, RabbitMQ's limit
@@ -125,11 +127,31 @@ def backoff(value: object) -> str | None:
     return None if BACKOFF_MIN <= value <= BACKOFF_MAX else f"{{value_out_of_range,{value}}}"
 
 
-def short_text(value: object) -> str | None:
+def is_name(value: object) -> TypeGuard[str]:
+    """Can it be the name of something, or a routing key? Empty ones are for the caller to judge."""
+    try:
+        return isinstance(value, str) and len(value.encode("utf-8", "surrogateescape")) <= SHORTSTR_BYTES_MAX
+    except UnicodeEncodeError:  # half a character, which JSON can say
+        return False
+
+
+def amqp_name(value: object) -> str | None:
+    """Of something that may be looked for on the wire, where names are short strings."""
     problem = text()(value)
-    if problem is None and not 1 <= len(str(value).encode("utf-8", "replace")) <= SHORTSTR_BYTES_MAX:
-        return f"{{invalid_length,{len(str(value))}}}"
+    if problem is None and not is_name(value):
+        return f'"not text of at most {SHORTSTR_BYTES_MAX} bytes"'
     return problem
+
+
+def short_text(value: object) -> str | None:
+    """A name that is not empty."""
+    return "{invalid_length,0}" if value == "" else amqp_name(value)
+
+
+def require_name(kind: str, value: str) -> None:
+    if not is_name(value):
+        begin = value[:SHOWN_CHARACTERS].encode("utf-8", "replace").decode()
+        raise PreconditionFailed(f"{kind} '{begin}...' is not text of at most {SHORTSTR_BYTES_MAX} bytes")
 
 
 DEDUPLICATION_ARGUMENTS: dict[str, Check] = {
@@ -143,8 +165,8 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-queue-type": text("\"unsupported queue type '{}'\"", ("classic", "quorum", "stream")),
     "x-expires": integer(minimum=1, maximum=TTL_MS_MAX),
     "x-message-ttl": integer(maximum=TTL_MS_MAX),
-    "x-dead-letter-exchange": text(),
-    "x-dead-letter-routing-key": text(),
+    "x-dead-letter-exchange": amqp_name,
+    "x-dead-letter-routing-key": amqp_name,
     "x-dead-letter-strategy": text("invalid_dlx_strategy", ("at-most-once", "at-least-once")),
     "x-max-length": integer(),
     "x-max-length-bytes": integer(),
@@ -169,8 +191,8 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
     "x-retry-delay": integer(minimum=1, maximum=TTL_MS_MAX),
     "x-retry-backoff": backoff,
     "x-retry-max-delay": integer(minimum=1, maximum=TTL_MS_MAX),
-    "x-template": text(),
-    "x-namespace": text(),
+    "x-template": amqp_name,
+    "x-namespace": amqp_name,
 }
 ONLY_STREAMS = ("x-max-age", "x-stream-max-segment-size-bytes")
 # What has to do with clusters, or with RabbitMQ's memory, is checked and without effect; on queues of a type
@@ -261,6 +283,9 @@ def check_exchange_arguments(what: str, arguments: Mapping[str, object]) -> None
         raise PreconditionFailed(
             f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange' in {what}"
         )
+    problem = amqp_name(alternate)
+    if problem is not None:
+        raise PreconditionFailed(f"invalid arg 'alternate-exchange' for {what}: {problem}")
     for name, check in DEDUPLICATION_ARGUMENTS.items():
         problem = check(arguments[name]) if name in arguments else None
         if problem is not None:

@@ -47,7 +47,7 @@ class TokenReader(Protocol):
 
     def looks_like_token(self, text: bytes) -> bool: ...
 
-    def login(self, token: bytes, done: Done) -> None: ...
+    def login(self, token: bytes, address: str, done: Done) -> None: ...
 
 
 def run_here(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
@@ -90,7 +90,7 @@ class Authenticator:
         if user is not None and user.recognises(password, self.clock()):
             self.finish(Login(user), address, done)
         elif self.tokens is not None and self.tokens.looks_like_token(password):
-            self.tokens.login(password, lambda login: self.finish(login, address, done))
+            self.tokens.login(password, address, lambda login: self.finish(login, address, done))
         else:
             self.compute(name, user.secret if user is not None else NO_PASSWORD, password, address, done)
 

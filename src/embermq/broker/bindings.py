@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embermq.broker.arguments import require_name
 from embermq.broker.binding import Binding, identity_of
 from embermq.broker.catalog import Catalog, binding_body, binding_name
 from embermq.broker.event_properties import binding_ends
@@ -24,10 +25,11 @@ class Bindings:
     def bind(
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
+        require_name("routing key", routing_key)
         binding = Binding(source, destination, routing_key, arguments)
         check_binding(binding)
         if not self.add_binding(binding):
-            self.catalog.rely()
+            self.catalog.rely("binding", self.name, binding_name(binding))
             return
         if binding.durable:
             self.catalog.put("binding", self.name, binding_name(binding), binding_body(binding))
@@ -46,7 +48,8 @@ class Bindings:
     ) -> None:
         binding = source.bindings.get(identity_of(destination, routing_key, arguments))
         if binding is None:
-            self.catalog.rely()
+            gone = Binding(source, destination, routing_key, arguments)
+            self.catalog.rely("binding", self.name, binding_name(gone))
             return
         self.remove_binding(binding)
         self.delete_if_unused(source)

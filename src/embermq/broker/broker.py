@@ -249,7 +249,7 @@ class Broker(Accounts):
         # Wait: should we die before the note is gone, the next start would believe it.
         catalog.definitions.all(STOPPED)
         self.storage.data.whole = False
-        self.storage.data.drop_orphans(known)
+        self.storage.data.sort_out(known)
         self.storage.data.sync_everything()
 
     def restore_delayed(self, catalog: DiskCatalog) -> None:
@@ -264,12 +264,15 @@ class Broker(Accounts):
 
     def restore_departing(self, catalog: DiskCatalog) -> list[str]:
         """Queues that were deleted and not empty; the names of their logs."""
+        assert self.storage is not None
         known: list[str] = []
         there = {queue.id for queue in self.queues()}
         for definition in catalog.definitions.all(departing.KIND):
             vhost = self.vhosts.get(definition.vhost)
             if vhost is None or definition.name in there:
                 # Its virtual host went, too; or the deletion itself has not come to the disk.
+                if vhost is None:
+                    self.storage.data.note_deletions([definition.name])
                 catalog.note(departing.KIND, definition.vhost, definition.name, None)
             else:
                 body = definition.body
@@ -289,6 +292,7 @@ class Broker(Accounts):
         """A clean stop: remember how far each log was delivered, so that the next start need not guess."""
         for vhost in self.vhosts.values():
             vhost.departing.finish()
+            vhost.dropped.tell()
         if self.turn.timetable is not None:
             self.turn.timetable.stop()
         delivered: dict[str, int] = {}

@@ -19,6 +19,8 @@ Kinds and what their bodies hold:
     stream-offset  offset: the first that is not acked         vhost: the id of the stream, name: the consumer
     delayed      below: number under which messages are taken back    name: their destination (see delays)
     departing    queue, arguments: deleted and not empty       name: the id of its files (see departing)
+    deleting     deleted, and its files on their way out       name: their id
+    commits      identity, count, sum: of the definitions themselves (see store.definitions)
     stopped      delivered: log -> last delivered sequence; whole: all was written, no record is torn
                                                                one, written by a clean stop
 
@@ -64,8 +66,8 @@ class Catalog:
         """Changes that only make sense together: after a crash there are all of them or none."""
         return nullcontext()
 
-    def rely(self) -> None:
-        """Somebody is about to be told that a thing is there, or gone, as it was before they asked."""
+    def rely(self, kind: str, vhost: str, name: str) -> None:
+        """A client is about to be told that this is there, or gone, as it was before the client asked."""
 
     def when_safe(self, callback: Callable[[], None]) -> None:
         callback()
@@ -76,15 +78,22 @@ class DiskCatalog(Catalog):
         self.definitions = definitions
         self.on_failure = on_failure
         self.changed = False  # since the last `when_safe`
-        self.under_way = 0  # calls of `when_safe` that are not answered
+        self.changes = 0  # so far
+        self.unsafe: dict[tuple[str, str, str], int] = {}  # what changed last, by the number of the change
 
     def put(self, kind: str, vhost: str, name: str, body: Body) -> None:
-        self.changed = True
         self.definitions.put(kind, vhost, name, body)
+        self.note_change(kind, vhost, name)
 
     def delete(self, kind: str, vhost: str, name: str) -> None:
-        self.changed = True
         self.definitions.delete(kind, vhost, name)
+        self.note_change(kind, vhost, name)
+
+    def note_change(self, kind: str, vhost: str, name: str) -> None:
+        self.changed = True
+        self.changes += 1
+        self.unsafe.pop((kind, vhost, name), None)
+        self.unsafe[kind, vhost, name] = self.changes  # at the end: they are in the order of their numbers
 
     def note(self, kind: str, vhost: str, name: str, body: Body | None) -> None:
         if body is None:
@@ -95,19 +104,21 @@ class DiskCatalog(Catalog):
     def together(self) -> AbstractContextManager[None]:
         return self.definitions.together()
 
-    def rely(self) -> None:
-        # What made it so may still be on its way to the disk: they wait like the one who asked for it.
-        if self.under_way:
+    def rely(self, kind: str, vhost: str, name: str) -> None:
+        # What made it so may still be on its way to the disk: then the answer waits as the first one does.
+        # Other changes are no reason to wait, or nobody could begin to consume while the disk is full.
+        if (kind, vhost, name) in self.unsafe:
             self.changed = True
 
     def when_safe(self, callback: Callable[[], None]) -> None:
         """Call back when all changes so far would survive a power cut."""
         self.changed = False
-        self.under_way += 1
+        changes = self.changes
 
         def done(failure: Exception | None) -> None:
-            self.under_way -= 1
             if failure is None:
+                while self.unsafe and (oldest := next(iter(self.unsafe.items())))[1] <= changes:
+                    del self.unsafe[oldest[0]]
                 callback()
             else:
                 self.on_failure(failure)
@@ -166,6 +177,14 @@ def queue_body(queue: Queue) -> Body:
     if queue in queue.vhost.templated:
         more["template"] = packed(queue.vhost.templated[queue])
     return {"id": queue.id, "auto_delete": queue.auto_delete, **packed(queue.arguments), **more}
+
+
+def queue_label(queue: Queue) -> bytes:
+    """What a queue's directory says about itself; nothing, if the queue ends with its broker."""
+    if not queue.durable:
+        return b""
+    label = {"vhost": queue.vhost.name, "name": queue.name, "definition": queue_body(queue)}
+    return json.dumps(label).encode() + b"\n"
 
 
 NAMES = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

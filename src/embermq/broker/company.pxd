@@ -10,7 +10,6 @@ cdef Py_ssize_t DELIVERY_BYTES_IN_COMPANY
 
 cdef class Company:
     cdef readonly unsigned long long heard_ms
-    cdef readonly bint waits
     cdef public Py_ssize_t floods
     cdef readonly Py_ssize_t floods_before
     cdef readonly Py_ssize_t delivery_bytes

@@ -17,11 +17,10 @@ DELIVERY_BYTES_IN_COMPANY = 512  # what could be copied and sent in the time the
 
 
 class Company:
-    __slots__ = ("delivery_bytes", "floods", "floods_before", "heard_ms", "waits")
+    __slots__ = ("delivery_bytes", "floods", "floods_before", "heard_ms")
 
     def __init__(self) -> None:
         self.heard_ms = 0  # when somebody was read from who says little
-        self.waits = False  # for the end of this turn
         self.floods = 0  # connections with large reads since the last turn
         self.floods_before = 0  # and before that
         self.delivery_bytes = DELIVERY_BYTES
@@ -32,11 +31,9 @@ class Company:
     def heard(self, now_ms: int) -> int:
         """Somebody was read from who says little."""
         self.heard_ms = now_ms
-        self.waits = True
         return 0
 
     def begin_turn(self, now_ms: int) -> int:
-        self.waits = False
         self.floods_before = self.floods
         self.floods = 0
         self.delivery_bytes = DELIVERY_BYTES_IN_COMPANY if self.is_there(now_ms) else DELIVERY_BYTES

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from embermq.broker.level import Entry
 
 NOBODY = 0  # no connection has this number
+UNLIMITED_ROOM = 2**31
 
 
 class Consumer:
@@ -57,6 +58,10 @@ class Consumer:
 
     def can_take(self, size: int) -> bool:
         """Is there credit for a message of this size now?"""
+        raise NotImplementedError
+
+    def room(self) -> int:
+        """For how many messages is there credit now, as far as that is a matter of their number?"""
         raise NotImplementedError
 
     def deliver(self, entry: Entry) -> int:

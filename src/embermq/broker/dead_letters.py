@@ -10,6 +10,7 @@ only after the sync that made the new ones safe. A crash in between makes a dupl
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from embermq.broker.rules import QueueRules
     from embermq.broker.vhost import VirtualHost
 
+log = logging.getLogger("embermq.queue")
+
+COUNT_MAX = 2**63 - 1
+PAUSE_MS = 60_000  # between two words about letters that cannot be moved
+
 
 class DeadLetters:
     """The dead letters of a virtual host on their way."""
@@ -35,6 +41,7 @@ class DeadLetters:
         self.pending: deque[Held] = deque()
         self.held = HeldLetters(self)
         self.moving = False
+        self.next_word_ms = 0
         self.moved: list[Entry] = []  # in their new queues, but not known to be safe there
 
     def send(self, rules: QueueRules, message: Message, entry: Entry | None, reason: str) -> None:
@@ -51,7 +58,20 @@ class DeadLetters:
             self.moving = False
 
     def move(self, held: Held) -> None:
-        """Into the queues that it is for; what has no place there, and must have one, waits."""
+        """Into the queues that it is for. Whatever is wrong with one letter is no matter of its queue, nor of
+        the client that is being served: it waits, and is tried again."""
+        try:
+            self.try_to_move(held)
+        except Exception:
+            now_ms = self.vhost.turn.now_ms
+            if now_ms >= self.next_word_ms:
+                self.next_word_ms = now_ms + PAUSE_MS
+                log.exception("a dead letter of %r is kept, as it cannot be moved", held.rules.queue)
+            if held.entry is not None:
+                self.held.add(held)
+
+    def try_to_move(self, held: Held) -> None:
+        """What has no place in the queues that it is for, and must have one, waits."""
         rules, message, entry, reason = held.rules, held.message, held.entry, held.reason
         source: Queue = rules.queue
         assert rules.dead_letter_exchange is not None
@@ -189,7 +209,7 @@ def with_death(headers: list[TypedField], event: list[TypedField]) -> list[Typed
             known = {name: value for name, _, value in death}
             if (known.get("queue"), known.get("reason")) == (values["queue"], values["reason"]):
                 count = known["count"]
-                event = [("count", "l", count + 1 if isinstance(count, int) else 1)]
+                event = [("count", "l", min(count + 1, COUNT_MAX) if isinstance(count, int) else 1)]
                 event += [field for field in death if field[0] != "count"]
                 continue
         rest.append((letter, death))

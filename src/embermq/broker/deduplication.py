@@ -2,7 +2,8 @@
 
 A publisher writes an identity into a header. A queue that deduplicates remembers the identities of what it
 took, for a time and up to a number; a message with one of these is confirmed and not stored again. Identities
-are as durable as their messages (see id_journal).
+are as durable as their messages (see id_journal). Those that number the messages of a batch are kept as
+ranges (see id_series).
 
 For an exchange, the queues do it: each that a message reaches through such an exchange remembers what came
 from there. So a message that a crash kept from some of its queues gets to just these when it is repeated.
@@ -13,13 +14,14 @@ Dead letters are no publishes: whatever carries `x-death` passes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from embermq.broker.id_journal import READ_BYTES, IdJournal, level_number
+from embermq.broker.id_journal import READ_BYTES, IdJournal, number_of
+from embermq.broker.id_series import PREFIX, SeriesTable, split
 from embermq.broker.id_table import IdTable
-from embermq.broker.limits import ACCEPTED
+from embermq.broker.limits import ACCEPTED, REFUSED
 from embermq.broker.message import FLAGS_AT
 from embermq.broker.message_record import message_of
 from embermq.store.layout import IDENTITIES_PART
@@ -51,7 +53,10 @@ class Window(NamedTuple):
     needle: bytes  # the header's name as it stands in a field table
 
 
-Identity = tuple[int, int, bytes, int]  # two halves of a hash, the hash, its window in milliseconds
+# Two halves of a hash, the hash, its window in milliseconds; then part and number if it is of a series, whose
+# name was hashed.
+Identity = tuple[int, int, bytes, int, int, int]
+NO_SERIES = -1
 
 _HALVES = struct.Struct("<QQ")
 
@@ -81,9 +86,12 @@ def identity_in(message: Message, window: Window, scope: bytes) -> Identity | No
         if value is None:
             return None
         text = str(value).encode("utf-8", "surrogateescape")
+    part = number = NO_SERIES
+    if text.startswith(PREFIX) and (found := split(text)) is not None:
+        text, part, number = found
     hash = blake2b(text, digest_size=16, key=scope).digest()
     first, second = _HALVES.unpack(hash)
-    return first, second, hash, window.window_ms
+    return first, second, hash, window.window_ms, part, number
 
 
 def first_header_at(content: bytes) -> int:
@@ -112,6 +120,7 @@ class Deduplication:
         self.window_ms = 0
         self.count_max = 0
         self.table = IdTable()
+        self.series = SeriesTable()
         self.duplicate_count = 0
         storage = queue.vhost.storage
         self.journal = IdJournal(queue, storage) if queue.keeps and storage is not None else None
@@ -154,21 +163,46 @@ class Deduplication:
         """What the rules do with a message, unless it was here before."""
         now_ms = self.turn.now_ms
         identities = self.identities_of(message)
-        for first, second, _, window_ms in identities:
-            came_ms = self.table.find(first, second)
-            if came_ms >= 0 and now_ms - came_ms <= window_ms:
+        for identity in identities:
+            came_ms = self.came_ms(identity)
+            if came_ms >= 0 and now_ms - came_ms <= identity[3]:
                 self.duplicate_count += 1
                 return ACCEPTED
+        # Rather than forget the beginning of a batch while its end comes in.
+        if any(self.is_too_large(identity) for identity in identities):
+            return REFUSED
         level = rules.level_for(message)
         sequence = level.next_sequence
         answer = rules.take(message)
         if answer == ACCEPTED and identities:
-            self.evict(now_ms, len(identities))
-            for first, second, hash, _ in identities:
-                self.table.add(first, second, now_ms)
+            self.evict(now_ms, identities)
+            for identity in identities:
+                self.remember(identity, now_ms)
                 if message.persistent and self.journal is not None:
-                    self.journal.note(hash, now_ms, level, sequence)
+                    self.journal.note(identity[2], now_ms, level, sequence, identity[4], identity[5])
         return answer
+
+    def came_ms(self, identity: Identity) -> int:
+        """When it came, or the last of its series; -1: it is not known."""
+        first, second, name, _, part, number = identity
+        if part == NO_SERIES:
+            return self.table.find(first, second)
+        return self.series.find(name, part, number)
+
+    def remember(self, identity: Identity, time_ms: int) -> None:
+        first, second, name, _, part, number = identity
+        if part == NO_SERIES:
+            self.table.add(first, second, time_ms)
+        else:
+            self.series.add(name, part, number, time_ms)
+
+    def is_too_large(self, identity: Identity) -> bool:
+        """Is it of a series that all that may be remembered does not suffice for?"""
+        _, _, name, _, part, number = identity
+        if part == NO_SERIES:
+            return False
+        growth = self.series.growth(name, part, number)
+        return growth > 0 and self.series.size_of(name) + growth > self.count_max
 
     def identities_of(self, message: Message) -> list[Identity]:
         """One for the queue, one for the exchange, as far as they ask and the message has them."""
@@ -183,22 +217,39 @@ class Deduplication:
                 found.append(identity)
         return found
 
-    def evict(self, now_ms: int, more_count: int = 0) -> None:
-        """Forget what is too old, or too much with so many more."""
-        table = self.table
-        before = table.count
-        while table.count and (
-            table.count + more_count > self.count_max or table.oldest_ms() + self.window_ms < now_ms
-        ):
+    def evict(self, now_ms: int, more: Iterable[Identity] = ()) -> None:
+        """Forget what is too old, or too much with these."""
+        table, series = self.table, self.series
+        before = table.count + series.size
+        while table.count and table.oldest_ms() + self.window_ms < now_ms:
             table.drop_oldest()
-        if self.journal is not None and table.count < before:
-            self.journal.forget_before(table.oldest_ms() if table.count else now_ms)
+        while series.size and series.oldest_ms() + self.window_ms < now_ms:
+            series.drop_oldest()
+        room = self.count_max
+        for _, _, name, _, part, number in more:
+            room -= 1 if part == NO_SERIES else self.series.growth(name, part, number)
+            if part != NO_SERIES:
+                series.touch(name, now_ms)  # what is added to is not what goes
+        while table.count + series.size > max(room, 0):
+            if table.count and (not series.size or table.oldest_ms() <= series.oldest_ms()):
+                table.drop_oldest()
+            else:
+                series.drop_oldest()
+        if self.journal is not None and table.count + series.size < before:
+            self.journal.forget_before(lambda: self.oldest_ms(now_ms))
+
+    def oldest_ms(self, now_ms: int) -> int:
+        """Since when what is remembered has come."""
+        return min(
+            self.table.oldest_ms() if self.table.count else now_ms,
+            self.series.first_ms() if self.series.size else now_ms,
+        )
 
     @property
     def count(self) -> int:
         """How many identities are known."""
         self.evict(self.turn.now_ms)
-        return self.table.count
+        return self.table.count + self.series.count
 
     # -- across restarts
 
@@ -207,8 +258,8 @@ class Deduplication:
         journal = self.journal
         if journal is None:
             return
-        levels = {level_number(self.queue, level): level for level in self.queue.levels}
-        for number, sequence in journal.load(self.table, self.count_max, levels).items():
+        levels = {number_of(self.queue, level): level for level in self.queue.levels}
+        for number, sequence in journal.load(self.table, self.series, self.count_max, levels).items():
             if number in levels:
                 self.ask_messages(levels[number], sequence + 1, journal)
         journal.declare_all()
@@ -220,11 +271,13 @@ class Deduplication:
         reader = level.log.new_reader()
         while records := reader.read(sequence, READ_BYTES):
             for record in records:
-                for first, second, hash, _ in self.identities_of(message_of(record.payload, record.flags)):
-                    if self.table.find(first, second) >= 0:
+                for identity in self.identities_of(message_of(record.payload, record.flags)):
+                    if self.came_ms(identity) >= 0:
                         continue
-                    self.table.add(first, second, record.timestamp_ms)
-                    journal.note(hash, record.timestamp_ms, level, record.sequence)
+                    self.remember(identity, record.timestamp_ms)
+                    journal.note(
+                        identity[2], record.timestamp_ms, level, record.sequence, identity[4], identity[5]
+                    )
             sequence = records[-1].sequence + 1
 
 

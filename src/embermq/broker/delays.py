@@ -10,7 +10,6 @@ to that destination with a number below this count no more, and fall out of the 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from embermq.broker.delayed import Delayed, destination_of, usable_keys
 from embermq.broker.exchange import Exchange, Route
 from embermq.broker.schedule import Schedule
 from embermq.broker.sharing import BY_PROPERTIES
+from embermq.store.layout import delayed_id
 
 if TYPE_CHECKING:
     from embermq.broker.level import Entry
@@ -29,7 +29,6 @@ log = logging.getLogger("embermq.broker")
 
 BATCH_COUNT = 1000  # handed on in one go, so that a crowd that is due does not stop everything else
 LOOK_AHEAD_MS = 10_000
-DELAYED_PREFIX = "delayed-"  # of the names of the logs
 EVERYTHING = "*"  # a note about all destinations
 KIND = "delayed"  # of the notes in the catalog
 
@@ -38,8 +37,7 @@ class Delays:
     def __init__(self, vhost: VirtualHost) -> None:
         self.vhost = vhost
         self.turn = vhost.turn
-        digest = hashlib.sha256(vhost.name.encode("utf-8", "surrogateescape")).hexdigest()
-        self.schedule = Schedule(vhost.turn, vhost.storage, f"{DELAYED_PREFIX}{digest[:32]}")
+        self.schedule = Schedule(vhost.turn, vhost.storage, delayed_id(vhost.name))
         self.counts: dict[str, int] = {}  # by destination
         self.taken_back: dict[str, int] = {}  # by destination: numbers below this
         self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
@@ -227,5 +225,7 @@ class Delays:
             # For one of the same name: the files may outlive a crash that comes right now.
             below = self.schedule.next_number
             self.vhost.catalog.put(KIND, self.vhost.name, EVERYTHING, {"below": below})
+        if self.vhost.storage is not None:
+            self.vhost.storage.data.note_deletions(self.schedule.log_ids())
         self.counts, self.taken_back = {}, {}
         self.schedule.clear()

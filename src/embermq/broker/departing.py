@@ -135,8 +135,12 @@ class Departing:
             queue.rules.drop()
 
     def drop_noted(self, queue: Queue) -> None:
+        noted = self.is_noted(queue)
+        if noted:
+            assert self.vhost.storage is not None
+            self.vhost.storage.note_deletion(queue)
         self.drop(queue)
-        if self.is_noted(queue):
+        if noted:
             self.vhost.catalog.note(KIND, self.vhost.name, queue.id, None)
 
     def finish(self) -> None:

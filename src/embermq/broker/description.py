@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from embermq.broker.composing import composed
+from embermq.broker.deduplication import window_from
 from embermq.broker.lease import Lease
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
@@ -28,8 +29,16 @@ def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]
         "consumers": len(queue.consumers),
         "bytes": bytes_to_tell(queue),
     }
+    deduplication = window_from(queue.effective)
+    if deduplication is not None and not isinstance(queue, Stream):
+        found["deduplication"] = {
+            "header": deduplication.header,
+            "window": deduplication.window_ms,
+            "count": deduplication.count_max,
+        }
     if isinstance(queue, Stream):
         found |= {
+            "id": queue.id,
             "first_offset": queue.first_offset,
             "next_offset": queue.safe_end,
             "segments": len(queue.log.segments),

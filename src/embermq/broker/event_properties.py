@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 def named(thing: Queue | Exchange) -> Properties:
-    """All that is left to say of something deleted."""
     return {"vhost": thing.vhost.name, "name": thing.name}
+
+
+def queue_deleted(queue: Queue) -> Properties:
+    return {**named(queue), "exclusive": queue.exclusive}
 
 
 def queue_created(queue: Queue) -> Properties:
@@ -104,6 +107,10 @@ def topic_permission_deleted(user: str, vhost: str, exchange: str) -> Properties
 
 def limits_set(name: str, limits: dict[str, int]) -> Properties:
     return {"name": name, "limits": limits}
+
+
+def messages_dropped(vhost: str, queue: str, count: int) -> Properties:
+    return {"vhost": vhost, "queue": queue, "reason": "delivery_limit", "count": count}
 
 
 def alarm(source: str) -> Properties:

@@ -72,11 +72,12 @@ class Exchanges(Bindings):
             args.require_equal_arguments(
                 what, args.COMPARED_EXCHANGE_ARGUMENTS, arguments, existing.arguments
             )
-            self.catalog.rely()
+            self.catalog.rely("exchange", self.name, name)
             return existing
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"exchange name '{name}' contains reserved prefix 'amq.*'")
         what = f"exchange '{name}' in vhost '{self.name}'"
+        args.require_name("exchange name", name)
         args.check_exchange_arguments(what, arguments)
         if "x-consistent-hash" in (type, arguments.get("x-delayed-type")):
             check_hash_arguments(what, arguments)
@@ -104,7 +105,7 @@ class Exchanges(Bindings):
             raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{self.name}' not allowed")
         exchange = self.exchanges.get(name)
         if exchange is None:
-            self.catalog.rely()
+            self.catalog.rely("exchange", self.name, name)
             return None
         if if_unused and exchange.bindings:
             raise PreconditionFailed(f"{describe_exchange(exchange)} in use")
@@ -141,7 +142,7 @@ class Exchanges(Bindings):
         """Whoever publishes here must ask again whether that is allowed, and where it goes."""
         for exchange in self.exchanges.values():
             exchange.version += 1
-            exchange.routes.clear()
+            exchange.forget_routes()
 
 
 def check_exchange_type(type: str) -> None:

@@ -5,6 +5,8 @@ Each record is for one message and is written in the same group commit:
     0  16  hash of the identity
    16   8  sequence of the message in the log of its level, little-endian; 0: it is in none
    24   2  number of the level: 0 the lower or only one, 1-255 that of a priority, 65535 the higher one
+   26   8  of an identity in a series, whose name was hashed (see id_series): its part
+   34   8  and its number
 
 A record with a hash of zeros says that everything of a level up to a sequence is safe. It is written when
 that is so, and only after it is safe itself do the logs of the levels let go of files: until then they keep
@@ -19,18 +21,20 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from embermq.broker.marked import Logged
 from embermq.store.layout import IDENTITIES_PART
 
 if TYPE_CHECKING:
+    from embermq.broker.id_series import SeriesTable
     from embermq.broker.id_table import IdTable
     from embermq.broker.level import Level
     from embermq.broker.queue import Queue
     from embermq.broker.storage import Storage
     from embermq.store.log import Log
+    from embermq.store.record import Record
 
 PERSISTENT = 1
 HIGHER = 65535
@@ -40,9 +44,10 @@ EVERYTHING = (1 << 64) - 1
 
 _RECORD = struct.Struct("<16sQH")
 _RECORD_IN_HALVES = struct.Struct("<QQQH")
+_IN_SERIES = struct.Struct("<QQ")
 
 
-def level_number(queue: Queue, level: Level) -> int:
+def number_of(queue: Queue, level: Level) -> int:
     suffix = level.log_id[len(queue.id) :]
     if not suffix:
         return 0
@@ -72,6 +77,7 @@ class IdJournal(Logged):
         self.dropped = False
         self.declaring = False
         self.declared_in: object = None  # the file of the log in which that was done last
+        self.looked_in: object = None  # and the one in which it was asked what can be forgotten
         self.level_numbers: dict[Level, int] = {}
         for level in queue.levels:
             level.keeps_place = True
@@ -83,12 +89,16 @@ class IdJournal(Logged):
             self.log = self.storage.open_log(self.log_id)
         return self.log
 
-    def note(self, hash: bytes, time_ms: int, level: Level, sequence: int) -> None:
+    def note(
+        self, hash: bytes, time_ms: int, level: Level, sequence: int, part: int = -1, number: int = -1
+    ) -> None:
         log = self.opened()
-        number = self.level_numbers.get(level)
-        if number is None:
-            number = self.level_numbers[level] = level_number(self.queue, level)
-        payload = _RECORD.pack(hash, sequence, number)
+        level_number = self.level_numbers.get(level)
+        if level_number is None:
+            level_number = self.level_numbers[level] = number_of(self.queue, level)
+        payload = _RECORD.pack(hash, sequence, level_number)
+        if part >= 0:
+            payload += _IN_SERIES.pack(part, number)
         log.append(max(log.next_sequence, 1), time_ms, PERSISTENT, (payload,))
         if not self.dirty:
             self.dirty = True
@@ -120,10 +130,13 @@ class IdJournal(Logged):
 
         self.storage.when_safe(declare)
 
-    def forget_before(self, time_ms: int) -> None:
-        """Whole files of identities that are older go."""
+    def forget_before(self, oldest_ms: Callable[[], int]) -> None:
+        """Whole files of identities that are older go; asked once for each file: it may take a while."""
         log = self.log
-        while log is not None and len(log.segments) > 1 and log.segments[0].time_max < time_ms:
+        if log is None or log.active is self.looked_in or len(log.segments) < 2:
+            return
+        self.looked_in, time_ms = log.active, oldest_ms()
+        while len(log.segments) > 1 and log.segments[0].time_max < time_ms:
             log.remove(log.segments[0])
 
     def drop(self) -> None:
@@ -141,33 +154,45 @@ class IdJournal(Logged):
 
     # -- at start
 
-    def load(self, table: IdTable, count_max: int, levels: Mapping[int, Level]) -> dict[int, int]:
-        """Believe what can be believed, into the table; up to where each level is declared safe."""
+    def load(
+        self, table: IdTable, series: SeriesTable, count_max: int, levels: Mapping[int, Level]
+    ) -> dict[int, int]:
+        """Believe what can be believed, into the tables; up to where each level is declared safe."""
         log, safe = self.opened(), dict.fromkeys(levels, 0)
         logs = {number: level.log for number, level in levels.items() if level.log is not None}
         firsts = {number: [first for first, _ in log.recovery.acked] for number, log in logs.items()}
-        doubtful: list[tuple[int, int, int, int, int, int]] = []
+        doubtful: list[tuple[int, int, Record]] = []  # level, sequence of the message, record
+
+        def believe(record: Record) -> None:
+            payload = record.payload
+            if len(payload) == _RECORD.size:
+                first, second, _, _ = _RECORD_IN_HALVES.unpack(payload)
+                table.add(first, second, record.timestamp_ms)
+            else:
+                part, number = _IN_SERIES.unpack_from(payload, _RECORD.size)
+                series.add(bytes(payload[:16]), part, number, record.timestamp_ms)
+
         reader, at = log.new_reader(), log.first_sequence
         while records := reader.read(at, READ_BYTES):
             for record in records:
-                first, second, sequence, number = _RECORD_IN_HALVES.unpack(record.payload)
+                first, second, sequence, number = _RECORD_IN_HALVES.unpack_from(record.payload)
                 if first == second == 0:
                     safe[number] = max(safe.get(number, 0), sequence)
-                    for known in doubtful:
-                        if known[3] <= safe[number] and known[4] == number:
-                            table.add(*known[:3])
-                    doubtful = [known for known in doubtful if known[3] > safe[known[4]]]
+                    for of_level, known, kept in doubtful:
+                        if known <= safe[number] and of_level == number:
+                            believe(kept)
+                    doubtful = [known for known in doubtful if known[1] > safe[known[0]]]
                 elif sequence <= safe.get(number, 0) or (
                     number in logs and is_known(logs[number], firsts[number], sequence)
                 ):
-                    table.add(first, second, record.timestamp_ms)
+                    believe(record)
                 else:
                     safe.setdefault(number, 0)
-                    doubtful.append((first, second, record.timestamp_ms, sequence, number, record.sequence))
+                    doubtful.append((number, sequence, record))
             while table.count > count_max:
                 table.drop_oldest()
             at = records[-1].sequence + 1
-        log.ack_many(known[5] for known in doubtful)
+        log.ack_many(record.sequence for _, _, record in doubtful)
         return safe
 
     def declare_all(self) -> None:

@@ -23,7 +23,7 @@ from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.message_record import message_of
 from embermq.broker.piecework import Pieces
-from embermq.broker.returned import PIECE_COUNT, body_bytes_of
+from embermq.broker.returned import PIECE_COUNT, body_bytes_of, untouched
 from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Lease:
                 unread_bytes -= body_bytes_of(returned)
             entries += returned
         self.queue.correct(0, 0, 0, -unread_bytes)
-        self.queue.requeue(entries)
+        self.queue.requeue(entries, untouched)
 
     def cut_off(self) -> None:
         """Sequences that a power cut has taken with their messages will be those of others."""

@@ -6,6 +6,7 @@ acknowledgement and carry the message's number in the lease as header `x-lease-i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from embermq.store.log import Log
 from embermq.store.stream import Block
 
 if TYPE_CHECKING:
+    from embermq.broker.rules import QueueRules
     from embermq.broker.vhost import VirtualHost
 
 BUDGET = 512 * 1024  # bytes that one reader gets in one turn
@@ -56,6 +58,14 @@ class LeaseReading:
     def vhost(self) -> VirtualHost:
         return self.lease.queue.vhost
 
+    @property
+    def effective(self) -> dict[str, object]:
+        return self.lease.queue.effective
+
+    @property
+    def rules(self) -> QueueRules | None:
+        return self.lease.queue.rules
+
     def add_consumer(self, consumer: Consumer) -> None:
         self.consumer = consumer
         consumer.field = INDEX_FIELD
@@ -83,8 +93,8 @@ class LeaseReading:
                 continue
             before = self.number
             budget -= self.from_memory(run) if run.entries is not None else self.from_log(run, budget)
-            if self.number == before:
-                return False  # no room for more at the moment
+            if self.number == before and budget > 0:
+                return False  # the consumer has no room, or the disk is being read: both will mark us
         consumer = self.consumer
         if consumer is not None and self.number >= self.end:
             self.remove_consumer(consumer)
@@ -92,8 +102,8 @@ class LeaseReading:
         return self.consumer is not None
 
     def next_base(self, run: Run) -> int:
-        following = [other.base for other in self.lease.runs if other.base > run.base]
-        return min(following, default=self.end)
+        following = bisect_right(self.lease.runs, run.base, key=lambda other: other.base)
+        return self.lease.runs[following].base if following < len(self.lease.runs) else self.end
 
     def from_memory(self, run: Run) -> int:
         assert run.entries is not None and self.consumer is not None
@@ -115,7 +125,10 @@ class LeaseReading:
         if self.cursor is None or self.run is not run:
             sequence = run.first + self.number - run.base
             stop = min(run.stop, run.first + self.end - run.base)
-            self.cursor = Cursor(LevelLog(run.level, log, self.mark), self.consumer, sequence, stop)
+            if self.cursor is None or self.run is None or self.run.level is not run.level:
+                self.cursor = Cursor(LevelLog(run.level, log, self.mark), self.consumer, sequence, stop)
+            else:
+                self.cursor.go_to(sequence, stop)  # from where it is: in a lease with holes runs are short
             self.cursor.shift = run.base - run.first
             self.run = run
         used = self.cursor.deliver(budget, self.cursor.end)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker.catalog import queue_label
 from embermq.broker.loss import have_left, recount
 from embermq.broker.marked import Logged
 from embermq.broker.message import NO_TTL, Message, expiry_of
@@ -188,6 +189,9 @@ class Level(Logged):
         log.in_order = True
         log.owner = self
         return log
+
+    def label(self) -> bytes:
+        return queue_label(self.queue)
 
     def mark(self) -> int:
         """The log has something to write at the end of the turn."""

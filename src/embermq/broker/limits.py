@@ -1,7 +1,7 @@
 """How much a queue may hold, and what happens beyond: x-max-length, x-max-length-bytes, x-overflow.
 
-Only ready messages count, and of these only the bodies. A consumer that can take messages at once is asked
-before anything is dropped or refused: a limit is for what piles up.
+Only ready messages count, and of these only the bodies. A limit is for what piles up: what consumers will
+take at the end of the turn does not count, so they come first, and nothing is delivered inside a publish.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.piecework import Share
+from embermq.broker.selection import room_for
 
 if TYPE_CHECKING:
+    from embermq.broker.message import Message
     from embermq.broker.queue import Queue
     from embermq.broker.rules import QueueRules
 
@@ -35,24 +37,27 @@ class Limits:
         """Are so many messages, or so many bytes, too much?"""
         return count > self.count_max or size > self.bytes_max
 
-    def refuses(self, queue: Queue, body_bytes: int) -> bool:
-        """Is there no room for a message of this size, in a queue that says so?"""
-        if self.drops_head or not self.exceeded(queue.ready_count + 1, queue.ready_bytes + body_bytes):
+    def refuses(self, queue: Queue, message: Message) -> bool:
+        """Is there no room for this message, in a queue that says so?"""
+        count, size = queue.ready_count + 1, queue.ready_bytes + message.size - message.header_size
+        if not self.exceeded(count, size):
             return False
-        if queue.consumers:
-            queue.drain()
-        return self.exceeded(queue.ready_count + 1, queue.ready_bytes + body_bytes)
+        left = count - room_for(queue, message) if queue.consumers else count
+        return left > 0 and self.exceeded(left, size * left // count)
 
     def make_room(self, rules: QueueRules) -> None:
-        """Drop from the head until the queue is within its limits again."""
-        if self.drops_head and self.exceeded(rules.queue.ready_count, rules.queue.ready_bytes):
-            self.drop_head(rules)
+        """See to it that the queue is within its limits again, once its consumers have had their turn."""
+        queue = rules.queue
+        if self.drops_head and self.exceeded(queue.ready_count, queue.ready_bytes):
+            self.behind = False
+            if queue.consumers:
+                queue.mark()  # and be back in `QueueRules.drained`
+            else:
+                self.drop_head(rules)
 
     def drop_head(self, rules: QueueRules) -> None:
         """As much as one turn has time for: a policy may have made a large backlog too long."""
         queue = rules.queue
-        if queue.consumers:
-            queue.drain()
         share: Share | None = None
         dropped = 0
         self.behind = False

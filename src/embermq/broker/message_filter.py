@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from embermq.broker.message import Message
-from embermq.broker.topic import TopicTrie
+from embermq.broker.topic import TopicPattern
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,7 @@ class MessageFilter:
     body: bytes = b""
 
     def __post_init__(self) -> None:
-        trie: TopicTrie[bool] = TopicTrie()
-        trie.add(self.routing_key or "", True)
-        object.__setattr__(self, "pattern", trie)
+        object.__setattr__(self, "pattern", TopicPattern(self.routing_key or ""))
 
     @property
     def is_empty(self) -> bool:
@@ -37,8 +35,8 @@ class MessageFilter:
         return not self.headers or self.headers_match(message.properties.headers or {})
 
     def key_matches(self, routing_key: str) -> bool:
-        pattern: TopicTrie[bool] = self.pattern  # type: ignore[attr-defined]
-        return bool(list(pattern.match(routing_key)))
+        pattern: TopicPattern = self.pattern  # type: ignore[attr-defined]
+        return pattern.matches(routing_key)
 
     def headers_match(self, headers: dict[str, object]) -> bool:
         return all(

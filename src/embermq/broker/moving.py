@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker import withdrawal
 from embermq.broker.access import User
+from embermq.broker.arguments import is_name
 from embermq.broker.browsing import Place, Seen, ends_now, ready_from
 from embermq.broker.message import Message
 from embermq.broker.message_filter import MessageFilter
+from embermq.broker.piecework import Share
 from embermq.broker.queue import KEEPS_ALL, KEEPS_NOTHING, Queue, describe
 from embermq.broker.rewriting import names_of
 from embermq.errors import AccessRefused
@@ -115,6 +117,7 @@ class Task:
         steps: list[Step] = []
         looked_at = 0
         size = 0
+        share = Share()
         for seen in ready_from(self.source, self.place, self.ends):
             self.place = seen.next_place
             looked_at += 1
@@ -126,7 +129,7 @@ class Task:
                 else:
                     steps.append(step)
             full = self.limit is not None and self.done + len(steps) >= self.limit
-            if full or looked_at >= SLICE_COUNT or size >= SLICE_BYTES:
+            if full or looked_at >= SLICE_COUNT or size >= SLICE_BYTES or share.is_over():
                 break
         else:
             self.scanned += looked_at
@@ -238,7 +241,7 @@ def last_death(message: Message) -> Death | None:
         return None
     queue, exchange = deaths[0].get("queue"), deaths[0].get("exchange")
     keys = deaths[0].get("routing-keys")
-    if not isinstance(queue, str) or not isinstance(exchange, str):
-        return None
     key = keys[0] if isinstance(keys, list) and keys and isinstance(keys[0], str) else message.routing_key
+    if not (isinstance(queue, str) and isinstance(exchange, str) and is_name(exchange) and is_name(key)):
+        return None  # no broker has written that
     return Death(queue, exchange, key)

@@ -49,7 +49,7 @@ class Policy:
         self.holds_for = frozenset.intersection(*(KEYS[key].holds_for for key in definition))
 
     def fits(self, name: str, kind: str) -> bool:
-        return self.is_for(kind) and self.compiled.search(name) is not None
+        return self.is_for(kind) and self.compiled(name)
 
     def is_for(self, kind: str) -> bool:
         if kind == EXCHANGE:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from embermq.broker.arguments import QUEUE_ARGUMENTS
+from embermq.broker.arguments import QUEUE_ARGUMENTS, is_name
 from embermq.broker.stream_arguments import SEGMENT_BYTES_MAX, STREAM, interval_ms, max_age
 
 CLASSIC, QUORUM, EXCHANGE = "classic", "quorum", "exchange"
@@ -40,10 +40,6 @@ def whole(minimum: int = 0, maximum: int = NUMBER_MAX) -> Check:
 
 def one_of(*allowed: object) -> Check:
     return lambda value: any(value == known and type(value) is type(known) for known in allowed)
-
-
-def is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def is_max_age(value: object) -> bool:
@@ -106,11 +102,11 @@ TABLE = (
     Key("consumer-timeout", whole(), "{} is not a valid consumer timeout", lowest, True, EVERY_QUEUE),
     Key("overflow", one_of("drop-head", "reject-publish", "reject-publish-dlx"),
         "{} is not a valid overflow value"),
-    Key("dead-letter-exchange", is_text, "{} is not a valid dead letter exchange name"),
-    Key("dead-letter-routing-key", is_text, "{} is not a valid dead letter routing key"),
+    Key("dead-letter-exchange", is_name, "{} is not a valid dead letter exchange name"),
+    Key("dead-letter-routing-key", is_name, "{} is not a valid dead letter routing key"),
     Key("dead-letter-strategy", one_of("at-most-once", "at-least-once"),
         "{} is not a valid dead letter strategy"),
-    Key("alternate-exchange", is_text, "{} is not a valid alternate exchange name", holds_for=ANYTHING),
+    Key("alternate-exchange", is_name, "{} is not a valid alternate exchange name", holds_for=ANYTHING),
     Key("max-age", is_max_age, "{} is not a valid max age", youngest, holds_for=ONLY_STREAM),
     Key("stream-max-segment-size-bytes", whole(0, SEGMENT_BYTES_MAX),
         "{} is not a valid segment size", holds_for=ONLY_STREAM),
@@ -153,8 +149,8 @@ TABLE = (
     Key("ha-promote-on-failure", one_of("always", "when-synced"),
         "ha-promote-on-failure must be \"always\" or \"when-synced\", got {}",
         holds_for=ONLY_CLASSIC),
-    Key("federation-upstream", is_text, "{} is not a valid federation upstream name", holds_for=ANYTHING),
-    Key("federation-upstream-set", is_text, "{} is not a valid federation upstream set name",
+    Key("federation-upstream", is_name, "{} is not a valid federation upstream name", holds_for=ANYTHING),
+    Key("federation-upstream-set", is_name, "{} is not a valid federation upstream set name",
         holds_for=ANYTHING),
 )
 # fmt: on

@@ -18,7 +18,7 @@ from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.priorities import HIGH_PRIORITY
-from embermq.broker.returned import body_bytes_of, put_back
+from embermq.broker.returned import HasFailed, body_bytes_of, failed, put_back
 from embermq.broker.rule_arguments import has_rules
 from embermq.broker.rules import QueueRules
 from embermq.broker.selection import (
@@ -150,26 +150,27 @@ class Queue:
             self.turn.add_queue(self)
         return 0
 
-    def requeue(self, entries: list[Entry]) -> None:
+    def requeue(self, entries: list[Entry], has_failed: HasFailed = failed) -> None:
         """Messages come back from consumers, each to its original place."""
-        entries = self.receive(entries)
+        entries = self.receive(entries, has_failed)
         self.unacked_count -= len(entries)
         self.unacked_bytes -= body_bytes_of(entries)
         self.put_back(entries)
         self.returned()
 
-    def receive(self, entries: list[Entry]) -> list[Entry]:
+    def receive(self, entries: list[Entry], has_failed: HasFailed = failed) -> list[Entry]:
         """Messages come back from consumers; those that will be ready again, and are still counted as out."""
-        count = len(entries)
+        ready = entries
         for entry in entries:
             entry.redelivered = True
-            entry.consumer = None
         if self.rules is not None or self.deleted:
             self.unacked_bytes -= body_bytes_of(entries)
-            entries = [] if self.rules is None else self.rules.returned(entries)
-            self.unacked_bytes += body_bytes_of(entries)
-        self.unacked_count -= count - len(entries)
-        return entries
+            ready = [] if self.rules is None else self.rules.returned(entries, has_failed)
+            self.unacked_bytes += body_bytes_of(ready)
+        for entry in entries:
+            entry.consumer = None
+        self.unacked_count -= len(entries) - len(ready)
+        return ready
 
     def returned(self) -> None:
         """Messages have come back from consumers."""
@@ -223,7 +224,7 @@ class Queue:
         """Hand ready messages to consumers with credit, in turn; True when the turn's share was used up."""
         left = drain_selectively(self) if self.selective else self.drain_plainly()
         if self.rules is not None:
-            self.rules.look()
+            self.rules.drained(left)
         return left
 
     def drain_plainly(self) -> bool:
@@ -321,6 +322,7 @@ class Queue:
         if self.rules is not None:
             self.rules.dispose(entries, "rejected")
             return
+        self.vhost.dropped.add(self, "rejected", len(entries))
         for entry in entries:
             entry.level.forget(entry)
 

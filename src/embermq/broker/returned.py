@@ -32,6 +32,17 @@ ENDLESS = 1 << 63  # above every sequence
 
 by_sequence = attrgetter("sequence")
 
+# Did a try to process the message fail, or does it come back untouched? Only tries count for the limit.
+HasFailed = Callable[["Entry"], bool]
+
+
+def failed(entry: Entry) -> bool:
+    return True
+
+
+def untouched(entry: Entry) -> bool:
+    return False
+
 
 def before_sequence(entry: Entry) -> int:
     """For runs, which stand from their ends."""
@@ -163,7 +174,11 @@ def bring(level: Level) -> None:
         level.returned = None
 
 
-def give_back(blocks: list[Collection[Entry]], release: Callable[[list[Entry]], object]) -> Pieces:
+def give_back(
+    blocks: list[Collection[Entry]],
+    release: Callable[[list[Entry]], object],
+    has_failed: HasFailed = failed,
+) -> Pieces:
     """Give deliveries back to their queues, each to its place. The blocks are used up.
 
     `release` is told first: they are no longer out with their consumers.
@@ -177,7 +192,7 @@ def give_back(blocks: list[Collection[Entry]], release: Callable[[list[Entry]], 
             for queue, returned in by_queue(piece).items():
                 if queue not in gathered:
                     gathered[queue] = Gathered(queue)
-                gathered[queue].take(returned)
+                gathered[queue].take(returned, has_failed)
             yield
     for each in gathered.values():
         yield from each.arrive()
@@ -197,9 +212,9 @@ class Gathered:
         self.queue = queue
         self.runs: dict[Level, Runs] = {}
 
-    def take(self, entries: list[Entry]) -> None:
+    def take(self, entries: list[Entry], has_failed: HasFailed) -> None:
         by_level: dict[Level, list[Entry]] = {}
-        for entry in sorted(self.queue.receive(entries), key=by_sequence):
+        for entry in sorted(self.queue.receive(entries, has_failed), key=by_sequence):
             by_level.setdefault(entry.level, []).append(entry)
         for level, run in by_level.items():
             self.runs.setdefault(level, Runs()).add(run)

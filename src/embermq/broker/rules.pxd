@@ -14,6 +14,7 @@ cdef class QueueRules:
     cdef public Turn turn
     cdef public object active
     cdef public object priorities
+    cdef public list fleeting
     cdef public object deduplication
     cdef public Expiry expiry
     cdef public Limits limits
@@ -27,6 +28,9 @@ cdef class QueueRules:
     cpdef int append(self, Message message) except -1
     @cython.locals(queue=Queue, limits=Limits, now_ms=cython.longlong, expires_ms=cython.longlong)
     cpdef int take(self, Message message) except -1
+    cdef int take_fleeting(self, Message message) except -1
+    @cython.locals(limits=Limits)
+    cpdef int drained(self, bint left) except -1
     cpdef int accept(self, Message message, long long expires_ms) except -1
     cpdef Level level_for(self, Message message)
     cpdef int look(self) except -1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from embermq.broker.arguments import is_name
 from embermq.broker.deduplication import Deduplication, deduplication_for
 from embermq.broker.departing import REASON as DELETED
 from embermq.broker.expiry import Expiry
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from embermq.broker.level import Entry, Level
     from embermq.broker.message import Message
     from embermq.broker.queue import Queue
+    from embermq.broker.returned import HasFailed
 
 HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
 
@@ -68,6 +70,7 @@ class QueueRules:
         self.turn = queue.vhost.turn
         self.active: Consumer | None = None  # the single one
         self.priorities: Priorities | None = None
+        self.fleeting: list[Entry] = []  # that came in this turn, and expire at its end
         self.deduplication: Deduplication | None = None
         self.expiry = Expiry(queue, self.turn)
         priority_max = queue.effective.get("x-max-priority")
@@ -87,8 +90,9 @@ class QueueRules:
             arguments.get("x-dead-letter-exchange"),
             arguments.get("x-dead-letter-routing-key"),
         )
-        self.dead_letter_exchange = exchange if isinstance(exchange, str) else None
-        self.dead_letter_routing_key = routing_key if isinstance(routing_key, str) else None
+        # Names are checked when they come; a store of before may have longer ones.
+        self.dead_letter_exchange = exchange if is_name(exchange) else None
+        self.dead_letter_routing_key = routing_key if is_name(routing_key) else None
         self.holds_letters = holds_letters(arguments)
         self.single_active = arguments.get("x-single-active-consumer") is True
         self.delivery_limit = delivery_limit_of(self.queue)
@@ -107,7 +111,7 @@ class QueueRules:
     def is_idle(self) -> bool:
         """Is there nothing that a queue of the plain kind would not have?"""
         queue = self.queue
-        if queue.unacked_count or self.deduplication is not None:
+        if queue.unacked_count or self.deduplication is not None or self.fleeting:
             return False
         return not any(level.may_expire() for level in queue.levels)
 
@@ -121,36 +125,48 @@ class QueueRules:
 
     def take(self, message: Message) -> int:
         queue, limits = self.queue, self.limits
-        if (
-            limits is not None
-            and not limits.drops_head
-            and limits.refuses(queue, message.size - message.header_size)
-        ):
+        if limits is not None and not limits.drops_head and limits.refuses(queue, message):
             if limits.dead_letters_refused:
                 self.dead_letter(message, None, "maxlen")
             return REFUSED
         now_ms = self.turn.now_ms
         expires_ms = expiry_of(message, self.expiry.ttl_ms, now_ms)
-        if expires_ms == now_ms and queue.ready_count:
-            self.expiry.expire_heads(now_ms)  # such as was given back just now
-        if expires_ms == now_ms and queue.ready_count == 0:
-            # A time to live of nothing: to a consumer who takes it at once, in the moment before it expires,
-            # or not at all; and never again, however soon it is given back.
-            self.accept(message, now_ms)
-            self.turn.now_ms = now_ms - 1
-            queue.drain()
-            self.turn.now_ms = now_ms
-            entry = queue.take_head()
-            if entry is not None:
-                self.dispose([entry], "expired")
-            return ACCEPTED
-        self.accept(message, expires_ms)
-        if expires_ms:
-            self.look_at(expires_ms)
+        if expires_ms == now_ms:
+            self.take_fleeting(message)
+        else:
+            self.accept(message, expires_ms)
+            if expires_ms:
+                self.look_at(expires_ms)
         if limits is not None and limits.drops_head and limits.exceeded(queue.ready_count, queue.ready_bytes):
-            if not limits.behind:
+            # Consumers have their turn first, and then comes `drained`.
+            if not limits.behind and not queue.consumers:
                 limits.drop_head(self)
         return ACCEPTED
+
+    def take_fleeting(self, message: Message) -> int:
+        """A time to live of nothing: for a consumer that takes the message in this turn, or for nobody."""
+        level = self.level_for(message)
+        if not self.queue.consumers:
+            self.queue.accept_at(level, message, self.turn.now_ms)
+            self.expiry.expire_heads(self.turn.now_ms)
+            return 0
+        self.queue.accept_at(level, message, 0)
+        if not level.paged_count:
+            self.fleeting.append(level.ring.at(level.ring.count - 1))
+        return 0
+
+    def drained(self, left: bool) -> int:
+        """Consumers have taken what they want in this turn; if there is more for them, True."""
+        if self.fleeting and not left:
+            for entry in self.fleeting:
+                entry.expires_ms = self.turn.now_ms  # not even for a consumer that gives it back at once
+            self.fleeting.clear()
+            self.expiry.expire_heads(self.turn.now_ms)
+        limits = self.limits
+        if limits is not None and limits.drops_head and not limits.behind:
+            if limits.exceeded(self.queue.ready_count, self.queue.ready_bytes):
+                limits.drop_head(self)
+        return self.expiry.look()
 
     def accept(self, message: Message, expires_ms: int) -> int:
         return self.queue.accept_at(self.level_for(message), message, expires_ms)
@@ -160,24 +176,26 @@ class QueueRules:
             return self.priorities.level_for(message)
         return self.queue.high if message.priority >= HIGH_PRIORITY_MIN else self.queue.low
 
-    def returned(self, entries: list[Entry]) -> list[Entry]:
-        """Messages come back from consumers; those that may be delivered again."""
+    def returned(self, entries: list[Entry], has_failed: HasFailed) -> list[Entry]:
+        """Messages come back from consumers; those that may be delivered again now."""
         if self.queue.deleted:
             self.dispose(entries, DELETED)
             return []
         if not self.counts_returns:
             return entries
+        ready: list[Entry] = []
         for entry in entries:
+            if not has_failed(entry):
+                ready.append(entry)
+                continue
             count_return(entry)
-        if self.delivery_limit is not None:
-            spent = [entry for entry in entries if entry.returns > self.delivery_limit]
-            entries = [entry for entry in entries if entry.returns <= self.delivery_limit]
-            self.dispose(spent, "delivery_limit")
-        if self.retry is None:
-            return entries
-        for entry in entries:
-            self.try_later(entry, self.retry)
-        return []
+            if self.delivery_limit is not None and entry.returns > self.delivery_limit:
+                self.dispose([entry], "delivery_limit")
+            elif self.retry is not None:
+                self.try_later(entry, self.retry)
+            else:
+                ready.append(entry)
+        return ready
 
     def try_later(self, entry: Entry, retry: Retry) -> None:
         """The message waits in the schedule of the virtual host, and has no place here meanwhile."""
@@ -242,10 +260,12 @@ class QueueRules:
 
     def dispose(self, entries: list[Entry], reason: str) -> None:
         """Messages end here: as dead letters where there is an exchange for such."""
-        for entry in entries:
-            if self.dead_letter_exchange is None:
+        if self.dead_letter_exchange is None:
+            self.queue.vhost.dropped.add(self.queue, reason, len(entries))
+            for entry in entries:
                 entry.level.forget(entry)
-            else:
+        else:
+            for entry in entries:
                 self.dead_letter(entry.message, entry, reason)
 
     def dead_letter(self, message: Message, entry: Entry | None, reason: str) -> None:

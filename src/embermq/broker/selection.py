@@ -60,6 +60,11 @@ def has_ready_consumer(queue: Queue, message: Message) -> bool:
     )
 
 
+def room_for(queue: Queue, message: Message) -> int:
+    """How many messages like this one consumers could take at the end of the turn, with what is ready."""
+    return sum(consumer.room() for consumer in candidates(queue) if may_have(consumer, message))
+
+
 def consumer_added(queue: Queue, consumer: Consumer) -> None:
     """Everybody else's turn comes before that of one who is new.
 

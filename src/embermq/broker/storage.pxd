@@ -1,10 +1,9 @@
 import cython
 
 from embermq.broker.level cimport Level
-from embermq.broker.marked cimport Logged, LogWriter, Sink
+from embermq.broker.marked cimport Logged, LogWriter
 from embermq.store.commit cimport Committer
 from embermq.store.log cimport Log
-from embermq.store.promise cimport Promise
 
 cdef int note_turn(Log written, unsigned long long turn) except -1
 
@@ -12,7 +11,6 @@ cdef class Storage(LogWriter):
     cdef readonly object data
     cdef Committer committer
     cdef object definitions
-    cdef Promise promise
     cdef object call_later
     cdef object on_failure
     cdef readonly list unwritten
@@ -31,7 +29,7 @@ cdef class Storage(LogWriter):
     cdef void write_log(self, Logged level) except *
     @cython.locals(level=Level, known=Log, spared=bint)
     cpdef bint spares(self, tuple queues, unsigned long long turn) except -1
-    @cython.locals(written=Log, promise=Promise)
-    cpdef bint write_synced(self, Logged level, unsigned long long turn, Sink waiting) except -1
+    @cython.locals(written=Log, began_s=double)
+    cpdef bint write_synced(self, Logged level, unsigned long long turn) except -1
     cpdef void when_safe(self, object callback, bint with_acks=*) except *
     cdef void sync(self, object callback, bint with_acks) except *

@@ -18,13 +18,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from embermq.broker.marked import Logged, LogWriter, Sink
+from embermq.broker.marked import Logged, LogWriter
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log import Log
-from embermq.store.promise import Promise
 from embermq.store.room import give_up_room
+
+if TYPE_CHECKING:
+    from embermq.broker.queue import Queue
 
 log = logging.getLogger("embermq.storage")
 
@@ -62,7 +64,6 @@ class Storage(LogWriter):
         self.data = data
         self.committer = data.committer
         self.definitions = data.definitions
-        self.promise = Promise()  # to one who waits alone
         self.call_later = call_later
         self.on_failure = on_failure  # the broker must stop
         self.unwritten: list[Logged] = []  # logs that the disk refused
@@ -83,6 +84,12 @@ class Storage(LogWriter):
         """The logs on disk whose names begin so."""
         names = self.data.layout.queue_ids(self.data.disk.filesystem)
         return [name for name in names if name.startswith(prefix)]
+
+    def note_deletion(self, queue: Queue) -> None:
+        """Its definition is about to go, and its files behind it: they must not be found unaccounted for."""
+        written = any(level.log is not None and level.log.has_directory for level in queue.levels)
+        if written or (queue.rules is not None and queue.rules.log_ids()):
+            self.data.note_deletions([queue.id])
 
     def open_log(
         self,
@@ -154,28 +161,19 @@ class Storage(LogWriter):
                 return False
         return len(queues) > 0
 
-    def write_synced(self, level: Logged, turn: int, waiting: Sink) -> bool:
-        """The answer is made before the write and leaves right behind it: what we need for our own books can
-        wait until the other side is at work again.
-        """
+    def write_synced(self, level: Logged, turn: int) -> bool:
         written = level.log
         if written is None or self.unwritten or self.postponed_count:
             return False
         if not (self.definitions.idle and self.committer.may_write_synced(turn)):
             return False
-        answer = waiting.answer_ahead()
-        if not answer:
-            return False
-        promise = self.promise
-        promise.prepare(waiting.direct, answer)
+        began_s = time.perf_counter()
         try:
-            if not written.write_synced(promise):
+            if not written.write_synced():
                 return False
         except OSError:
             return False  # `write` meets the same error, and knows what to do
-        waiting.answered(answer, promise.sent)
-        self.committer.wrote_synced(turn, promise.seconds)
-        written.wrote_synced()
+        self.committer.wrote_synced(turn, time.perf_counter() - began_s)
         level.dirty = False
         self.written.add(level)
         return True
@@ -183,6 +181,9 @@ class Storage(LogWriter):
     def tidy(self) -> bool:
         """Once in a while: logs that have been quiet for a while let go of the room at the end of their last
         file, and of the whole file if they are empty. A few at a time; True while there are more."""
+        self.data.forget_deletions()
+        if not self.unwritten:
+            self.data.refill_reserve()
         if not self.untidy:
             self.untidy = list(self.quiet - self.written)
             self.quiet, self.written = self.written, set()

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker.catalog import queue_label
 from embermq.broker.consumer import Consumer
 from embermq.broker.level import Entry
 from embermq.broker.message import FLAGS_AT, Message
 from embermq.broker.message_record import message_of
 from embermq.broker.queue import KEEPS_ALL, Queue, describe
+from embermq.broker.returned import HasFailed, failed
 from embermq.broker.stream_arguments import (
     OFFSET_MAX,
     Place,
@@ -251,12 +253,12 @@ class Stream(Queue):
             self.groups.settled(entry)
         return 0
 
-    def requeue(self, entries: list[Entry]) -> None:
+    def requeue(self, entries: list[Entry], has_failed: HasFailed = failed) -> None:
         """Given back: the messages never left. One with a name gets them when it comes again."""
         for entry in entries:
             self.groups.settled(entry, unread=True)
 
-    def receive(self, entries: list[Entry]) -> list[Entry]:
+    def receive(self, entries: list[Entry], has_failed: HasFailed = failed) -> list[Entry]:
         self.requeue(entries)
         return []
 
@@ -326,6 +328,9 @@ class Stream(Queue):
     def recovered(self) -> None:
         write_indexes(self.log, self.safe_end, everywhere=True)
         self.retention.retain()
+
+    def label(self) -> bytes:
+        return queue_label(self)
 
     def drop(self) -> None:
         self.groups.forget()

@@ -16,6 +16,7 @@ from embermq.broker.arguments import (
     NOT_FOR,
     QUEUE_ARGUMENTS,
     Check,
+    amqp_name,
     boolean,
     check_queue_arguments,
     integer,
@@ -63,8 +64,8 @@ STREAM_ARGUMENTS: dict[str, Check] = {
     "x-initial-cluster-size": integer(minimum=1),
     "x-queue-leader-locator": QUEUE_ARGUMENTS["x-queue-leader-locator"],
     "x-consumer-timeout": integer(),
-    "x-template": text(),
-    "x-namespace": text(),
+    "x-template": amqp_name,
+    "x-namespace": amqp_name,
 }
 NOT_FOR_STREAMS = frozenset(QUEUE_ARGUMENTS) - frozenset(STREAM_ARGUMENTS)
 

@@ -105,6 +105,14 @@ class Cursor:
     def done(self) -> bool:
         return bool(self.offset >= self.end and not self.waits)
 
+    def go_to(self, offset: int, end: int) -> None:
+        """Read another part of the log, as a rule one not far behind."""
+        if self.block is not None:
+            self.reader.went_on(self.block.position + self.at, self.offset)
+            self.drop_block()
+        self.offset = offset
+        self.end = end
+
     def deliver(self, budget: int, safe_end: int) -> int:
         """Deliver up to `safe_end` while there is credit; about how many bytes of `budget` that took."""
         used = self.delivered = 0

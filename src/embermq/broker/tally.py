@@ -27,6 +27,10 @@ class Tally:
         "dead_rejected",
         "delivered",
         "delivered_no_ack",
+        "dropped_delivery_limit",
+        "dropped_expired",
+        "dropped_maxlen",
+        "dropped_rejected",
         "duplicates",
         "got",
         "got_empty",
@@ -64,6 +68,10 @@ class Tally:
         self.dead_maxlen = 0
         self.dead_delivery_limit = 0
         self.dead_deleted = 0
+        self.dropped_expired = 0  # the same without an exchange for dead letters
+        self.dropped_rejected = 0
+        self.dropped_maxlen = 0
+        self.dropped_delivery_limit = 0
         self.queues_declared = 0
         self.queues_created = 0
         self.queues_deleted = 0
@@ -101,6 +109,16 @@ class Tally:
     def count_dead(self, reason: str) -> None:
         name = f"dead_{reason}"
         setattr(self, name, getattr(self, name) + 1)
+
+    def count_dropped(self, reason: str, count: int) -> None:
+        if reason == "maxlen":  # which many queues drop for every message that they take
+            self.dropped_maxlen += count
+        elif reason == "expired":
+            self.dropped_expired += count
+        elif reason == "rejected":
+            self.dropped_rejected += count
+        elif reason == "delivery_limit":
+            self.dropped_delivery_limit += count
 
     def add(self, other: Tally) -> None:
         for name in self.__slots__:

@@ -14,7 +14,6 @@ with `pip install embermq[oauth]` and is imported only where keys are configured
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,15 @@ SCOPES_MAX = 1000
 NAME_CHARACTERS_MAX = 255
 PARTS_WITH_KEY = 3
 KEYS_MAX = 100
+DATES = ("exp", "nbf", "iat")
+DATE_END = 253_402_300_800  # the year 10000
+
+
+def is_date(value: object) -> bool:
+    """A number of seconds since 1970, before the year 10000: what is later is a way to say never."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value < DATE_END  # which is not so for NaN
 
 
 class TokenProblem(Exception):
@@ -118,8 +126,9 @@ class Tokens:
         self.own = dict(keys)  # by key id; "" for one without
         self.published: dict[str, Any] = {}  # by whoever issues tokens
         self.keys = self.own  # all of them
-        # Asks for those that are published now, and calls back; None where nobody publishes any.
-        self.renew: Callable[[Callable[[], None]], None] | None = None
+        # Asks, on behalf of an address, for those that are published now, and calls back; None where nobody
+        # publishes any.
+        self.renew: Callable[[str, Callable[[], None]], None] | None = None
         self.audience = audience
         self.algorithms = list(algorithms)
         self.issuer = issuer
@@ -134,10 +143,10 @@ class Tokens:
         self.published = dict(published)
         self.keys = {**self.published, **self.own}
 
-    def login(self, token: bytes, done: Done) -> None:
+    def login(self, token: bytes, address: str, done: Done) -> None:
         """At once, or when we have looked for the key that it names."""
         if self.renew is not None and self.lacks_key_for(token):
-            self.renew(lambda: done(self.read(token)))
+            self.renew(address, lambda: done(self.read(token)))
         else:
             done(self.read(token))
 
@@ -183,15 +192,11 @@ class Tokens:
         raise ValueError("no key of ours has that id")
 
     def user_of(self, claims: Mapping[str, Any]) -> TokenUser:
-        expires_at = claims["exp"]
-        if (
-            isinstance(expires_at, bool)
-            or not isinstance(expires_at, int | float)
-            or not math.isfinite(expires_at)
-        ):
-            raise ValueError("exp is no date")
+        for name in DATES:
+            if name in claims and not is_date(claims[name]):
+                raise ValueError(f"{name} is no date")
         scopes, tags = self.rights_in(claims)
-        return TokenUser(self.name_in(claims), scopes, tags, float(expires_at) + self.leeway_s)
+        return TokenUser(self.name_in(claims), scopes, tags, float(claims["exp"]) + self.leeway_s)
 
     def name_in(self, claims: Mapping[str, Any]) -> str:
         for claim in self.username_claims:

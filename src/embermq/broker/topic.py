@@ -95,3 +95,39 @@ def enter(node: Node[T], nodes: dict[Node[T], None]) -> None:
     while entered is not None and entered not in nodes:
         nodes[entered] = None
         entered = entered.children.get(ANY_WORDS)
+
+
+class TopicPattern:
+    """One pattern by itself, as a filter has it: cut at each `#`, every piece is looked for behind the one
+    before it. The first place where it stands is good enough, so nothing is tried twice."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, pattern: str) -> None:
+        self.pieces: list[list[str]] = [[]]
+        for word in split(pattern):
+            if word == ANY_WORDS:
+                self.pieces.append([])
+            else:
+                self.pieces[-1].append(word)
+
+    def matches(self, key: str) -> bool:
+        words = split(key)
+        first, *others = self.pieces
+        if not others:
+            return len(words) == len(first) and stands_at(first, words, 0)
+        last = others.pop()
+        at, end = len(first), len(words) - len(last)
+        if at > end or not stands_at(first, words, 0) or not stands_at(last, words, end):
+            return False
+        for piece in others:
+            while at + len(piece) <= end and not stands_at(piece, words, at):
+                at += 1
+            at += len(piece)
+            if at > end:
+                return False
+        return True
+
+
+def stands_at(piece: list[str], words: list[str], at: int) -> bool:
+    return all(wanted in (ONE_WORD, words[at + place]) for place, wanted in enumerate(piece))

@@ -21,6 +21,7 @@ from embermq.broker.exchange import Exchange
 from embermq.broker.node import node_name
 from embermq.broker.selection import is_selective
 from embermq.wire.properties import Properties
+from embermq.wire.table import Timestamp, encode_table
 
 if TYPE_CHECKING:
     from embermq.broker.level import Entry
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 TRACE_EXCHANGE = "amq.rabbitmq.trace"
 NOBODY = ("none", 0, "none")
+INT64_MAX = 2**63 - 1
 
 
 class HasName(Protocol):
@@ -48,6 +50,18 @@ class Session(Protocol):
 
     @property
     def user(self) -> HasName: ...
+
+
+def properties_told(properties: Properties) -> dict[str, object]:
+    """As values of a table; the headers are left out where they are nested too deep to stand in another."""
+    told = {name: getattr(properties, name) for name in properties.__slots__}
+    if properties.timestamp is not None and properties.timestamp > INT64_MAX:
+        told["timestamp"] = Timestamp(properties.timestamp)
+    try:
+        encode_table({"properties": {"headers": properties.headers or {}}})
+    except ValueError:
+        del told["headers"]
+    return {name: value for name, value in told.items() if value is not None}
 
 
 class Trace:
@@ -75,11 +89,7 @@ class Trace:
             headers={
                 "exchange_name": message.exchange,
                 "routing_keys": [message.routing_key, *copy_keys(properties.headers or {})],
-                "properties": {
-                    name: value
-                    for name in properties.__slots__
-                    if (value := getattr(properties, name)) is not None
-                },
+                "properties": properties_told(properties),
                 "node": self.node,
                 "vhost": self.vhost_name,
                 "connection": connection,

@@ -1,7 +1,6 @@
 import cython
 
 from embermq.broker.company cimport Company
-from embermq.broker.gathering cimport Gathering
 from embermq.broker.marked cimport Logged, LogWriter, Sink
 from embermq.clock cimport monotonic_s, wall_ms
 from embermq.store.histogram cimport Histogram
@@ -14,17 +13,16 @@ cdef class Turn:
     cdef readonly bint scheduled
     cdef list queues
     cdef Py_ssize_t left
-    cdef Gathering sinks
+    cdef list sinks
     cdef public bint alarmed
     cdef public bint tight
-    cdef Gathering logs
+    cdef list logs
     cdef list actions
     cdef list last
     cdef bint working
     cdef public LogWriter storage
     cdef public long confirms
-    cdef Sink lone
-    cdef public object attend
+    cdef readonly bint synced
     cdef public object timetable
     cdef readonly Company company
     cdef readonly object piecework
@@ -38,22 +36,17 @@ cdef class Turn:
     cdef readonly unsigned long long now_ms
     cpdef int refresh(self) except -1
     cpdef long long uptime_ms(self) except? -1
-    cpdef double due_in_s(self) except? -1
     cpdef int add_log(self, Logged level) except -1
     cpdef int add_queue(self, object queue) except -1
     cpdef int add_sink(self, Sink sink) except -1
-    cpdef int begin_at_once(self) except -1
-    cpdef bint run_at_once(self) except -1
-    @cython.locals(began_s=double)
-    cdef int work_timed(self) except -1
     cdef int wake(self) except -1
     @cython.locals(drained=bint)
     cdef int work(self) except -1
     cdef bint has_work(self) except -1
     @cython.locals(unreadable=set)
     cdef int drain(self) except -1
-    @cython.locals(waiting=Sink)
+    @cython.locals(logs=list)
     cdef int write(self, bint nothing_drained) except -1
-    @cython.locals(sink=Sink)
+    @cython.locals(sink=Sink, sinks=list)
     cdef int send(self) except -1
     cdef int end(self) except -1

@@ -4,20 +4,17 @@ Publishing, acknowledging and consuming only mark: a queue that may have somethi
 that has something to send. `run` is scheduled at the first mark of a turn; it drains the queues, writes the
 logs that have something new, then lets every marked sink send all it has in one write.
 
-One publisher that waits for every confirm, with nobody else there, is a case of its own: what it sent is
-written and synced in one call, its confirm is ready before that and leaves right behind it, and whoever owns
-the sockets may stay with it (`attend`) instead of going round the loop for its next message.
+A turn with nothing but one publisher's messages for one log is a case of its own: they are written and synced
+in one call, and the confirm leaves with the turn (docs/decisions/0012-written-and-synced-in-one.md).
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from embermq.broker.company import Company
-from embermq.broker.gathering import Gathering
 from embermq.broker.marked import Logged, LogWriter, Sink
 from embermq.broker.piecework import Piecework
 from embermq.broker.unreadable import Unreadable
@@ -46,7 +43,6 @@ class Turn:
     __slots__ = (
         "actions",
         "alarmed",
-        "attend",
         "clock",
         "company",
         "confirms",
@@ -55,7 +51,6 @@ class Turn:
         "last",
         "left",
         "logs",
-        "lone",
         "now_ms",
         "piecework",
         "queues",
@@ -63,6 +58,7 @@ class Turn:
         "scheduled",
         "sinks",
         "storage",
+        "synced",
         "telling",
         "tight",
         "times",
@@ -82,8 +78,8 @@ class Turn:
         self.scheduled = False
         self.queues: list[Drainable] = []
         self.left = 0  # the first so many had more than their share: others come before them this time
-        self.sinks = Gathering()  # of `Sink`
-        self.logs = Gathering()  # of `Logged`
+        self.sinks: list[Sink] = []
+        self.logs: list[Logged] = []
         self.actions: list[Callable[[], None]] = []
         self.last: list[Callable[[bool], None]] = []
         self.working = False
@@ -100,8 +96,7 @@ class Turn:
         self.tight = False  # memory may be short soon: queues keep little there
         self.copies = 0  # of messages for several queues, in this turn
         self.confirms = 0  # channels that wait to confirm what was published in this turn
-        self.lone: Sink | None = None  # who alone waited for this turn, and has its answer
-        self.attend: Callable[[Any], None] | None = None  # stays with such a one
+        self.synced = False  # all that this turn has written is on disk already
         self.count = 0  # turns so far
         self.telling = 0  # those in which anybody was to get anything
         self.times = Histogram()  # how long some of them took
@@ -114,10 +109,6 @@ class Turn:
     def uptime_ms(self) -> int:
         """Since some moment; whoever sets the clock does not change it."""
         return int((monotonic_s() if self.uptime is None else self.uptime()) * 1000)
-
-    def due_in_s(self) -> float:
-        """Until something in the timetable is due (less than 0: it was); infinite if nothing is."""
-        return math.inf if self.timetable is None else self.timetable.due_in_s(self.now_ms)
 
     def wake(self) -> int:
         if not self.scheduled:
@@ -132,12 +123,12 @@ class Turn:
         return 0
 
     def add_sink(self, sink: Sink) -> int:
-        self.sinks.add(sink)
+        self.sinks.append(sink)
         self.wake()
         return 0
 
     def add_log(self, level: Logged) -> int:
-        self.logs.add(level)
+        self.logs.append(level)
         self.wake()
         return 0
 
@@ -157,53 +148,31 @@ class Turn:
         """The last turns: until every log is written."""
         self.piecework.finish()
         self.run()
-        while self.logs.count:
+        while self.logs:
             self.run()
 
     def run(self) -> None:
-        self.work_timed()
-        if self.lone is not None:
-            lone, self.lone = self.lone, None
-            if self.attend is not None and not self.scheduled:
-                self.attend(lone)
-
-    def begin_at_once(self) -> int:
-        """What is marked from now on needs no turn of the loop: `run_at_once` follows."""
-        self.scheduled = True
-        return 0
-
-    def run_at_once(self) -> bool:
-        """The turn for what was marked; was it again for one who waits alone, and has its answer?"""
-        if not self.has_work():
-            self.scheduled = False
-            return False
-        self.work_timed()
-        if self.lone is None:
-            return False
-        self.lone = None
-        return not self.scheduled
-
-    def work_timed(self) -> int:
         self.count += 1
         if self.count & TIMED_MASK:
-            return self.work()
-        began_s = monotonic_s()
-        self.work()
-        self.times.observe(monotonic_s() - began_s)
-        return 0
+            self.work()
+        else:
+            began_s = monotonic_s()
+            self.work()
+            self.times.observe(monotonic_s() - began_s)
 
     def work(self) -> int:
         self.scheduled = False
         self.working = True
-        if self.queues or self.sinks.count or self.actions or self.last:
+        if self.queues or self.sinks or self.actions or self.last:
             self.telling += 1
         self.copies = 0
+        self.synced = False
         self.company.begin_turn(self.now_ms)
         drained = False
         if self.queues:
             self.drain()
             drained = True
-        if self.logs.count:
+        if self.logs:
             self.write(not drained)
         self.confirms = 0
         if self.actions:
@@ -214,7 +183,7 @@ class Turn:
                     action()
                 except Exception:
                     log.exception("a fault of ours, after writing: %r", action)
-        if self.sinks.count:
+        if self.sinks:
             self.send()
         if self.last:
             self.end()
@@ -222,7 +191,7 @@ class Turn:
         return 0
 
     def has_work(self) -> bool:
-        return bool(self.queues or self.sinks.count or self.logs.count or self.actions or self.last)
+        return bool(self.queues or self.sinks or self.logs or self.actions or self.last)
 
     def drain(self) -> int:
         queues = self.queues
@@ -250,26 +219,23 @@ class Turn:
         return 0
 
     def write(self, nothing_drained: bool) -> int:
-        """Write the logs; safely at once if one publisher waits for it and nobody for anything else."""
+        """Write the logs; so that it is safe at once if one publisher waits for that and for nothing else."""
         storage = self.storage
         assert storage is not None
-        if nothing_drained and self.confirms == 1 and self.logs.count == 1 and self.sinks.count == 1:
+        logs, self.logs = self.logs, []
+        if nothing_drained and self.confirms == 1 and len(logs) == 1 and len(self.sinks) == 1:
             if not (self.scheduled or self.actions or self.last):
-                waiting = self.sinks.first()  # it owes the one confirm
-                if storage.write_synced(self.logs.first(), self.telling, waiting):
-                    waiting.dirty = False
-                    self.sinks.drop_first()  # if others were marked meanwhile, the next turn is theirs
-                    self.logs.drop_first()
-                    self.lone = waiting
+                self.synced = storage.write_synced(logs[0], self.telling)
+                if self.synced:
                     return 0
-        left = storage.write(self.logs.take(), self.count)
+        left = storage.write(logs, self.count)
         if left:
-            self.logs.put_first(left)
+            self.logs = left + self.logs
             self.wake()
         return 0
 
     def send(self) -> int:
-        sinks = self.sinks.take()
+        sinks, self.sinks = self.sinks, []
         if 1 < len(sinks) <= LIGHT_SINKS_MAX and sinks[-1].has_little():
             # A message on its way goes before the confirm of its publisher, who was marked when it came: what
             # comes second waits for a system call that wakes somebody up. Under load publishers shall go on.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication import stop_serving
-from embermq.broker.event_properties import named
+from embermq.broker.event_properties import named, queue_deleted
 from embermq.broker.exchange import Exchange
 from embermq.broker.queue import Queue
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from embermq.broker.piecework import Pieces
     from embermq.broker.vhost import VirtualHost
 
+REPLY_PREFIX = "amq.rabbitmq.reply-to."  # of the addresses for direct replies
 PIECE_COUNT = 64  # bindings in one go
 
 Thing = Exchange | Queue
@@ -99,7 +100,8 @@ class Unbinding:
             if number % PIECE_COUNT == 0:
                 yield
         vhost.queue_bindings.pop(queue, None)
-        vhost.events.emit("queue.deleted", named, queue)
+        if not queue.name.startswith(REPLY_PREFIX):  # nobody was told when it came
+            vhost.events.emit("queue.deleted", queue_deleted, queue)
 
 
 def kind_of(thing: Thing) -> type[Thing]:

@@ -17,6 +17,7 @@ from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.defaults import Defaults
 from embermq.broker.delays import Delays
 from embermq.broker.departing import Departing
+from embermq.broker.dropped import Dropped
 from embermq.broker.event_properties import limits_set, queue_created
 from embermq.broker.events import Events
 from embermq.broker.exchange import Exchange
@@ -32,12 +33,11 @@ from embermq.broker.stream_arguments import STREAM, check_declaration, require_e
 from embermq.broker.tally import Tally
 from embermq.broker.trace import Trace, add_trace_exchange
 from embermq.broker.turn import Turn
-from embermq.broker.unbinding import Unbinding
+from embermq.broker.unbinding import REPLY_PREFIX, Unbinding
 from embermq.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
 from embermq.store.layout import new_queue_id
 
 GENERATED_PREFIX = "amq.gen-"
-REPLY_PREFIX = "amq.rabbitmq.reply-to."
 
 
 def generated_name(prefix: str) -> str:
@@ -75,6 +75,7 @@ class VirtualHost(Exchanges):
         self.policies = Policies(self)
         self.parameters = Parameters(catalog, name)
         self.dead_letters = DeadLetters(self)
+        self.dropped = Dropped(self)
         self.leases = Leases(self)
         self.departing = Departing(self)
         self.unbinding = Unbinding(self)
@@ -142,7 +143,7 @@ class VirtualHost(Exchanges):
             args.require_equal(what, "durable", durable and not exclusive, bool(existing.durable))
             args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
             require_equal_declaration(what, arguments, existing.arguments)
-            self.catalog.rely()
+            self.catalog.rely("queue", self.name, name)
             return existing
         if name.startswith(RESERVED_PREFIX) and not generated:
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
@@ -150,13 +151,14 @@ class VirtualHost(Exchanges):
         if (generated or not name) and kind in ("quorum", STREAM):
             raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{kind}_queue")
         name = name or generated_name(GENERATED_PREFIX)
+        args.require_name("queue name", name)
         self.require_room(name)
         what = f"queue '{name}' in vhost '{self.name}'"
         check_declaration(what, template | arguments, durable, exclusive, auto_delete)
         self.unbinding.finish(Queue, name)
         queue = self.add_queue(
             name,
-            id=new_queue_id(),
+            id=new_queue_id(durable and not exclusive),
             owner=owner if exclusive else None,
             durable=durable and not exclusive,  # it goes with its connection, and no connection outlives us
             auto_delete=auto_delete,
@@ -234,7 +236,7 @@ class VirtualHost(Exchanges):
         """A queue under a name that nobody can guess, which goes with its first consumer."""
         return self.add_queue(
             generated_name(prefix),
-            id=new_queue_id(),
+            id=new_queue_id(durable=False),
             owner=owner,
             durable=False,
             auto_delete=True,
@@ -250,6 +252,8 @@ class VirtualHost(Exchanges):
         del self.queues[queue.name]
         self.departing.note(queue)
         if queue.durable:
+            if self.storage is not None and not self.departing.leaves_letters(queue):
+                self.storage.note_deletion(queue)
             self.catalog.delete("queue", self.name, queue.name)
         self.unbinding.note(queue)
         for source in {binding.source for binding in self.queue_bindings.get(queue, ())}:

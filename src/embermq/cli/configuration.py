@@ -57,12 +57,15 @@ def add_config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run_check(options: argparse.Namespace) -> int:
-    from embermq.app.listeners import manners_of
+    from embermq.app.files import problems
 
     try:
-        manners_of(load_config(options))  # the files of TLS are read as well
-    except (ConfigError, OSError) as error:
-        print(f"embermq: {error}", file=sys.stderr)
+        found = [problem for _, problem in problems(load_config(options))]
+    except ConfigError as error:
+        found = [str(error)]
+    for problem in found:
+        print(f"embermq: {problem}", file=sys.stderr)
+    if found:
         return USAGE_ERROR
     print(f"{config_file(options) or 'the environment'}: good")
     return 0

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from ipaddress import ip_network
 from pathlib import Path
 
 from embermq import __version__
@@ -33,6 +34,8 @@ SYNCS = 20
 SYNC_MS_MAX = 20.0
 LEASE_AGE_S_MAX = 24 * 3600
 RELEASED = 1_735_689_600  # 2025: a clock before that is wrong
+CERTIFICATE_S_MIN = 14 * 86400
+PROXY_BITS_MIN = {4: 8, 6: 16}  # a larger network than these is no network of proxies
 GOOD, WARNING, WRONG = "good", "warning", "wrong"
 MARKS = {GOOD: "✓", WARNING: "!", WRONG: "✗"}
 
@@ -52,7 +55,8 @@ def add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "doctor",
         help="look for what is wrong with a set-up",
         description="Look for what is wrong with a set-up before it hurts: versions, secrets in files, "
-        "limits of the machine, disk, ports, guest's password, clock. Exit code 1 if anything is.",
+        "certificates, keys, logs, proxies, limits of the machine, disk, ports, guest's password, clock. "
+        "Exit code 1 if anything is.",
     )
     doctor.add_argument("--config", metavar="FILE", type=Path, help="configuration file (TOML)")
     doctor.add_argument("--data-dir", metavar="DIR", help="where the broker keeps its data")
@@ -105,6 +109,31 @@ def limits(config: Config) -> Iterator[Finding]:
     state = GOOD if soft >= FILES_MIN else WARNING
     told = f"{soft} (at most {hard})"
     yield Finding(state, "open files", told if state == GOOD else f"{told}; {FILES_MIN} are good to have")
+
+
+def files(config: Config) -> Iterator[Finding]:
+    """Certificates, keys, passwords and logs: what the settings name must be there and fit."""
+    from embermq.app.files import certificate, problems
+
+    found = [Finding(WRONG, what, problem) for what, problem in problems(config)]
+    yield from found
+    if not config.tls.certificate or any(finding.what == "TLS" for finding in found):
+        return
+    problem, end, left_s = certificate(config, time.time())
+    if problem:
+        yield Finding(WRONG, "TLS", f"{problem}: clients will refuse it")
+    else:
+        state = GOOD if left_s > CERTIFICATE_S_MIN else WARNING
+        yield Finding(state, "TLS", f"the certificate {config.tls.certificate} is valid until {end}")
+
+
+def proxies(config: Config) -> Iterator[Finding]:
+    """A proxy is believed whatever it says, also that a client is on this machine."""
+    for text in config.proxy.trusted:
+        network = ip_network(text, strict=False)
+        if network.prefixlen < PROXY_BITS_MIN[network.version]:
+            told = f"proxy.trusted has {text}: nearly anybody may claim to come from any address"
+            yield Finding(WRONG, "proxy", told)
 
 
 def disk(config: Config) -> Iterator[Finding]:
@@ -229,4 +258,14 @@ def clock(config: Config) -> Iterator[Finding]:
         yield Finding(GOOD, "clock", time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(now)))
 
 
-CHECKS: tuple[Check, ...] = (versions, limits, disk, ports, default_password, leases, clock)
+CHECKS: tuple[Check, ...] = (
+    versions,
+    limits,
+    files,
+    proxies,
+    disk,
+    ports,
+    default_password,
+    leases,
+    clock,
+)

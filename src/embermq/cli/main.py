@@ -17,35 +17,45 @@ INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 # Every command, where it is, and the function there that adds it. Only the one that is asked for is imported:
 # the broker should not carry the tools of its operators.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "serve": ("serving", "add_serve"),
-    "status": ("overview", "add_status"),
-    "top": ("top", "add_top"),
-    "publish": ("messages", "add_publish"),
-    "consume": ("messages", "add_consume"),
-    "perf": ("perf", "add_perf"),
-    "queue": ("queues", "add_queue"),
-    "lease": ("leases", "add_lease"),
-    "stream": ("streams", "add_stream"),
-    "exchange": ("topology", "add_exchange"),
-    "binding": ("topology", "add_binding"),
-    "vhost": ("topology", "add_vhost"),
-    "user": ("people", "add_user"),
-    "permission": ("people", "add_permission"),
-    "policy": ("people", "add_policy"),
-    "limit": ("limits", "add_limit"),
-    "connection": ("overview", "add_connection"),
-    "channel": ("overview", "add_channel"),
-    "consumer": ("overview", "add_consumer"),
-    "definitions": ("overview", "add_definitions"),
-    "trace": ("traces", "add_trace"),
-    "pipeline": ("pipelines", "add_pipeline"),
-    "sql": ("pipelines", "add_sql"),
-    "config": ("configuration", "add_config"),
-    "doctor": ("doctor", "add_doctor"),
-    "store": ("store", "add_store"),
-    "completion": ("completion", "add_completion"),
-    "__names": ("completed_names", "add_names"),
+    "serve": ("embermq.cli.serving", "add_serve"),
+    "status": ("embermq.cli.overview", "add_status"),
+    "top": ("embermq.cli.top", "add_top"),
+    "publish": ("embermq.cli.messages", "add_publish"),
+    "consume": ("embermq.cli.messages", "add_consume"),
+    "perf": ("embermq.cli.perf", "add_perf"),
+    "queue": ("embermq.cli.queues", "add_queue"),
+    "lease": ("embermq.cli.leases", "add_lease"),
+    "stream": ("embermq.cli.streams", "add_stream"),
+    "exchange": ("embermq.cli.topology", "add_exchange"),
+    "binding": ("embermq.cli.topology", "add_binding"),
+    "vhost": ("embermq.cli.topology", "add_vhost"),
+    "user": ("embermq.cli.people", "add_user"),
+    "permission": ("embermq.cli.people", "add_permission"),
+    "policy": ("embermq.cli.people", "add_policy"),
+    "limit": ("embermq.cli.limits", "add_limit"),
+    "connection": ("embermq.cli.overview", "add_connection"),
+    "channel": ("embermq.cli.overview", "add_channel"),
+    "consumer": ("embermq.cli.overview", "add_consumer"),
+    "definitions": ("embermq.cli.overview", "add_definitions"),
+    "trace": ("embermq.cli.traces", "add_trace"),
+    "pipeline": ("embermq.cli.pipelines", "add_pipeline"),
+    "sql": ("embermq.cli.pipelines", "add_sql"),
+    "config": ("embermq.cli.configuration", "add_config"),
+    "doctor": ("embermq.cli.doctor", "add_doctor"),
+    "store": ("embermq.cli.store", "add_store"),
+    "completion": ("embermq.cli.completion", "add_completion"),
+    "__names": ("embermq.cli.completed_names", "add_names"),
 }
+
+
+class Version(argparse.Action):
+    """Which modules are compiled is looked up only when somebody asks."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from embermq.build import version_text
+
+        print(version_text(__version__))
+        parser.exit()
 
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
@@ -55,16 +65,18 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
         description="EmberMQ, a message broker that speaks AMQP 0-9-1.",
         epilog="Run 'embermq serve' and connect any AMQP 0-9-1 client to amqp://guest:guest@localhost/.",
     )
-    top.add_argument("--version", action="version", version=f"EmberMQ {__version__}")
+    top.add_argument("--version", action=Version, nargs=0, help="the version, compiled or interpreted")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS if only is None else (only,):
         module, function = COMMANDS[name]
-        getattr(importlib.import_module(f"embermq.cli.{module}"), function)(commands)
+        getattr(importlib.import_module(module), function)(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if words and words[0] == "help":
+        words = [*words[1:], "--help"]
     only = words[0] if words and words[0] in COMMANDS else None
     command = next((word for word in words if word in COMMANDS), None)
     if command is not None and words[0].startswith("--") and words[0] not in ("--help", "--version"):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import base64
+import fcntl
 import json
 import os
 import re
+import select
+import stat
 import sys
+import termios
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -18,6 +23,8 @@ from embermq.cli.failure import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_E
 from embermq.cli.output import Output, counted
 
 PRIORITY_MAX = 255
+PREFETCH_MAX = 65535
+READ_POLL_S = 0.0002
 AMQP_PORT = 5672  # where the management does not say another
 OFFSET = re.compile(r"first|last|next|\d+|\d+[YMDhms]")
 AMQP_URL = argument(
@@ -203,25 +210,79 @@ def consume(api: Api, output: Output, options: argparse.Namespace) -> None:
     arguments: dict[str, object] = {}
     if options.offset is not None:
         arguments["x-stream-offset"] = stream_offset(options.offset)
-    left = options.count
+    prefetch = prefetch_for(options.count, options.prefetch, options.requeue)
+    shown = 0
     with connected(api, options) as connection:
         try:
-            channel = connection.channel(prefetch=options.prefetch, confirms=False)
+            channel = connection.channel(prefetch=prefetch, confirms=False)
             messages = channel.consume(options.queue, arguments=arguments, timeout_s=options.timeout)
-            if left is not None and left <= 0:
+            if options.count is not None and options.count <= 0:
                 return
-            for message in messages:
-                print(line_of(message, output), flush=True)
-                if options.requeue:
-                    continue  # all come back together when the channel closes, each to its place
-                message.ack()
-                if left is not None:
-                    left -= 1
-                    if left == 0:
-                        break
-            channel.close()
+            shown = show(messages, output, options, prefetch)
+            channel.close()  # with --requeue all come back together, each to its place
         except ClientError as error:
             raise failure(error) from None
+    if not shown or (options.count is not None and shown < options.count):
+        some = f"only {shown:,} of {options.count:,} messages" if shown else "no message"
+        raise CommandFailed(f"{some} came from '{options.queue}' within {options.timeout:g} s")
+
+
+def await_reader() -> None:
+    """Wait until what was printed into a pipe has been read out of it.
+
+    `embermq consume -n 100 | head -3` must not take a hundred messages: `head` gets one line at a time, and
+    the line behind the last that it wanted meets a closed pipe before its message is acked.
+    """
+    try:
+        descriptor = sys.stdout.fileno()
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return
+    except OSError:  # io.UnsupportedOperation is one: it is no file at all
+        return
+    unread = bytearray(4)
+    poller = select.poll()
+    poller.register(descriptor, 0)  # POLLERR is told in any case: nobody reads any more
+    while True:
+        fcntl.ioctl(descriptor, termios.FIONREAD, unread)
+        if not any(unread):
+            return
+        if poller.poll(0):
+            raise BrokenPipeError
+        time.sleep(READ_POLL_S)
+
+
+def prefetch_for(count: int | None, prefetch: int, requeue: bool) -> int:
+    """So many messages on the way at once; never more than are wanted: others may want the rest."""
+    if count is None or count <= 0:
+        return prefetch
+    if requeue and count > PREFETCH_MAX:
+        return 0  # no limit: none is acknowledged before the last one has come
+    return min(count, PREFETCH_MAX if requeue or not prefetch else prefetch)
+
+
+def show(messages: Any, output: Output, options: argparse.Namespace, prefetch: int) -> int:
+    """Print messages until it is enough; how many.
+
+    Acks of the last ones wait for the end: for each of them the broker would send another message.
+    """
+    shown, unacked = 0, None
+    try:
+        for message in messages:
+            print(line_of(message, output), flush=True)
+            await_reader()
+            shown += 1
+            if not options.requeue:
+                if options.count is None or shown + prefetch <= options.count:
+                    message.ack()
+                else:
+                    unacked = message
+            if shown == options.count:
+                break
+    finally:
+        messages.cancel()
+        if unacked is not None:
+            unacked.ack(multiple=True)
+    return shown
 
 
 def line_of(message: Any, output: Output) -> str:

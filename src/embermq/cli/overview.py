@@ -56,8 +56,14 @@ def prefetch(channel: Any) -> object:
     return f"{shared:,} for all" if shared else channel.get("prefetch_count")
 
 
+def product(overview: Any) -> str:
+    """Its name and version; of ours also whether it is compiled."""
+    name = f"{overview['product_name']} {overview['product_version']}"
+    return f"{name} ({overview['product_build']})" if overview.get("product_build") else name
+
+
 STATUS: list[Column] = [
-    ("broker", lambda row: f"{row['overview']['product_name']} {row['overview']['product_version']}"),
+    ("broker", lambda row: product(row["overview"])),
     ("node", "overview.node"),
     ("up for", lambda row: duration(row["node"].get("uptime"))),
     ("memory", lambda row: alarm_at(row["node"], "mem_used", "mem_limit", "above")),
@@ -197,7 +203,13 @@ def list_consumers(api: Api, output: Output, options: argparse.Namespace) -> Non
 def add_definitions(commands: Commands) -> None:
     group = Group(commands, "definitions", "everything durable as a file, in RabbitMQ's format")
     file = argument("file", metavar="FILE", nargs="?", default="-", help="- is standard input or output")
-    target = argument("--for", dest="target", choices=["rabbitmq"], help="fit for import into RabbitMQ")
+    target = argument(
+        "--for",
+        dest="target",
+        choices=["embermq", "rabbitmq"],
+        help="users whose password only EmberMQ can check are left out; embermq: they are in it, as a backup "
+        "needs them; rabbitmq: they are in it without a password",
+    )
     group.command("export", export, "write them to a file", file, ANY_VHOST, target)
     group.command("import", import_, "take them from a file; what is there already stays", file, ANY_VHOST)
 
@@ -207,8 +219,10 @@ def definitions_path(options: argparse.Namespace) -> str:
 
 
 def export(api: Api, output: Output, options: argparse.Namespace) -> None:
-    found = api.get(definitions_path(options) + (f"?for={options.target}" if options.target else ""))
+    found = api.get(definitions_path(options) + ("?for=rabbitmq" if options.target == "rabbitmq" else ""))
     warn_of_passwords(found.get("users_without_password", []))
+    if options.target != "embermq":
+        warn_of_users_left_out(found.pop("embermq", {}).get("users", []))
     text = json.dumps(found, indent=2, ensure_ascii=False)
     if options.file == "-":
         print(text)
@@ -228,6 +242,16 @@ def warn_of_passwords(users: list[str]) -> None:
         print(
             f"embermq: without a password: {', '.join(users)}. RabbitMQ cannot check theirs: after the "
             "import, give each a new one with `rabbitmqctl change_password USER PASSWORD`.",
+            file=sys.stderr,
+        )
+
+
+def warn_of_users_left_out(users: list[dict[str, Any]]) -> None:
+    if users:
+        names = ", ".join(user["name"] for user in users)
+        print(
+            f"embermq: left out, with their permissions: {names}. Only EmberMQ can check their passwords. "
+            "`--for embermq` keeps them, `--for rabbitmq` keeps them without a password.",
             file=sys.stderr,
         )
 

@@ -59,5 +59,6 @@ class Parser(argparse.ArgumentParser):
             guesses = difflib.get_close_matches(given, choices, n=1)
             hint = f"did you mean '{guesses[0]}'?" if guesses else f"there are: {', '.join(choices)}"
             message = f"{message[: found.start()]}there is no '{given}'; {hint}"
-        self.print_usage(sys.stderr)
+        elif "--help'" not in message and "did you mean" not in message:
+            message = f"{message}; '{self.prog} --help' shows what there is"
         self.exit(USAGE_ERROR, f"{self.prog}: {message}\n")

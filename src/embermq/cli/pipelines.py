@@ -63,7 +63,9 @@ def add_pipeline(commands: Commands) -> None:
         argument("--queue", metavar="Q", help="the queue or stream that is read"),
         argument("--exchange", metavar="X", help="archive: what is read; replay, route: where messages go"),
         argument("--path", metavar="DIR", help="where the archive, table or page is"),
-        argument("--checkpoint", metavar="DIR", help="where the query keeps its place (PATH/_checkpoint)"),
+        argument(
+            "--checkpoint", metavar="DIR", help="where the query keeps its place (PATH/_checkpoint/QUEUE)"
+        ),
         argument("--where", metavar="SQL", default="true", help="replay: which messages"),
         argument("--since", metavar="TIME", default="", help="replay: from then on (UTC)"),
         argument("--until", metavar="TIME", default="", help="replay: before that (UTC)"),

@@ -169,17 +169,13 @@ def archive(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
     from pyspark_embermq.pipelines.checking import check_queues, check_sending
 
     url = amqp_url(api, options)
-    what = archive.Archive(
-        url,
-        archive.local_path(options.path),
-        checkpoint_of(options),
-        options.queue or "",
-        options.exchange or "",
-    )
+    path = archive.local_path(options.path)
+    what = archive.Archive(url, path, "", options.queue or "", options.exchange or "")
     if options.exchange and not options.queue:
         check_sending({"url": url, "exchange": options.exchange})
         what = replace(what, keys=keys_to_bind(api, options))
     queue = archive.source_queue(what)
+    what = replace(what, checkpoint=checkpoint_of(options, queue))
     if options.exchange:
         say(f"what passes exchange '{options.exchange}' from now on is kept in stream '{queue}', 7 days long")
     return named(
@@ -280,8 +276,8 @@ def traffic(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
     from pyspark_embermq.pipelines import archive, reports, spec
     from pyspark_embermq.pipelines.checking import check_queues
 
-    url, queue, checkpoint = amqp_url(api, options), options.queue, checkpoint_of(options)
-    path = archive.local_path(options.path)
+    url, queue, path = amqp_url(api, options), options.queue, archive.local_path(options.path)
+    checkpoint = checkpoint_of(options, queue)
     return named(
         api,
         output,
@@ -336,5 +332,7 @@ PREPARE: dict[str, Callable[[Api, Output, argparse.Namespace], OnSpark]] = {
 }
 
 
-def checkpoint_of(options: argparse.Namespace) -> str:
-    return options.checkpoint or str(Path(needed(options, "path")) / "_checkpoint")
+def checkpoint_of(options: argparse.Namespace, queue: str) -> str:
+    from pyspark_embermq.pipelines.archive import default_checkpoint
+
+    return options.checkpoint or default_checkpoint(needed(options, "path"), queue)

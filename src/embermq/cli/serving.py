@@ -88,10 +88,10 @@ def run_serve(options: argparse.Namespace) -> int:
 
     try:
         config = load_config(options)
+        logs.set_up(config)
     except ConfigError as error:
         print(f"embermq: {error}", file=sys.stderr)
         return USAGE_ERROR
-    logs.set_up(config)
     try:
         run(config, lambda line: print(line, flush=True), lambda: load_config(options))
     except (OSError, StoreFailure, ConfigError) as error:

@@ -10,20 +10,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from embermq.broker.delays import DELAYED_PREFIX
 from embermq.broker.message_record import message_of
 from embermq.cli.output import shown
 from embermq.errors import AMQPError
-from embermq.store.check import QueueReport, check_directory, owner_id, queue_names
+from embermq.store.adopt import adopt as adopt_all
+from embermq.store.check import QueueReport, check_directory, queue_names
 from embermq.store.definitions import definitions_damage
 from embermq.store.dump import dump_queue
 from embermq.store.filesystem import FileSystem
-from embermq.store.layout import Layout
+from embermq.store.layout import DELAYED_PREFIX, Layout, owner_id
 from embermq.store.record import PERSISTENT, Record
 
 COLUMNS = ("vhost", "queue", "segments", "messages", "bytes", "on disk", "damage")
 NO_NAME = "(no queue)"
 DELAYED_NAME = "(delayed messages)"
+UNCLAIMED = "(unclaimed)"
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Row:
 
 
 def check(directory: str) -> bool:
-    """Print what is there; whether something is damaged."""
+    """Print what is there; whether something is damaged, or belongs to no queue."""
     layout = Layout(directory)
     layout.check_version(FileSystem())
     needed_for = layout.queues if layout.queue_ids(FileSystem()) else ""
@@ -59,20 +60,36 @@ def check(directory: str) -> bool:
     reports = list(check_directory(directory, names_known=not broken_definitions))
     rows = rows_of(reports, {} if broken_definitions else queue_names(layout, FileSystem()))
     print_table([row.cells() for row in rows])
-    damage = [broken_definitions] if broken_definitions else []
+    damage = [str(broken_definitions)] if broken_definitions else []
     for report in reports:
         damage += [str(one) for one in report.damages]
         damage += [report.refused] if report.refused else []
+    unclaimed = [unclaimed_line(report) for report in reports if report.unclaimed]
     print()
-    for line in damage:
+    for line in [*damage, *unclaimed]:
         print(line)
     for note in notes_on(reports):
         print(note)
-    queues = sum(row.name not in (NO_NAME, DELAYED_NAME) for row in rows)
+    if unclaimed:
+        print(f"'embermq store adopt {directory}' makes queues of them; yours to delete if they are no use")
+    queues = sum(row.name not in (NO_NAME, DELAYED_NAME, UNCLAIMED) for row in rows)
     messages = sum(report.messages for report in reports)
-    verdict = f"DAMAGED in {counted(len(damage), 'place')}" if damage else "sound"
-    print(f"{counted(queues, 'queue')}, {counted(messages, 'message')}: {verdict}")
-    return bool(damage)
+    verdicts = [f"DAMAGED in {counted(len(damage), 'place')}"] if damage else []
+    verdicts += [f"{counted(len(unclaimed), 'log')} WITHOUT A QUEUE"] if unclaimed else []
+    print(f"{counted(queues, 'queue')}, {counted(messages, 'message')}: {', '.join(verdicts) or 'sound'}")
+    return bool(damage or unclaimed)
+
+
+def unclaimed_line(report: QueueReport) -> str:
+    whose = "it does not say whose" if report.label is None else f"once of {report.label}"
+    return f"{report.unclaimed} belongs to no queue ({whose}): {counted(report.messages, 'message')}"
+
+
+def adopt(directory: str, ids: list[str], vhost: str | None, queue: str | None) -> int:
+    """Make queues of directories that belong to none."""
+    for line in adopt_all(directory, ids, vhost, queue):
+        print(line)
+    return 0
 
 
 def counted(number: int, noun: str) -> str:
@@ -87,6 +104,7 @@ def rows_of(reports: Iterable[QueueReport], names: dict[str, tuple[str, str]]) -
         row = rows.get(owner_id(report.queue_id))
         if row is None:
             name = DELAYED_NAME if report.queue_id.startswith(DELAYED_PREFIX) else NO_NAME
+            name = UNCLAIMED if report.unclaimed else name
             strays.append(Row(report.queue_id, name, [report]))
         else:
             row.reports.append(report)

@@ -74,12 +74,24 @@ def settings_of(url: str | Sequence[str] = "", **options: Any) -> Settings:
         if option not in known:
             raise BadAddress(f"unknown option '{option}', there are: {', '.join(sorted(known))}")
     settings = replace(settings, **options)
+    check_kinds(settings)
     if settings.mechanism not in MECHANISMS:
         raise BadAddress(f"unknown mechanism '{settings.mechanism}', there are: {', '.join(MECHANISMS)}")
     if settings.name:
         named = {"connection_name": settings.name} | dict(settings.client_properties)
         settings = replace(settings, client_properties=named)
     return settings
+
+
+def check_kinds(settings: Settings) -> None:
+    """An option of the wrong kind is said here, and not by whatever stumbles over it later."""
+    for option, (kinds, what) in KINDS.items():
+        value = getattr(settings, option)
+        if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
+            raise BadAddress(f"the option {option} must be {what}, not {value!r}")
+        if isinstance(value, (int, float)) and (value < 0 or option in SHORT and value > SHORT_MAX):
+            most = f" to {SHORT_MAX}" if option in SHORT else " on"
+            raise BadAddress(f"the option {option} must be a number from 0{most}, not {value!r}")
 
 
 def parse_url(url: str) -> Settings:
@@ -209,3 +221,29 @@ TLS_PARAMETERS = (
     "verify",
 )
 IGNORED_PARAMETERS = ("backpressure_detection", "tcp_options")
+
+SHORT, SHORT_MAX = ("heartbeat_s", "channel_max"), 0xFFFF  # two bytes on the wire
+WHOLE, SECONDS, TEXT, NONE = (int,), (int, float), (str,), (type(None),)
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "heartbeat_s": (WHOLE + NONE, "a whole number of seconds, or None"),
+    "channel_max": (WHOLE, "a whole number"),
+    "frame_max": (WHOLE, "a whole number"),
+    "connection_attempts": (WHOLE, "a whole number"),
+    "reconnect_attempts": (WHOLE, "a whole number"),
+    "connect_timeout_s": (SECONDS, "a number of seconds"),
+    "retry_delay_s": (SECONDS, "a number of seconds"),
+    "reconnect_delay_s": (SECONDS, "a number of seconds"),
+    "reconnect_delay_max_s": (SECONDS, "a number of seconds"),
+    "blocked_timeout_s": (SECONDS + NONE, "a number of seconds, or None"),
+    "call_timeout_s": (SECONDS + NONE, "a number of seconds, or None"),
+    "reconnect": ((bool,), "True or False"),
+    "username": (TEXT, "text"),
+    "password": (TEXT, "text"),
+    "virtual_host": (TEXT, "text"),
+    "mechanism": (TEXT, "text"),
+    "locale": (TEXT, "text"),
+    "name": (TEXT, "text"),
+    "server_hostname": (TEXT + NONE, "text, or None"),
+    "client_properties": ((Mapping,), "a dict"),
+    "tls": ((ssl.SSLContext, *NONE), "an ssl.SSLContext, or None"),
+}

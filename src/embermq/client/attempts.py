@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from embermq.client.address import Endpoint, Settings
@@ -29,7 +30,7 @@ class Attempts:
     def endpoint(self) -> Endpoint:
         return self.settings.endpoints[self._next]
 
-    def pause_after(self, error: ClientError, *, was_open: bool) -> float | None:
+    def pause_after(self, error: ClientError, *, was_open: bool, lived_s: float = math.inf) -> float | None:
         """Seconds to wait before the next attempt; None: give up, because of `error`."""
         self.ever_open = self.ever_open or was_open
         if not is_passing(error):
@@ -39,7 +40,10 @@ class Attempts:
                 None  # a wrong password does not become right; after a success it may be the broker's trouble
             )
         if was_open:
-            self.rounds = self._next = 0
+            # A broker that closes what it has just opened would do so again and again.
+            refused = isinstance(error, ConnectionClosed) and lived_s < self.settings.reconnect_delay_max_s
+            self.rounds = self.rounds + 1 if refused else 0
+            self._next = 0
             return self._pause() if self.settings.reconnect else None
         self._next += 1
         if self._next < len(self.settings.endpoints):

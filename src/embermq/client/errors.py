@@ -94,7 +94,7 @@ class ResourceLocked(ChannelClosed):
 class PreconditionFailed(ChannelClosed):
     """406: it exists with other properties, is in use, or a delivery tag is unknown."""
 
-    advice = "declare it as it is (or passive=True), delete it first, or settle each delivery only once"
+    advice = ""  # see ADVICE_406
 
 
 class ConsumerCancelled(ClientError):
@@ -131,11 +131,26 @@ class Timeout(ClientError, TimeoutError):
     """No answer within the time given."""
 
 
+PRECONDITION_FAILED = 406
 BY_REPLY_CODE: dict[int, type[ChannelClosed]] = {
     403: AccessRefused,
     404: NotFound,
     405: ResourceLocked,
     406: PreconditionFailed,
+}
+
+
+# 406 means many things: what helps depends on what was asked.
+ADVICE_406 = {
+    "exchange.declare": "declare it as it is, or passive=True, or delete it first",
+    "queue.declare": "declare it as it is, or passive=True, or delete it first",
+    "exchange.delete": "it is in use: delete what is bound to it first, or leave out if_unused",
+    "queue.delete": "it is in use or not empty: leave out if_unused and if_empty to delete it all the same",
+    "basic.ack": "settle each delivery only once, on the channel that it came from",
+    "basic.nack": "settle each delivery only once, on the channel that it came from",
+    "basic.reject": "settle each delivery only once, on the channel that it came from",
+    "tx.select": "a channel has either confirms or transactions: open one with confirms=False",
+    "confirm.select": "a channel has either confirms or transactions: open one with confirms=False",
 }
 
 
@@ -152,8 +167,9 @@ def channel_closed(reply_code: int, reply_text: str, class_id: int = 0, method_i
     text = f"the broker closed the channel: {reply_code} {reply_text}"
     if method is not None:
         text += f" (answer to {method})"
-    if kind.advice:
-        text += f"; {kind.advice}"
+    advice = ADVICE_406.get(method or "", "") if reply_code == PRECONDITION_FAILED else kind.advice
+    if advice:
+        text += f"; {advice}"
     return kind(text, reply_code=reply_code, reply_text=reply_text, method=method)
 
 

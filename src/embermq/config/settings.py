@@ -35,8 +35,9 @@ DAY_S = 86400
 @dataclass(frozen=True)
 class TLS(Checked):
     certificate: str = setting(
-        "", "The server's certificate with its chain (PEM); TLS is on where one is given.", live=True
-    )
+        "", "The server's certificate with its chain (PEM); TLS is on where one is given, and a restart "
+        "turns it on or off.", live=True,
+    )  # fmt: skip
     key: str = setting("", "The certificate's private key (PEM); by default in the same file.", live=True)
     key_password: str = setting("", "What the key is encrypted with.", secret=True, live=True)
     authorities: str = setting(
@@ -73,14 +74,17 @@ class Limits(Checked):
         10.0, "Seconds in which a client must have logged in.", minimum=0.1, maximum=600, live=True
     )
     unauthenticated: int = setting(
-        1000, "AMQP connections that may be logging in at a time; more stand in line.",
+        1000, "Connections that may be at TLS or logging in at a time (at most a quarter of the files that "
+        "the process may open); more stand in line.",
         minimum=1, maximum=10**6, live=True,
     )  # fmt: skip
     unauthenticated_per_address: int = setting(
-        300, "The same for each address (IPv6: each network of 64 bits).", minimum=1, maximum=10**6, live=True
-    )
+        300, "The same for each address (IPv6: each network of 64 bits), and never more than are left for "
+        "others.",
+        minimum=1, maximum=10**6, live=True,
+    )  # fmt: skip
     unauthenticated_waiting: int = setting(
-        20_000, "AMQP connections that may stand in line to log in (at most half of the files that the "
+        20_000, "Connections that may stand in line for that (at most a quarter of the files that the "
         "process may open); an address has at most half of it.", minimum=0, maximum=10**6, live=True,
     )  # fmt: skip
     tcp_keepalive_s: int = setting(
@@ -90,7 +94,8 @@ class Limits(Checked):
         maximum=DAY_S,
     )
     tcp_user_timeout_s: int = setting(
-        0, "Seconds that sent bytes may stay unacknowledged by the peer's system; 0: its default.",
+        30, "Seconds in which a peer must take something of what it is sent, or its connection ends; "
+        "0: as long as the system waits.",
         minimum=0, maximum=DAY_S,
     )  # fmt: skip
 
@@ -147,7 +152,10 @@ class OAuth(Checked):
         30, "Seconds between two fetches at least, also where a token names a key that is not known.",
         minimum=1, maximum=DAY_S, live=True,
     )  # fmt: skip
-    jwks_timeout_s: float = setting(5.0, "Seconds that a fetch may take.", minimum=0.1, maximum=60, live=True)
+    jwks_timeout_s: float = setting(
+        5.0, "Seconds that a fetch may take in all; a login waits for it, but not longer than "
+        "`limits.handshake_s`.", minimum=0.1, maximum=60, live=True,
+    )  # fmt: skip
     audience: str = setting("", "What a token's `aud` must name; also the prefix of its scopes.", live=True)
     issuer: str = setting("", "What a token's `iss` must be; empty: anybody.", live=True)
     algorithms: tuple[str, ...] = setting(
@@ -219,7 +227,11 @@ class Default(Checked):
 
 @dataclass(frozen=True)
 class Config(Checked):
-    bind: str = setting("127.0.0.1", "Address to listen on.")
+    bind: str = setting(
+        "127.0.0.1",
+        "Address to listen on. `0.0.0.0`: all of IPv4; `::`: all of IPv6 and IPv4. It may not be empty.",
+        required=True,
+    )
     amqp_port: int = setting(
         5672, "Port for AMQP; 0 picks a free one, which the ready line names.", minimum=0, maximum=PORT_MAX
     )

@@ -9,7 +9,7 @@ from embermq.errors import AccessRefused, AMQPError, NotFound
 from embermq.http.context import Context
 from embermq.http.login import Doorkeeper, require_tag
 from embermq.http.pages.refusal import is_for_a_browser, refusal_page
-from embermq.http.request import Handler, Refusal, Request, Response, bad_request, not_authorised
+from embermq.http.request import Handler, Incoming, Refusal, Request, Response, bad_request, not_authorised
 from embermq.http.routing import OPEN_TO_ALL, Routes
 
 UNAUTHORISED = 401
@@ -22,20 +22,18 @@ class Api:
         self.doorkeeper = Doorkeeper(context.broker)
         context.routes = tuple(routes.all)
 
-    async def answer(
-        self, method: str, target: str, headers: dict[str, str], body: bytes, peer_address: str
-    ) -> Response:
+    async def answer(self, incoming: Incoming) -> Response:
         request: Request | None = None
         try:
-            request = Request.parse(self.context, method, target, headers, body, peer_address)
-            response = await self.handle(request)
+            request = Request.parse(self.context, incoming)
+            response = await self.handle(request, incoming)
         except (Refusal, AMQPError) as error:
             refusal = error if isinstance(error, Refusal) else refusal_of(error)
             shows_page = request is not None and is_for_a_browser(request)
             response = refusal_page(request, refusal) if request and shows_page else refusal.response
             if request is not None and request.login is not None and refusal.status == UNAUTHORISED:
                 self.note_refusal(request, error)
-        await self.until_safe(response, changes=method not in ("GET", "HEAD", "OPTIONS"))
+        await self.until_safe(response, changes=incoming.method not in ("GET", "HEAD", "OPTIONS"))
         return response
 
     def note_refusal(self, request: Request, error: Exception) -> None:
@@ -44,7 +42,8 @@ class Api:
         with events.acting(request.user.name):
             events.emit("access.refused", access_refused, request, error)
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: Request, incoming: Incoming) -> Response:
+        """The body last: it is read when it is known who sends it and what for."""
         node, request.names = self.routes.find(request.segments)
         allowed = sorted({*node.methods, *(["HEAD"] if "GET" in node.methods else []), "OPTIONS"})
         if request.method == "OPTIONS":
@@ -53,14 +52,17 @@ class Api:
         if route is None:
             return Response(405, headers=(("allow", ", ".join(allowed)),))
         require_same_site(request)
-        if route.level != OPEN_TO_ALL:
-            request.login = await self.doorkeeper.admit(request)
-            require_tag(request.login, route.level)
-            await self.context.gate.passage()
-            return await self.context.broker.events.acting_throughout(
-                request.user.name, handled(route.handler, request)
-            )
-        return await handled(route.handler, request)
+        if route.level == OPEN_TO_ALL:
+            request.body = await incoming.read_body(route.body_bytes_max)
+            return await handled(route.handler, request)
+        request.login = await self.doorkeeper.admit(request)
+        require_tag(request.login, route.level)
+        incoming.on_login()
+        request.body = await incoming.read_body(route.body_bytes_max)
+        await self.context.gate.passage()
+        return await self.context.broker.events.acting_throughout(
+            request.user.name, handled(route.handler, request)
+        )
 
     async def until_safe(self, response: Response, changes: bool) -> None:
         """Changes of durable things, and messages published, are on disk before anybody is told of them."""

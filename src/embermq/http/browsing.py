@@ -10,6 +10,7 @@ from typing import Any
 
 from embermq.broker.browsing import Place, Seen, ready_from
 from embermq.broker.message_filter import MessageFilter
+from embermq.broker.piecework import Share
 from embermq.broker.queue import Queue
 from embermq.http import schemas
 from embermq.http.describing import Parameter, describes, number, words
@@ -23,7 +24,8 @@ COUNT, COUNT_MAX = 50, 500
 SCAN_COUNT_MAX = 20_000  # messages looked at in one request
 SCAN_BYTES_MAX = 64 * 1024 * 1024
 ANSWER_BYTES_MAX = 8 * 1024 * 1024  # of bodies in one answer
-SLICE_COUNT = 50  # between two looks at the clock
+SLICE_COUNT = 50  # between which others have their turn
+SLICE_S = 0.001
 TEXT_BYTES_MAX = 1000
 FILTER_FIELDS = ("exchange", "routing_key", "headers", "body")
 
@@ -78,6 +80,7 @@ async def ready_page(
         if scanned_bytes > SCAN_BYTES_MAX or shown_bytes > ANSWER_BYTES_MAX:
             break
         looked_at = 0
+        share = Share(SLICE_S)
         try:
             for seen in ready_from(queue, place):
                 place = seen.next_place
@@ -87,6 +90,8 @@ async def ready_page(
                     shown.append(ready_view(seen, truncate))
                     shown_bytes += len(shown[-1]["payload"])
                 if looked_at >= SLICE_COUNT or len(shown) >= count or scanned_bytes > SCAN_BYTES_MAX:
+                    break
+                if share.is_over():
                     break
             else:
                 more = False
@@ -120,6 +125,7 @@ async def unacked_page(
     scanned = shown_bytes = 0
     for channel, entries in request.context.sessions.unacked(queue):
         for entry in entries:
+            await pace.breathe()
             scanned += 1
             if scanned <= int(skip) or not wanted.matches(entry.message):
                 continue
@@ -135,7 +141,6 @@ async def unacked_page(
             }
             shown.append(view)
             shown_bytes += len(view["payload"])
-        await pace.breathe()
     return {"messages": shown, "scanned": scanned, "next": None}
 
 

@@ -72,13 +72,17 @@ def cluster_name(request: Request) -> Response:
     return Response.of({"name": cluster_name_of(request.context)})
 
 
+def check_cluster_name(name: object) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable() or len(name) > 255:
+        raise bad_request("a cluster's name is printable text")
+
+
 @describes("Give the cluster another name.", body=schemas.CLUSTER_NAME, status=204)
 def put_cluster_name(request: Request) -> Response:
     body = request.json()
     require_keys(body, "name")
     name = text(body, "name")
-    if not name or not name.isprintable() or len(name) > 255:
-        raise bad_request("a cluster's name is printable text")
+    check_cluster_name(name)
     request.context.broker.parameters.set(GLOBAL, CLUSTER_NAME, name)
     return Response(204)
 

@@ -77,6 +77,7 @@ class Context:
     listeners: list[Listener] = field(default_factory=list)
     started_at: float = field(default_factory=time.time)
     version: str = __version__
+    build: str = ""  # compiled or interpreted
     node: str = field(default_factory=node_name)
 
     history: History = field(init=False)

@@ -1,18 +1,22 @@
 """Definitions: everything durable but the messages, out as one document and in again.
 
-The document is RabbitMQ's, in both directions. What EmberMQ does not have is neither written nor, when read,
-silently believed: it is logged.
+The document is RabbitMQ's, in both directions. Passwords that were set here have a hash that RabbitMQ does
+not know. It would take such users all the same, in place of those of the same name, and refuse their logins
+from then on: so they are in a section of their own, `embermq`, which RabbitMQ does not read.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from email.message import Message
 from functools import partial
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
+
+import msgspec
 
 from embermq.broker.access import Permission, User
 from embermq.broker.binding import Binding
@@ -20,7 +24,6 @@ from embermq.broker.broker import Broker
 from embermq.broker.event_exchange import EVENT_EXCHANGE
 from embermq.broker.exchange import Exchange
 from embermq.broker.exchanges import PREDECLARED
-from embermq.broker.parameter import GLOBAL
 from embermq.broker.policy import POLICY
 from embermq.broker.queue import Queue
 from embermq.broker.vhost import VirtualHost
@@ -29,20 +32,24 @@ from embermq.http import schemas, topic_permissions
 from embermq.http.context import RABBITMQ_VERSION
 from embermq.http.describing import Parameter, describes
 from embermq.http.exchanges import in_order, vhost_of
-from embermq.http.limits import import_vhost_limits, vhost_limits_parameter
 from embermq.http.login import aside
 from embermq.http.pace import Pace
-from embermq.http.parameters import global_parameter_views, parameter_views, store_parameter
+from embermq.http.parameters import (
+    global_parameter_views,
+    parameter_views,
+    store_global_parameter,
+    store_parameter,
+)
 from embermq.http.policies import policy_views, store_policy
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
-    Refusal,
     Request,
     Response,
     bad_request,
     boolean,
     echoed,
     encode,
+    parsed_json,
     table,
     text,
 )
@@ -63,6 +70,8 @@ from embermq.http.views import (
 
 log = logging.getLogger("embermq.http")
 
+BODY_BYTES_MAX = 32 * 1024 * 1024
+ENTRY_BYTES_MAX = 256 * 1024  # of one queue, one policy, ...: parsed in one step
 RABBITMQ = "rabbitmq"
 FOR = (
     Parameter(
@@ -72,6 +81,7 @@ FOR = (
     ),
 )
 GUEST = "guest"
+Entries = Sequence[msgspec.Raw]
 BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 
 
@@ -79,31 +89,39 @@ BUILT_IN = {"", "amq.rabbitmq.trace", EVENT_EXCHANGE, *PREDECLARED}
 async def export_all(request: Request) -> Response:
     broker = request.context.broker
     users = sorted(broker.users.values(), key=attrgetter("name"))
+    ours = [user for user in users if not is_for_rabbitmq(user)]
     for_rabbitmq = request.query.get("for") == RABBITMQ
-    if for_rabbitmq:
-        # RabbitMQ has a guest of its own, who would lose his password.
-        users = [user for user in users if is_for_rabbitmq(user) or user.name != GUEST]
+    if for_rabbitmq:  # it has a guest of its own, who would lose his password
+        users = [user for user in users if user not in ours or user.name != GUEST]
+    else:
+        users = [user for user in users if user not in ours]
     vhosts = sorted(broker.vhosts.values(), key=attrgetter("name"))
     document: View = {
         "rabbit_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
         "product_name": "EmberMQ",
         "product_version": request.context.version,
-        "users": [user_for_rabbitmq(user) if for_rabbitmq else user_view(user) for user in users],
+        **people(users),
         "vhosts": [vhost_definition(vhost) for vhost in vhosts],
-        "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
-        "topic_permissions": topic_permissions.views_of(users),
-        "parameters": [
-            *(vhost_limits_parameter(vhost) for vhost in vhosts if vhost.limits),
-            *(view for vhost in vhosts for view in parameter_views(vhost)),
-        ],
+        "parameters": [view for vhost in vhosts for view in parameter_views(vhost)],
         "global_parameters": global_parameter_views(broker),
         "templates": [template_view(broker.defaults.templates, name) for name in template_names(broker)],
         "policies": [view for vhost in vhosts for view in policy_views(vhost)],
     }
     if for_rabbitmq:
-        document["users_without_password"] = [user.name for user in users if not is_for_rabbitmq(user)]
+        document["users"] = [user_for_rabbitmq(user) for user in users]
+        document["users_without_password"] = [user.name for user in users if user in ours]
+    elif ours:
+        document["embermq"] = people(ours)
     return await finished(request, document, vhosts, with_vhost=True)
+
+
+def people(users: list[User]) -> View:
+    return {
+        "users": [user_view(user) for user in users],
+        "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
+        "topic_permissions": topic_permissions.views_of(users),
+    }
 
 
 @describes("What a virtual host has, as one document.", answer=schemas.DEFINITIONS)
@@ -198,16 +216,17 @@ def is_temporary(binding: Binding) -> bool:
 
 @describes("Bring in a document of definitions.", body=schemas.DEFINITIONS, status=204)
 async def import_all(request: Request) -> Response:
-    broker, document = request.context.broker, document_of(request)
-    pace = Pace(request.context.gate)
-    for body in things(document, "users"):
+    broker, pace = request.context.broker, Pace(request.context.gate)
+    document = document_of(request)
+    sections = (document, document.embermq)
+    for body in chain.from_iterable(things(section, "users") for section in sections):
         new = await aside(broker, partial(user_from, clean(text(body, "name")), {"tags": "", **body}))
         store_user(broker, new)
         await pace.breathe()
     for body in things(document, "vhosts"):
         store_vhost(broker, clean(text(body, "name")), body)
         await pace.breathe()
-    for body in things(document, "permissions"):
+    for body in chain.from_iterable(things(section, "permissions") for section in sections):
         user, vhost = broker.users.get(text(body, "user")), text(body, "vhost")
         if user is None or vhost not in broker.vhosts:
             raise bad_request("vhost_or_user_not_found")
@@ -218,8 +237,8 @@ async def import_all(request: Request) -> Response:
         if text(body, "name") not in templates.configured:
             templates.set(clean(text(body, "name")), table(body, "arguments"))
     for body in things(document, "global_parameters"):
-        broker.parameters.set(GLOBAL, clean(text(body, "name")), body.get("value"))
-    for body in things(document, "topic_permissions"):
+        store_global_parameter(broker, clean(text(body, "name")), body.get("value"))
+    for body in chain.from_iterable(things(section, "topic_permissions") for section in sections):
         topic_permissions.store(request, body)
         await pace.breathe()
     await import_topology(request, document, pace, None)
@@ -228,20 +247,57 @@ async def import_all(request: Request) -> Response:
 
 @describes("Bring definitions into a virtual host.", body=schemas.DEFINITIONS, status=204)
 async def import_vhost(request: Request) -> Response:
-    await import_topology(request, document_of(request), Pace(request.context.gate), vhost_of(request))
+    vhost, pace = vhost_of(request), Pace(request.context.gate)
+    await import_topology(request, document_of(request), pace, vhost)
     return Response(204)
 
 
-def document_of(request: Request) -> dict[str, Any]:
+class People(msgspec.Struct):
+    users: Entries = ()
+    permissions: Entries = ()
+    topic_permissions: Entries = ()
+
+
+class Document(People):
+    """What a document may have, taken apart but not parsed: that would be long for one step."""
+
+    embermq: People = msgspec.field(default_factory=People)
+    vhosts: Entries = ()
+    parameters: Entries = ()
+    global_parameters: Entries = ()
+    templates: Entries = ()
+    policies: Entries = ()
+    queues: Entries = ()
+    exchanges: Entries = ()
+    bindings: Entries = ()
+
+
+read_document = msgspec.json.Decoder(Document)
+
+
+def document_of(request: Request) -> Document:
     """The body, or the file in it where a form of a browser (or `curl -F file=@...`) sent it."""
     kind = request.headers.get("content-type", "")
     if kind.lower().startswith("multipart/form-data"):
         request.body = file_in_form(kind, request.body)
     try:
-        document = request.json()
-    except Refusal:
+        return read_document.decode(request.body.strip() or b"{}")
+    except msgspec.ValidationError as error:
+        raise bad_request(f"a document of definitions has lists of objects: {error}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise bad_request("failed_to_parse_json") from None
-    return document
+
+
+def things(section: People, key: str) -> Iterator[dict[str, Any]]:
+    """Each is parsed when its turn comes."""
+    entries: Entries = getattr(section, key)
+    for entry in entries:
+        if len(bytes(entry)) > ENTRY_BYTES_MAX:
+            raise bad_request(f"an entry of {key} is longer than {ENTRY_BYTES_MAX} bytes")
+        thing = parsed_json(bytes(entry))
+        if not isinstance(thing, dict):
+            raise bad_request(f"{key} must be a list of objects")
+        yield thing
 
 
 def file_in_form(kind: str, body: bytes) -> bytes:
@@ -255,16 +311,7 @@ def file_in_form(kind: str, body: bytes) -> bytes:
     raise bad_request("the form has no field named file with the definitions")
 
 
-def things(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    found = document.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(body, dict) for body in found):
-        raise bad_request(f"{key} must be a list of objects")
-    return found
-
-
-async def import_topology(
-    request: Request, document: dict[str, Any], pace: Pace, only: VirtualHost | None
-) -> None:
+async def import_topology(request: Request, document: Document, pace: Pace, only: VirtualHost | None) -> None:
     vhosts = request.context.broker.vhosts
     for key, put in PARTS:
         for body in things(document, key):
@@ -286,9 +333,6 @@ def import_policy(vhost: VirtualHost, body: dict[str, Any]) -> None:
 
 
 def import_parameter(vhost: VirtualHost, body: dict[str, Any]) -> None:
-    if body.get("component") == "vhost-limits":
-        import_vhost_limits(vhost, body.get("value", {}))
-        return
     store_parameter(vhost, text(body, "component"), clean(text(body, "name")), body.get("value"))
 
 

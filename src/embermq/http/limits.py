@@ -15,6 +15,7 @@ from embermq.http.views import View
 
 VHOST_LIMITS = ("max-connections", "max-queues")
 USER_LIMITS = ("max-connections", "max-channels")
+VHOST_LIMITS_COMPONENT, LIMITS = "vhost-limits", "limits"  # as RabbitMQ names the parameter
 LIMIT_MAX = 2**31 - 1
 
 
@@ -133,11 +134,10 @@ def delete_user_limit(request: Request) -> Response:
     return Response(204)
 
 
-def import_vhost_limits(vhost: VirtualHost, value: object) -> None:
-    """A parameter `vhost-limits` of a definitions file."""
-    for name, number in limits_from(value, VHOST_LIMITS, "limits").items():
+def set_vhost_limits(vhost: VirtualHost, value: object) -> None:
+    """All of them, as the parameter `vhost-limits` has them."""
+    wanted = limits_from(value, VHOST_LIMITS, "limits")
+    for name in vhost.limits.keys() - wanted.keys():
+        vhost.set_limit(name, None)
+    for name, number in wanted.items():
         vhost.set_limit(name, number)
-
-
-def vhost_limits_parameter(vhost: VirtualHost) -> View:
-    return {"vhost": vhost.name, "component": "vhost-limits", "name": "limits", "value": vhost.limits}

@@ -9,6 +9,7 @@ from embermq.broker.events import Event, Events
 SUCCESS, FAILURE = "user.authentication.success", "user.authentication.failure"
 PROTOCOLS = {"http": "http", "network": "amqp091"}  # of a connection's type, as RabbitMQ names them
 SOURCES_MAX = 1000
+NAME_CHARACTERS_MAX = 255  # that are kept: names that failed to log in may be as long as a request
 
 
 @dataclass
@@ -45,7 +46,7 @@ class LoginCounts:
         about = event.properties
         protocol = PROTOCOLS.get(str(about.get("connection_type")), "amqp091")
         self.protocols.setdefault(protocol, Attempts()).add(event.key)
-        source = (str(about.get("peer_host", "")), str(about.get("name", "")), protocol)
+        source = (str(about.get("peer_host", "")), str(about.get("name", ""))[:NAME_CHARACTERS_MAX], protocol)
         if source not in self.sources and len(self.sources) >= SOURCES_MAX:
             del self.sources[next(iter(self.sources))]  # the one that came first
         self.sources.setdefault(source, Attempts()).add(event.key)

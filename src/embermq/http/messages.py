@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any
+
+import msgspec
 
 from embermq.broker.level import Entry
 from embermq.broker.message import Message
 from embermq.broker.publishing import PROPERTY_NAMES, compose, copy_keys, publish
+from embermq.broker.queue import Queue
+from embermq.broker.returned import failed, untouched
 from embermq.broker.vhost import require_access
 from embermq.errors import AccessRefused, AMQPError, ResourceLocked
 from embermq.http import schemas
 from embermq.http.bindings import require_topics
 from embermq.http.describing import describes
 from embermq.http.exchanges import DEFAULT_NAMES, vhost_of
+from embermq.http.pace import Pace
 from embermq.http.plain import decoded, plain
 from embermq.http.queues import NOBODY
 from embermq.http.request import (
@@ -23,27 +27,62 @@ from embermq.http.request import (
     Response,
     bad_request,
     echoed,
+    encode,
     integer,
+    parsed_json,
     require_keys,
     routing_key_of,
     table,
 )
+from embermq.http.routing import BODY_BYTES_MAX as SMALL_BODY_BYTES_MAX
 from embermq.http.views import View
 
+BODY_BYTES_MAX = 8 * 1024 * 1024  # of a request to publish; AMQP is for larger messages
 GET_COUNT_MAX = 10_000
+BASE64_PIECE = 64 * 1024  # characters that are decoded in one step; a multiple of four
 GET_BYTES_MAX = 16 * 1024 * 1024  # of bodies in one answer
+SETTLED_TOGETHER = 256
 REQUEUING = ("ack_requeue_true", "reject_requeue_true")
 ACKMODES = (*REQUEUING, "ack_requeue_false", "reject_requeue_false")
 
 
+class LargeBody(msgspec.Struct):
+    """What is long is the payload; everything else is left out or parsed when it is known to be short."""
+
+    payload: str | msgspec.UnsetType = msgspec.UNSET
+    payload_encoding: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    properties: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    routing_key: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+large_body = msgspec.json.Decoder(LargeBody)
+
+
+def told_in(request: Request) -> dict[str, Any]:
+    if len(request.body) <= SMALL_BODY_BYTES_MAX:
+        return request.json()
+    try:
+        found = msgspec.structs.asdict(large_body.decode(request.body))
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise bad_request("payload_not_string" if "$.payload`" in str(error) else "not_json") from None
+    told = {name: value for name, value in found.items() if value is not msgspec.UNSET}
+    for name, value in told.items():
+        if isinstance(value, msgspec.Raw):
+            if len(bytes(value)) > SMALL_BODY_BYTES_MAX:
+                raise bad_request(f"{name} is longer than {SMALL_BODY_BYTES_MAX} bytes")
+            told[name] = parsed_json(bytes(value))
+    return told
+
+
 @describes("Publish a message.", body=schemas.PUBLISH_BODY, answer=schemas.every(routed=schemas.BOOLEAN))
-def publish_message(request: Request) -> Response:
-    vhost, body = vhost_of(request), request.json()
+async def publish_message(request: Request) -> Response:
+    vhost, body = vhost_of(request), told_in(request)
     require_keys(body, "routing_key", "properties", "payload", "payload_encoding")
     name = "" if request.names["name"] in DEFAULT_NAMES else request.names["name"]
     if not isinstance(body["payload"], str):
         raise bad_request("payload_not_string")
-    payload = payload_of(body["payload"], body["payload_encoding"])
+    pace = Pace(request.context.gate)
+    payload = await payload_of(body["payload"], body["payload_encoding"], pace)
     alarm = request.context.broker.alarms.reason
     if alarm:
         raise Refusal(503, "service_unavailable", f"publishers must wait: {alarm}")
@@ -65,7 +104,7 @@ def publish_message(request: Request) -> Response:
     return Response(200, b'{"routed":true}' if count else b'{"routed":false}', after_messages=True)
 
 
-def payload_of(payload: str, encoding: object) -> bytes:
+async def payload_of(payload: str, encoding: object, pace: Pace) -> bytes:
     if encoding == "string":
         try:
             return payload.encode("utf-8")
@@ -73,10 +112,17 @@ def payload_of(payload: str, encoding: object) -> bytes:
             raise bad_request("payload is not valid Unicode") from None
     if encoding != "base64":
         raise bad_request(["unsupported_encoding", echoed(encoding)])
+    pieces: list[bytes] = []
     try:
-        return base64.b64decode(payload, validate=True)
-    except (binascii.Error, ValueError):
+        for start in range(0, len(payload), BASE64_PIECE):
+            piece, is_last = payload[start : start + BASE64_PIECE], start + BASE64_PIECE >= len(payload)
+            if "=" in piece and not is_last:
+                raise ValueError("padding in the middle")
+            pieces.append(base64.b64decode(piece, validate=True))
+            await pace.breathe()
+    except ValueError:
         raise bad_request(["not_base64", payload[:100]]) from None
+    return b"".join(pieces)
 
 
 @describes(
@@ -84,7 +130,7 @@ def payload_of(payload: str, encoding: object) -> bytes:
     body=schemas.GET_BODY,
     answer=schemas.list_of(schemas.MESSAGE),
 )
-def get_messages(request: Request) -> Response:
+async def get_messages(request: Request) -> Response:
     """Take messages out, show them, and put them back or not, as `ackmode` says."""
     vhost, body = vhost_of(request), request.json()
     if "requeue" in body and "ackmode" not in body:  # as before RabbitMQ 3.7
@@ -106,24 +152,37 @@ def get_messages(request: Request) -> Response:
         require_access(queue, NOBODY)
     except ResourceLocked as error:  # as AMQP says it
         raise bad_request(str(error)) from None
+    pace = Pace(request.context.gate)
+    shown: list[bytes] = []
     taken: list[Entry] = []
-    shown: list[View] = []
     left = GET_BYTES_MAX
-    while len(taken) < count and left > 0:
-        entry = queue.get()
-        if entry is None:
-            break
-        taken.append(entry)
-        left -= entry.message.size
-        shown.append(message_view(entry, queue.ready_count, encoding, truncate))
-    if ackmode in REQUEUING:
-        queue.requeue(taken)
+    try:
+        while len(taken) < count and left > 0 and not queue.deleted:
+            entry = queue.get()
+            if entry is None:
+                break
+            taken.append(entry)
+            left -= entry.message.size
+            shown.append(encode(message_view(entry, queue.ready_count, encoding, truncate)))
+            await pace.breathe()
+        while taken:
+            some, taken = taken[:SETTLED_TOGETHER], taken[SETTLED_TOGETHER:]
+            settle(queue, some, ackmode)
+            await pace.breathe()
+    finally:  # the client may have gone meanwhile, without an answer
+        if taken:
+            queue.requeue(taken, untouched)
+    return Response(200, b"[" + b",".join(shown) + b"]")
+
+
+def settle(queue: Queue, entries: list[Entry], ackmode: str) -> None:
+    if ackmode in REQUEUING or queue.deleted:
+        queue.requeue(entries, failed if ackmode == "reject_requeue_true" else untouched)
     elif ackmode == "reject_requeue_false":
-        queue.discard(taken)
+        queue.discard(entries)
     else:
-        for entry in taken:
+        for entry in entries:
             queue.settle(entry)
-    return Response.of(shown)
 
 
 def message_view(entry: Entry, message_count: int, encoding: str, truncate: int | None) -> View:

@@ -15,7 +15,7 @@ from embermq.broker.vhost import VirtualHost
 from embermq.http import schemas
 from embermq.http.context import RABBITMQ_VERSION, Context, open_files, resident_bytes
 from embermq.http.describing import describes, words
-from embermq.http.exposition import CONTENT_TYPE, Exposition
+from embermq.http.exposition import CONTENT_TYPE, Exposition, labelled
 from embermq.http.metric_families import COUNTER, FAMILIES, GAUGE, put_each, put_sums
 from embermq.http.overview import visible_vhosts
 from embermq.http.pipelines import put_pipelines
@@ -154,14 +154,13 @@ def put_global(out: Exposition, sums: Totals) -> None:
     out.add("global_publishers", GAUGE, "Channels that have published", sums.publishers, **protocol)
     out.add("global_consumers", GAUGE, "Consumers", sums.consumers, **protocol)
     for reason in REASONS:
-        out.add(
-            f"global_messages_dead_lettered_{reason}_total",
-            COUNTER,
-            f"Messages that became dead letters: {reason}",
-            getattr(tally, f"dead_{reason}"),
-            queue_type=CLASSIC,
-            dead_letter_strategy="at_least_once",
-        )
+        name = f"global_messages_dead_lettered_{reason}_total"
+        out.family(name, COUNTER, f"Messages that became dead letters, or were dropped: {reason}")
+        counts = {"at_least_once": f"dead_{reason}", "disabled": f"dropped_{reason}"}
+        for strategy, count in counts.items():
+            if hasattr(tally, count):
+                labels = labelled({"queue_type": CLASSIC, "dead_letter_strategy": strategy})
+                out.sample(name, getattr(tally, count), labels)
 
 
 def put_sums_of_channels(out: Exposition, sums: Totals) -> None:

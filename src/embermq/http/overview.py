@@ -64,6 +64,7 @@ async def overview(request: Request) -> Response:
         "rabbitmq_version": RABBITMQ_VERSION,
         "product_name": "EmberMQ",
         "product_version": context.version,
+        "product_build": context.build,
         "rates_mode": "basic",
         "sample_retention_policies": {
             name: [kept for _, kept in policy]

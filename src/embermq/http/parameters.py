@@ -1,7 +1,7 @@
 """Runtime parameters, by component and virtual host, and global ones.
 
-Operator policies show up among them, as in RabbitMQ, and may be set here; policies show up when asked for by
-that name only.
+Operator policies and limits of virtual hosts show up among them, as in RabbitMQ, and may be set here by those
+who may set them on their own routes; policies show up when asked for by that name only.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from embermq.broker.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import PreconditionFailed
 from embermq.http import schemas
+from embermq.http.cluster import CLUSTER_NAME, check_cluster_name
 from embermq.http.describing import describes
 from embermq.http.exchanges import in_order
+from embermq.http.limits import LIMITS, set_vhost_limits
+from embermq.http.limits import VHOST_LIMITS_COMPONENT as VHOST_LIMITS
 from embermq.http.listing import COLUMNS, LIST, listing, single
+from embermq.http.login import ADMINISTRATOR, require_tag
 from embermq.http.policies import governed_vhost, governed_vhosts, store_policy
 from embermq.http.request import Request, Response, bad_request, check_field, not_found, require_keys
 from embermq.http.thing_name import clean
@@ -34,7 +38,9 @@ def parameter_views(vhost: VirtualHost, component: str | None = None) -> list[Vi
         for policy in in_order(vhost.policies.kinds[kind])
     ]
     values = sorted(vhost.parameters.values.items(), key=lambda item: item[0])
-    views += [parameter_view(vhost, of, name, value) for (of, name), value in values]
+    views += [parameter_view(vhost, of, name, value) for (of, name), value in values if of != VHOST_LIMITS]
+    if vhost.limits:
+        views.append(parameter_view(vhost, VHOST_LIMITS, LIMITS, vhost.limits))
     if component is None:
         return [view for view in views if view["component"] != POLICY]
     return [view for view in views if view["component"] == component]
@@ -53,8 +59,26 @@ def store_parameter(vhost: VirtualHost, component: str, name: str, value: Any) -
             raise PreconditionFailed("Validation failed\n\nan operator policy is an object\n")
         store_policy(vhost, OPERATOR_POLICY, name, value)
         return
+    if component == VHOST_LIMITS:
+        if name != LIMITS:
+            raise bad_request(f"Validation failed\n\nName must be '{LIMITS}', actually was '{name}'\n")
+        set_vhost_limits(vhost, value)
+        return
     check_value(value)
     vhost.parameters.set(clean(component), name, value)
+
+
+def store_global_parameter(broker: Broker, name: str, value: Any) -> None:
+    check_value(value)
+    if name == CLUSTER_NAME:
+        check_cluster_name(value)
+    broker.parameters.set(GLOBAL, name, value)
+
+
+def require_administrator_for(request: Request, name: str) -> None:
+    """What has a route of its own for administrators is for them by this way, too."""
+    if name in (OPERATOR_POLICY, VHOST_LIMITS, CLUSTER_NAME):
+        require_tag(request.user, ADMINISTRATOR)
 
 
 def check_value(value: object) -> None:
@@ -106,6 +130,7 @@ def put_parameter(request: Request) -> Response:
     vhost, body = governed_vhost(request), request.json()
     require_keys(body, "value")
     component, name = request.names["component"], clean(request.names["name"])
+    require_administrator_for(request, component)
     existed = any(view["name"] == name for view in parameter_views(vhost, component))
     store_parameter(vhost, component, name, body["value"])
     return Response(204 if existed else 201)
@@ -115,7 +140,10 @@ def put_parameter(request: Request) -> Response:
 def delete_parameter(request: Request) -> Response:
     vhost, view = found(request)
     component, name = view["component"], view["name"]
-    if component in vhost.policies.kinds:
+    require_administrator_for(request, component)
+    if component == VHOST_LIMITS:
+        set_vhost_limits(vhost, {})
+    elif component in vhost.policies.kinds:
         vhost.policies.delete(component, name)
     else:
         vhost.parameters.delete(component, name)
@@ -141,16 +169,18 @@ def one_global_parameter(request: Request) -> Response:
 
 @describes("Set a global parameter.", body=schemas.PARAMETER_BODY, status=(201, 204))
 def put_global_parameter(request: Request) -> Response:
-    parameters, body = request.context.broker.parameters, request.json()
+    broker, body = request.context.broker, request.json()
     require_keys(body, "value")
-    check_value(body["value"])
     name = clean(request.names["name"])
-    existed = (GLOBAL, name) in parameters.values
-    parameters.set(GLOBAL, name, body["value"])
+    require_administrator_for(request, name)
+    existed = (GLOBAL, name) in broker.parameters.values
+    store_global_parameter(broker, name, body["value"])
     return Response(204 if existed else 201)
 
 
 @describes("Delete a global parameter.", status=204)
 def delete_global_parameter(request: Request) -> Response:
-    request.context.broker.parameters.delete(GLOBAL, str(found_global(request)["name"]))
+    name = str(found_global(request)["name"])
+    require_administrator_for(request, name)
+    request.context.broker.parameters.delete(GLOBAL, name)
     return Response(204)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
@@ -79,6 +79,18 @@ def encode(value: object) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
+@dataclass(frozen=True)
+class Incoming:
+    """The head of a request; its body comes when it is asked for."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    peer_address: str
+    read_body: Callable[[int], Awaitable[bytes]]  # so many bytes at most
+    on_login: Callable[[], None] = lambda: None
+
+
 @dataclass
 class Request:
     context: Context
@@ -93,15 +105,16 @@ class Request:
     pairs: list[tuple[str, str]] = field(default_factory=list)  # the query, with what comes twice
 
     @classmethod
-    def parse(
-        cls, context: Context, method: str, target: str, headers: dict[str, str], body: bytes, peer: str
-    ) -> Request:
-        parts = urlsplit(target)
+    def parse(cls, context: Context, incoming: Incoming) -> Request:
+        address, _, query = incoming.target.partition("#")[0].partition("?")
+        if not address.startswith("/") and "://" in address:  # as it is written to a proxy
+            address = "/" + address.partition("://")[2].partition("/")[2]
         try:
-            pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
+            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
         except ValueError:
             raise bad_request("too many query parameters") from None
-        return cls(context, method, parts.path, dict(pairs), headers, body, peer, pairs=pairs)
+        method, headers, peer = incoming.method, incoming.headers, incoming.peer_address
+        return cls(context, method, address, dict(pairs), headers, b"", peer, pairs=pairs)
 
     @property
     def segments(self) -> list[str]:
@@ -124,10 +137,7 @@ class Request:
         """The body, which must be an object; one that says nothing counts as {}."""
         if not self.body.strip():
             return {}
-        try:
-            value = json.loads(self.body, parse_constant=no_number)
-        except (ValueError, RecursionError):
-            raise bad_request("not_json") from None
+        value = parsed_json(self.body)
         if value is None or isinstance(value, bool):
             return {}
         if isinstance(value, str):
@@ -135,6 +145,13 @@ class Request:
         if not isinstance(value, dict):
             raise bad_request("not_json")
         return value
+
+
+def parsed_json(text: bytes) -> Any:
+    try:
+        return json.loads(text, parse_constant=no_number)
+    except (ValueError, RecursionError):
+        raise bad_request("not_json") from None
 
 
 def no_number(name: str) -> None:

@@ -32,7 +32,7 @@ from embermq.http import (
 from embermq.http.login import ADMINISTRATOR, MANAGEMENT, MONITORING, POLICYMAKER
 from embermq.http.pages import api, queue, start
 from embermq.http.request import Handler
-from embermq.http.routing import OPEN_TO_ALL, Routes
+from embermq.http.routing import BODY_BYTES_MAX, OPEN_TO_ALL, Routes
 
 TOPIC_PERMISSIONS = "/api/topic-permissions/{vhost}/{user}"
 BINDING = "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"
@@ -280,9 +280,16 @@ TABLE: list[tuple[str, str, Handler, str]] = [
 ]
 # fmt: on
 
+# Bodies that are larger than others, and parsed in another way therefore.
+LARGE_BODIES: dict[Handler, int] = {
+    definitions.import_all: definitions.BODY_BYTES_MAX,
+    definitions.import_vhost: definitions.BODY_BYTES_MAX,
+    messages.publish_message: messages.BODY_BYTES_MAX,
+}
+
 
 def all_routes() -> Routes:
     routes = Routes()
     for method, path, handler, level in TABLE:
-        routes.add(method, path, handler, level)
+        routes.add(method, path, handler, level, LARGE_BODIES.get(handler, BODY_BYTES_MAX))
     return routes

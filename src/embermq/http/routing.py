@@ -8,6 +8,8 @@ from embermq.http.login import ALLOWED_TAGS
 from embermq.http.request import Handler, not_found
 
 OPEN_TO_ALL = ""  # a route without login
+OPEN_BODY_BYTES_MAX = 4096  # of those who have not logged in: name and password in a form
+BODY_BYTES_MAX = 128 * 1024  # parsing JSON that was made to be slow takes 4 ms then
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
 
 
@@ -16,6 +18,7 @@ class Route(NamedTuple):
     path: str
     handler: Handler
     level: str  # the tag that opens it
+    body_bytes_max: int
 
 
 class Node:
@@ -33,7 +36,9 @@ class Routes:
         self.root = Node()
         self.all: list[Route] = []
 
-    def add(self, method: str, path: str, handler: Handler, level: str) -> None:
+    def add(
+        self, method: str, path: str, handler: Handler, level: str, body_bytes_max: int = BODY_BYTES_MAX
+    ) -> None:
         assert level == OPEN_TO_ALL or level in ALLOWED_TAGS, f"{method} {path}: for whom?"
         node = self.root
         for step in path.strip("/").split("/"):
@@ -45,7 +50,8 @@ class Routes:
             else:
                 node = node.steps.setdefault(step, Node())
         assert method not in node.methods, f"{method} {path} twice"
-        node.methods[method] = Route(method, path, handler, level)
+        bytes_max = OPEN_BODY_BYTES_MAX if level == OPEN_TO_ALL else body_bytes_max
+        node.methods[method] = Route(method, path, handler, level, bytes_max)
         self.all.append(node.methods[method])
 
     def find(self, segments: list[str]) -> tuple[Node, dict[str, str]]:

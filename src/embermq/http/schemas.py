@@ -188,6 +188,8 @@ OVERVIEW = fields(
     "rabbitmq_version message_stats queue_totals object_totals node",
     rabbitmq_version=TEXT,
     product_name=TEXT,
+    product_version=TEXT,
+    product_build=TEXT,
     message_stats=STATS,
     queue_totals=STATS,
     churn_rates=STATS,

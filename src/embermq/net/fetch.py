@@ -1,19 +1,22 @@
 """One small document from an address that the settings name. Blocks: for a thread.
 
-It must come over TLS from somebody whose certificate is believed (the settings allow other addresses only on
-this machine). All of it has to be there in time, whatever the pieces do, and there is an end to its size. A
-redirection is not followed: the settings say where the document is.
+It must come over TLS from a server whose certificate is believed (the settings allow other addresses only on
+this machine). All of it has to be there before a deadline, from the first packet to the last byte, and its
+size is bounded. A redirection is not followed: the settings say where the document is.
 """
 
 from __future__ import annotations
 
-import http.client
+import socket
 import ssl
 import time
 from urllib.parse import urlsplit
 
+import h11
+
 PIECE_BYTES = 64 * 1024
 OK = 200
+PORTS = {"http": 80, "https": 443}
 
 
 class FetchError(Exception):
@@ -23,34 +26,64 @@ class FetchError(Exception):
 def fetch(url: str, bytes_max: int, seconds_max: float, authorities: str = "") -> bytes:
     """`authorities` is a file with certificates to believe instead of the system's."""
     deadline = time.monotonic() + seconds_max
-    connection: http.client.HTTPConnection | None = None
     try:
-        connection = connection_to(url, seconds_max, authorities)
-        parts = urlsplit(url)
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("GET", path, headers={"Accept": "application/json", "User-Agent": "EmberMQ"})
-        response = connection.getresponse()
-        if response.status != OK:
-            raise FetchError(f"{url}: the answer is {response.status} {response.reason}"[:300])
-        data = bytearray()
-        while piece := response.read1(PIECE_BYTES):
-            data += piece
-            if len(data) > bytes_max:
-                raise FetchError(f"{url}: more than {bytes_max:,} bytes")
-            if time.monotonic() > deadline:
-                raise TimeoutError("it takes too long")
-        return bytes(data)
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        with connected(url, authorities, deadline) as sock:
+            return asked(sock, url, bytes_max, deadline)
+    except TimeoutError:
+        raise FetchError(f"{url}: it takes longer than {seconds_max:g} s") from None
+    except (OSError, h11.RemoteProtocolError, ValueError) as error:
         raise FetchError(f"{url}: {str(error) or type(error).__name__}") from None
-    finally:
-        if connection is not None:
-            connection.close()
 
 
-def connection_to(url: str, seconds_max: float, authorities: str) -> http.client.HTTPConnection:
+def connected(url: str, authorities: str, deadline: float) -> socket.socket:
     parts = urlsplit(url)
     assert parts.hostname is not None
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=seconds_max)
-    context = ssl.create_default_context(cafile=authorities or None)
-    return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=seconds_max, context=context)
+    context = ssl.create_default_context(cafile=authorities or None) if parts.scheme == "https" else None
+    problem = OSError("it has no address")
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        parts.hostname, parts.port or PORTS[parts.scheme], type=socket.SOCK_STREAM
+    ):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            wait_until(deadline, sock)
+            sock.connect(address)
+            wait_until(deadline, sock)
+            return sock if context is None else context.wrap_socket(sock, server_hostname=parts.hostname)
+        except OSError as error:
+            sock.close()
+            problem = error
+    raise problem
+
+
+def wait_until(deadline: float, sock: socket.socket) -> None:
+    """The next call may take what is left of the time."""
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    sock.settimeout(left_s)
+
+
+def asked(sock: socket.socket, url: str, bytes_max: int, deadline: float) -> bytes:
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers = [("Host", parts.netloc), ("Accept", "application/json"), ("User-Agent", "EmberMQ")]
+    wire = h11.Connection(h11.CLIENT)
+    request = h11.Request(method="GET", target=target, headers=[*headers, ("Connection", "close")])
+    wait_until(deadline, sock)
+    sock.sendall((wire.send(request) or b"") + (wire.send(h11.EndOfMessage()) or b""))
+    data = bytearray()
+    while True:
+        event = wire.next_event()
+        if event is h11.NEED_DATA:
+            wait_until(deadline, sock)
+            wire.receive_data(sock.recv(PIECE_BYTES))
+        elif isinstance(event, h11.Response) and event.status_code != OK:
+            raise FetchError(
+                f"{url}: the answer is {event.status_code} {event.reason.decode('latin-1')}"[:300]
+            )
+        elif isinstance(event, h11.Data):
+            data += event.data
+            if len(data) > bytes_max:
+                raise FetchError(f"{url}: more than {bytes_max:,} bytes")
+        elif isinstance(event, h11.EndOfMessage):
+            return bytes(data)

@@ -14,6 +14,7 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from embermq.net.lobby import Lobby, Place
@@ -23,12 +24,11 @@ log = logging.getLogger("embermq.net")
 
 BACKLOG = 4096  # who waits before we even know of it; the system may allow less
 ACCEPTS_PER_TURN_MAX = 100
-ARRIVING_MAX = 1000  # connections whose proxy has not said yet who it is, or that are busy with TLS
 NO_FILES_PAUSE_S = 1.0
 KEEPALIVE_PROBES = 3
 
-# Makes the protocol for a connection: the peer where a proxy told it, the place where there is a lobby.
-Factory = Callable[[Peer | None, Place | None], asyncio.BaseProtocol]
+# Makes the protocol for a connection: the peer where a proxy told it, and its place among those who log in.
+Factory = Callable[[Peer | None, Place], asyncio.BaseProtocol]
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,14 @@ class Manner:
 
 
 def open_sockets(host: str, port: int) -> list[socket.socket]:
-    """One for each address of the host, all with the same port."""
-    flags = socket.AI_PASSIVE
+    """One for each address of the host, all with the same port; for `::` one of IPv4, too."""
     made: list[socket.socket] = []
     try:
-        infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)
+        infos = [
+            info
+            for each in ((host, "0.0.0.0") if host == "::" else (host,))
+            for info in socket.getaddrinfo(each, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        ]
         for family, kind, protocol, _, address in dict.fromkeys(infos):
             sock = socket.socket(family, kind, protocol)
             made.append(sock)
@@ -77,17 +80,23 @@ def set_options(sock: socket.socket, keepalive_s: int, user_timeout_s: int) -> N
 
 
 class Listener:
-    """Accepts by itself, not by asyncio's server: that would take everybody, however many there are."""
+    """Accepts by itself, not by asyncio's server: that would take everybody, however many there are.
+
+    Every connection needs a place (see `lobby`) before anything is done for it: one of its proxy's address
+    while the header of that is read, and one of its own address from then on.
+    """
 
     def __init__(
-        self, protocol: str, sock: socket.socket, factory: Factory, lobby: Lobby | None = None
+        self, protocol: str, sock: socket.socket, factory: Factory, lobby: Lobby, logs_in: bool = True
     ) -> None:
         self.protocol = protocol  # "amqp", "https": for people
         self.socket = sock
         self.factory = factory
-        self.lobby = lobby  # where those wait who have to log in; None: there is no such thing
+        self.lobby = lobby
+        self.logs_in = logs_in  # the protocol leaves its place with the login; else the end of TLS does
         self.manner = Manner()
-        self.arriving: set[asyncio.Task[None]] = set()
+        self.handshakes: set[asyncio.Task[None]] = set()  # headers of proxies, TLS
+        self.connecting: set[asyncio.Task[None]] = set()
         self.reading = False
 
     @property
@@ -102,11 +111,18 @@ class Listener:
         self.socket.listen(BACKLOG)
         self.start_reading()
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Accept no more, and wait until what was accepted is the protocol's or closed."""
         self.stop_reading()
-        for task in self.arriving:
-            task.cancel()
         self.socket.close()
+        for _ in range(2):  # a task or a transport that has not begun cannot be cancelled in good order
+            await asyncio.sleep(0)
+        for task in self.handshakes:
+            task.cancel()
+        # Not cancelled: uvloop would close the transport without telling the protocol that it has had.
+        under_way = self.handshakes | self.connecting
+        if under_way:
+            await asyncio.wait(under_way)
 
     def start_reading(self) -> None:
         if not self.reading and self.socket.fileno() >= 0:
@@ -120,9 +136,6 @@ class Listener:
 
     def on_arrival(self) -> None:
         for _ in range(ACCEPTS_PER_TURN_MAX):
-            if len(self.arriving) >= ARRIVING_MAX:
-                self.stop_reading()  # `arrived` goes on
-                return
             try:
                 sock, address = self.socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -136,45 +149,31 @@ class Listener:
             sock.setblocking(False)
             host = str(address[0]) if isinstance(address, tuple) else ""
             if is_trusted(host, self.manner.trusted):
-                self.begin(self.hear_proxy(sock, host), sock, host)
+                self.lobby.arrive(sock, host, partial(self.hear_proxy, host))
             else:
-                self.show_in(sock, host, None)
+                self.admit(sock, host, None)
 
-    def begin(self, work: Coroutine[Any, Any, None], sock: socket.socket, host: str) -> None:
-        task = asyncio.get_running_loop().create_task(self.attempt(work, sock, host))
-        self.arriving.add(task)
-        task.add_done_callback(self.arrived)
-
-    def arrived(self, task: asyncio.Task[None]) -> None:
-        self.arriving.discard(task)
-        if not self.reading and len(self.arriving) == ARRIVING_MAX - 1:
-            self.start_reading()
-
-    async def attempt(self, work: Coroutine[Any, Any, None], sock: socket.socket, host: str) -> None:
-        try:
-            await work
-        except (ProxyError, OSError, TimeoutError) as error:
-            why = str(error) or "it took too long"
-            log.warning("%s: a connection to %s failed: %s", host, self.protocol, why)
-            with contextlib.suppress(OSError):
-                sock.close()
-
-    async def hear_proxy(self, sock: socket.socket, host: str) -> None:
+    def hear_proxy(self, host: str, sock: socket.socket, place: Place) -> None:
         """Whose connection is it?"""
-        async with asyncio.timeout(self.manner.handshake_s):
-            peer = await read_header(sock)
-        self.show_in(sock, host if peer is None else peer.host, peer)
+        self.begin(self.handshakes, self.read_header(sock, place, host), sock, host)
 
-    def show_in(self, sock: socket.socket, host: str, peer: Peer | None) -> None:
-        if self.lobby is None:
-            self.begin(self.connect(sock, peer, None), sock, host)
-        else:
-            self.lobby.arrive(
-                sock, host, lambda sock, place: self.begin(self.connect(sock, peer, place), sock, host)
-            )
+    async def read_header(self, sock: socket.socket, place: Place, host: str) -> None:
+        try:
+            async with asyncio.timeout(self.manner.handshake_s):
+                peer = await read_header(sock)
+        finally:
+            place.leave()
+        self.admit(sock, host if peer is None else peer.host, peer)
 
-    async def connect(self, sock: socket.socket, peer: Peer | None, place: Place | None) -> None:
-        """Give it to the protocol, after TLS where there is TLS. The protocol leaves the place later."""
+    def admit(self, sock: socket.socket, host: str, peer: Peer | None) -> None:
+        self.lobby.arrive(sock, host, partial(self.connect, host, peer))
+
+    def connect(self, host: str, peer: Peer | None, sock: socket.socket, place: Place) -> None:
+        tasks = self.connecting if self.manner.context is None else self.handshakes
+        self.begin(tasks, self.make_transport(sock, peer, place), sock, host)
+
+    async def make_transport(self, sock: socket.socket, peer: Peer | None, place: Place) -> None:
+        """Give it to the protocol, after TLS where there is TLS."""
         manner = self.manner
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -184,11 +183,33 @@ class Listener:
                 ssl_handshake_timeout=manner.handshake_s if manner.context is not None else None,
             )
         except BaseException:
-            if place is not None:
-                place.leave()
+            place.leave()
             raise
+        if not self.logs_in:
+            place.leave()
+
+    def begin(
+        self,
+        tasks: set[asyncio.Task[None]],
+        work: Coroutine[Any, Any, None],
+        sock: socket.socket,
+        host: str,
+    ) -> None:
+        task = asyncio.get_running_loop().create_task(self.attempt(work, sock, host))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    async def attempt(self, work: Coroutine[Any, Any, None], sock: socket.socket, host: str) -> None:
+        try:
+            await work
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                sock.close()
+            if not isinstance(error, (ProxyError, OSError, TimeoutError)):
+                raise
+            why = str(error) or "it took too long"
+            log.warning("%s: a connection to %s failed: %s", host, self.protocol, why)
 
 
-def close_all(listeners: Sequence[Listener]) -> None:
-    for listener in listeners:
-        listener.close()
+async def close_all(listeners: Sequence[Listener]) -> None:
+    await asyncio.gather(*(listener.close() for listener in listeners))

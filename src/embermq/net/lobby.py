@@ -1,10 +1,14 @@
-"""The lobby: those who have not logged in yet. It has few places, in all and for each address.
+"""Admission: the connections that have not logged in yet. They have few places, in all and for each address.
 
-Who finds no place stands in line, as a socket that nobody reads from: that costs a file and no more, and a
-crowd that comes back after a restart is let in as fast as its logins go. Places that become free go to the
-addresses in line by turns, so that whoever sends thousands waits for them alone. The line has an end, too: an
-address may have as many in line as there is room left (so one alone gets half of it, and there is always room
-for another address); more are refused.
+Every listener asks here before it spends anything on a connection: before TLS, before a proxy's header is
+read. A connection without a place stands in line as a socket that is not read from; that costs a file and no
+more, and a crowd that comes back after a restart is let in as fast as its logins go. A free place goes to the
+address that has the fewest, and an address never has more places than are free: so there is one for an
+address that is new, however many others are silent. The line follows the same rule (one address alone gets
+half of it); what finds no room in it is refused.
+
+Places and line together take at most half of the files that the process may have open, and a socket that
+would be one of the last is refused: those are for the store, the logs and connections that have logged in.
 
 Addresses of IPv6 count by their network of 64 bits, for that is what one customer has.
 """
@@ -14,15 +18,18 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import logging
-import resource
 import socket
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from embermq.net.descriptors import file_limit
+
 log = logging.getLogger("embermq.net")
 
-FILES_PART = 2  # the line takes at most this part of the files that we may have open
+PLACES_FILES_PART = 4  # places take at most this part of the files that we may have open ...
+LINE_FILES_PART = 4  # ... and so does the line
+RESERVE_FILES_PART = 8  # for what is not a socket: new connections leave so many free
 TELL_EVERY_S = 10.0
 IPV6_NETWORK_BITS = 64
 
@@ -62,70 +69,86 @@ class Lobby:
         self.taken_count = 0
         self.line: dict[str, deque[tuple[socket.socket, Enter]]] = {}
         self.waiting_count = 0
-        self.turns: deque[str] = deque()  # addresses in line that may have another place
+        self.ranks: dict[int, dict[str, None]] = {}  # addresses in line, by the places that they have
         self.refused_count = 0
         self.told_at = -TELL_EVERY_S
         self.told_refused_count = 0
+        self.closed = False
         self.set_room(Room())
 
     def set_room(self, room: Room) -> None:
         """Those who are here already stay."""
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        files = file_limit()
         self.room = room
-        self.line_max = room.line if files < 0 else min(room.line, files // FILES_PART)
-        self.turns = deque(address for address in self.line if self.may_enter(address))
+        self.places_max = min(room.places, max(1, files // PLACES_FILES_PART))
+        self.line_max = min(room.line, files // LINE_FILES_PART)
+        self.descriptor_max = files - files // RESERVE_FILES_PART
         self.let_in()
 
-    def may_enter(self, address: str) -> bool:
-        return self.places.get(address, 0) < self.room.per_address
+    def may_enter(self, taken: int) -> bool:
+        """One more place for an address that has taken so many."""
+        return taken < min(self.room.per_address, self.places_max - self.taken_count)
 
     def arrive(self, sock: socket.socket, address: str, enter: Enter) -> None:
         address = network_of(address)
-        if self.taken_count < self.room.places and self.may_enter(address):
-            enter(sock, self.place(address))
-            return
         in_line = self.line.get(address)
-        if (len(in_line) if in_line else 0) >= self.line_max - self.waiting_count:
+        # A new descriptor is the lowest that is free: with this one, all below it are in use.
+        if self.closed or sock.fileno() >= self.descriptor_max:
+            self.refuse(sock, address)
+        elif self.may_enter(self.places.get(address, 0)):
+            enter(sock, self.place(address))
+        elif (len(in_line) if in_line else 0) >= self.line_max - self.waiting_count:
+            self.refuse(sock, address)
+        else:
+            if in_line is None:
+                in_line = self.line[address] = deque()
+                self.ranks.setdefault(self.places.get(address, 0), {})[address] = None
+            in_line.append((sock, enter))
+            self.waiting_count += 1
+            self.tell(address)
+
+    def refuse(self, sock: socket.socket, address: str) -> None:
+        sock.close()
+        if not self.closed:
             self.refused_count += 1
             self.tell(address)
-            sock.close()
-            return
-        if in_line is None:
-            in_line = self.line[address] = deque()
-            if self.may_enter(address):
-                self.turns.append(address)
-        in_line.append((sock, enter))
-        self.waiting_count += 1
-        self.tell(address)
 
     def place(self, address: str) -> Place:
-        self.places[address] = self.places.get(address, 0) + 1
-        self.taken_count += 1
+        self.count(address, 1)
         return Place(self, address)
 
     def left(self, address: str) -> None:
-        count = self.places.pop(address) - 1
-        self.taken_count -= 1
-        if count:
-            self.places[address] = count
-        if count == self.room.per_address - 1 and address in self.line:
-            self.turns.append(address)
+        self.count(address, -1)
         self.let_in()
 
+    def count(self, address: str, more: int) -> None:
+        before = self.places.pop(address, 0)
+        after = before + more
+        self.taken_count += more
+        if after:
+            self.places[address] = after
+        if address in self.line:
+            self.leave_rank(address, before)
+            self.ranks.setdefault(after, {})[address] = None
+
+    def leave_rank(self, address: str, taken: int) -> None:
+        rank = self.ranks[taken]
+        del rank[address]
+        if not rank:
+            del self.ranks[taken]
+
     def let_in(self) -> None:
-        while self.turns and self.taken_count < self.room.places:
-            address = self.turns.popleft()
+        """The address with the fewest places comes first; among equals, the one that has waited longest."""
+        while self.ranks and self.may_enter(fewest := min(self.ranks)):
+            address = next(iter(self.ranks[fewest]))
             in_line = self.line[address]
             sock, enter = in_line.popleft()
             self.waiting_count -= 1
-            here = not has_gone(sock)
-            place = self.place(address) if here else None
             if not in_line:
                 del self.line[address]
-            elif self.may_enter(address):
-                self.turns.append(address)
-            if place is not None:
-                enter(sock, place)
+                self.leave_rank(address, fewest)
+            if not has_gone(sock):
+                enter(sock, self.place(address))
 
     def tell(self, address: str) -> None:
         """Now and then, not for each."""
@@ -144,8 +167,9 @@ class Lobby:
         )
 
     def close(self) -> None:
-        """Send home who stands in line."""
-        self.turns.clear()
+        """Refuse what stands in line, and everything that still comes."""
+        self.closed = True
+        self.ranks.clear()
         for in_line in self.line.values():
             for sock, _ in in_line:
                 sock.close()

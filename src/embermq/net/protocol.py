@@ -7,6 +7,7 @@ flooding publisher cannot keep deliveries and acknowledgements waiting.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -25,15 +26,58 @@ WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
 WRITE_BUFFER_LOW_BYTES = 256 * 1024
 HELD_OUTPUT_POLL_S = 0.005
 FAREWELL_S_MAX = 10.0
-REST_PASSES_MAX = 4  # one who has had its share lets others go first for so many passes of the loop
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
+
+
+class Gone:
+    """A closed socket, for what may still call it: a connection (its shell), a protocol (its transport).
+
+    Protocol, connection and transport know each other, and garbage is collected rarely: dead ones would
+    wait for that by the thousand. So this stands in when one is lost, and they end at once.
+    """
+
+    def send(self, data: bytes) -> None:
+        pass
+
+    def send_pieces(self, pieces: list[memoryview]) -> None:
+        pass
+
+    def close(self, after_s: float = 0.0) -> None:
+        pass
+
+    def proceed(self) -> None:
+        pass
+
+    def later(self, after_s: float, action: Callable[[], None]) -> None:
+        pass
+
+    def heartbeat_negotiated(self, interval_s: int) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return True
+
+    def pause_reading(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+
+GONE = Gone()
 
 
 class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
     """The shell of an `amqp.Connection`: owns the transport, knows no AMQP."""
 
     def __init__(self, server: Server, peer: Peer | None = None, place: Place | None = None) -> None:
-        super().__init__(server.read_buffer, server.loop_descriptor)
+        super().__init__(server.read_buffer)
         self.server = server
         self.peer = peer  # as a proxy told it
         self.place = place  # in the lobby, until the client has logged in
@@ -41,7 +85,6 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.heard_at = 0.0
         self.spoke_at = 0.0
         self.heartbeat_s = 0
-        self.passes_left = 0  # of the loop, in which others may still come first
         self.stalled = False  # held because replies pile up unsent
 
     # -- asyncio calls these
@@ -74,19 +117,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
 
     def rest(self) -> None:
         self.hold()
-        if self.inflow.has_company():
-            self.passes_left = REST_PASSES_MAX
-            self.connection.turn.at_end(self.rested)
-        else:  # the more has come when it is read again, the better
-            self.server.after_turn(self.release)
-
-    def rested(self, quiet: bool) -> None:
-        """A turn has ended: read on, unless others have come meanwhile who would have to wait for that."""
-        if self.passes_left and not self.closing and self.others_wait():
-            self.passes_left -= 1
-            self.connection.turn.at_end(self.rested)
-        else:
-            self.release()
+        self.server.after_turn(self.release)
 
     def eof_received(self) -> bool:
         return False
@@ -95,9 +126,15 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.closing = True
         if self.connection.state == OPEN:
             text = "%s: client unexpectedly closed TCP connection"
+            if isinstance(exc, OSError) and exc.errno == errno.ETIMEDOUT:
+                text = (
+                    "%s: TCP timeout: the client has taken nothing of what was sent to it, or is unreachable"
+                )
             self.server.log.warning(text, self.connection.name, extra=about(self.connection))
         self.connection.lost()
         self.server.farewell(self, exc)
+        self.connection.shell = GONE
+        self.transport = cast(asyncio.Transport, GONE)
 
     def pause_writing(self) -> None:
         self.connection.pause()

@@ -21,9 +21,11 @@ PREFIX_1 = b"PROXY "
 LINE_BYTES_MAX = 107
 HEADER_2_BYTES = 16
 HEADER_BYTES_MAX = 4096
-POLL_S = 0.01
 LOCAL, PROXIED = 0x20, 0x21
 FAMILIES = {0x11: (socket.AF_INET, 4), 0x21: (socket.AF_INET6, 16)}
+FAMILIES_1 = {b"TCP4": ipaddress.IPv4Address, b"TCP6": ipaddress.IPv6Address}
+PORT_MAX = 65535
+PORT_DIGITS_MAX = 5
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -74,20 +76,25 @@ def parse_1(data: bytes) -> tuple[int, Peer | None] | None:
     fields = data[:end].split(b" ")
     if fields[1] == b"UNKNOWN":
         return end + 2, None
-    if len(fields) != 6 or fields[1] not in (b"TCP4", b"TCP6"):
+    if len(fields) != 6 or fields[1] not in FAMILIES_1:
         raise ProxyError("a PROXY line that is none")
+    address = FAMILIES_1[fields[1]]
     try:
-        hosts = [str(ipaddress.ip_address(field.decode("ascii"))) for field in fields[2:4]]
+        hosts = [str(address(field.decode("ascii"))) for field in fields[2:4]]
         ports = [port(field) for field in fields[4:6]]
-    except ValueError:
-        raise ProxyError("a PROXY line without addresses") from None
+    except ValueError as error:
+        raise ProxyError(f"a PROXY line without addresses: {error}") from None
     return end + 2, Peer(hosts[0], ports[0], hosts[1], ports[1])
 
 
 def port(field: bytes) -> int:
-    if not field.isdigit() or not 0 <= int(field[:6]) <= 65535:
-        raise ValueError("no port")
-    return int(field)
+    """As the protocol writes it: decimal, without zeros before it."""
+    if not field.isdigit() or len(field) > PORT_DIGITS_MAX or (field[0] == ord("0") and len(field) > 1):
+        raise ValueError(f"{field!r} is no port")
+    number = int(field)
+    if number > PORT_MAX:
+        raise ValueError(f"{number} is no port")
+    return number
 
 
 def parse_2(data: bytes) -> tuple[int, Peer | None] | None:
@@ -112,16 +119,17 @@ def parse_2(data: bytes) -> tuple[int, Peer | None] | None:
 
 async def read_header(sock: socket.socket) -> Peer | None:
     """Take the header off the socket, and not a byte of what follows: that may be TLS."""
+    header = b""
     while True:
         await readable(sock)
         data = sock.recv(HEADER_BYTES_MAX, socket.MSG_PEEK)
         if not data:
             raise ProxyError("closed before the PROXY header")
-        found = parse(data)
+        found = parse(header + data)
         if found is not None:
-            sock.recv(found[0])
+            sock.recv(found[0] - len(header))
             return found[1]
-        await asyncio.sleep(POLL_S)  # the rest is on its way
+        header += sock.recv(len(data))  # all of it is header, for there is more to come
 
 
 async def readable(sock: socket.socket) -> None:

@@ -12,7 +12,6 @@ from embermq.amqp.connection import Connection
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, OPEN
 from embermq.amqp.telling import about
-from embermq.net.attention import loop_descriptor
 from embermq.net.lobby import Lobby, Place
 from embermq.net.pacing import Pacer
 from embermq.net.protocol import AMQPProtocol
@@ -33,7 +32,6 @@ class Server:
         assert limits.frame_max * 2 <= READ_BUFFER_BYTES
         self.connect = connect
         self.loop = loop
-        self.loop_descriptor = loop_descriptor(loop)
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
         self.pacer = Pacer(loop)
         self.lobby = Lobby(loop.time)
@@ -51,7 +49,7 @@ class Server:
     def start(self) -> None:
         self.ticker = self.loop.call_later(TICK_S, self.tick)
 
-    def arrived(self, peer: Peer | None, place: Place | None) -> AMQPProtocol:
+    def arrived(self, peer: Peer | None, place: Place) -> AMQPProtocol:
         """What a listener calls for each connection."""
         return AMQPProtocol(self, peer, place)
 
@@ -153,7 +151,6 @@ class Server:
         """Be gone, without a word to anybody."""
         if self.ticker is not None:
             self.ticker.cancel()
-        self.lobby.close()
         for protocol in list(self.protocols):
             protocol.transport.abort()
 
@@ -161,9 +158,11 @@ class Server:
         """Say goodbye to everybody, and wait a little for them to answer."""
         if self.ticker is not None:
             self.ticker.cancel()
-        self.lobby.close()
         for protocol in list(self.protocols):
-            protocol.force_close(reason)
+            try:
+                protocol.force_close(reason)
+            except Exception:  # the others are told all the same
+                self.log.exception("a fault of ours, in closing %s", protocol.connection.name)
         if self.protocols:
             await asyncio.wait([asyncio.ensure_future(self.empty.wait())], timeout=patience_s)
         for protocol in list(self.protocols):

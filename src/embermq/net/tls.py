@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from typing import Any
 
 # For TLS 1.2: forward secrecy and authenticated encryption, nothing else. Those of 1.3 are all sound.
@@ -27,9 +28,27 @@ class TLSError(OSError):
 
 def certificate_end(file: str) -> float:
     """When the first certificate in a file ends, in seconds since 1970."""
+    return certificate_dates(file)[1]
+
+
+def certificate_dates(file: str) -> tuple[float, float]:
+    """When the first certificate in a file begins and ends to be valid."""
     # The one reader of certificates in the standard library. It is private, and older than most that is not.
     decoded: dict[str, str] = ssl._ssl._test_decode_cert(file)  # type: ignore[attr-defined]
-    return float(ssl.cert_time_to_seconds(decoded["notAfter"]))
+    begin, end = (ssl.cert_time_to_seconds(decoded[name]) for name in ("notBefore", "notAfter"))
+    return float(begin), float(end)
+
+
+def date_problem(file: str, now: float) -> str:
+    """What clients will have against a certificate's dates; empty where it is valid now."""
+    begin, end = certificate_dates(file)
+    if now > end:
+        return f"the certificate {file} has expired on {date(end)}"
+    return f"the certificate {file} is not valid before {date(begin)}" if now < begin else ""
+
+
+def date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
 def server_context(
@@ -60,6 +79,15 @@ def server_context(
         )
         raise TLSError(f"TLS cannot be set up with {files}: {why}") from None
     return context
+
+
+def authorities_problem(file: str) -> str:
+    """Why a file with certificates to believe cannot be used; empty where it can."""
+    try:
+        ssl.create_default_context(cafile=file)
+    except (OSError, ssl.SSLError) as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def has_key(certificate: str) -> bool:

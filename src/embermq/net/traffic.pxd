@@ -2,7 +2,6 @@ import cython
 
 from embermq.amqp.connection cimport Connection
 from embermq.amqp.inflow cimport Inflow
-from embermq.net.calls cimport others_wait, send_now
 
 cdef Py_ssize_t READ_BYTES_PER_TURN_MAX
 cdef Py_ssize_t STRANGER_READ_BYTES_MAX
@@ -20,15 +19,10 @@ cdef class Traffic:
     cdef public bint heard
     cdef public bint spoke
     cdef public bint closing
-    cdef public int descriptor
-    cdef int loop_descriptor
 
     @cython.locals(used=Py_ssize_t)
     cpdef object get_buffer(self, Py_ssize_t sizehint)
     @cython.locals(connection=Connection, buffer=bytearray, used=Py_ssize_t, end=Py_ssize_t)
     cpdef object buffer_updated(self, Py_ssize_t nbytes)
-    cpdef bint others_wait(self) except -1
     cpdef object set_share(self, Py_ssize_t share)
-    cpdef bint go_direct(self) except -1
-    @cython.locals(connection=Connection, sent=Py_ssize_t)
     cpdef object send(self, bytes data)

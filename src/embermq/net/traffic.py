@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 from embermq.amqp.connection import Connection
 from embermq.amqp.inflow import Inflow
-from embermq.net.calls import others_wait, send_now
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -24,11 +23,9 @@ class Traffic:
     __slots__ = (
         "closing",
         "connection",
-        "descriptor",
         "heard",
         "held",
         "inflow",
-        "loop_descriptor",
         "read_buffer",
         "read_this_turn",
         "share",
@@ -38,12 +35,11 @@ class Traffic:
         "view",
     )
 
-    def __init__(self, read_buffer: bytearray, loop_descriptor: int) -> None:
+    def __init__(self, read_buffer: bytearray) -> None:
         self.transport: Transport = cast("Transport", None)
         self.connection: Connection = cast("Connection", None)
         self.inflow: Inflow = cast("Inflow", None)
         self.read_buffer = read_buffer
-        self.loop_descriptor = loop_descriptor  # -1 if the loop does not tell
         self.set_share(STRANGER_READ_BYTES_MAX)
         self.unfinished = b""  # the beginning of a frame whose end has not arrived
         self.read_this_turn = 0
@@ -51,7 +47,6 @@ class Traffic:
         self.heard = True  # since the last tick of the heartbeat clock
         self.spoke = True
         self.closing = False
-        self.descriptor = -1  # of the socket, once somebody has asked for it
 
     def get_buffer(self, sizehint: int) -> memoryview:
         used = len(self.unfinished)
@@ -83,19 +78,9 @@ class Traffic:
         ) and self.must_wait():
             return
         if self.read_this_turn >= READ_BYTES_PER_TURN_MAX or (
-            nbytes > STRANGER_READ_BYTES_MAX and self.others_wait()
+            nbytes > STRANGER_READ_BYTES_MAX and self.inflow.has_company()
         ):
             self.rest()
-
-    def others_wait(self) -> bool:
-        """Is anybody there whom it would keep waiting if we read on (as far as that can be told)?"""
-        if not self.inflow.has_company():
-            return False
-        if self.inflow.keeps_waiting() or self.loop_descriptor < 0:
-            return True
-        if self.descriptor < 0:
-            self.descriptor = self.find_descriptor()
-        return self.descriptor < 0 or others_wait(self.loop_descriptor, self.descriptor)
 
     def set_share(self, share: int) -> None:
         """How much to read at once."""
@@ -103,45 +88,16 @@ class Traffic:
         self.view = memoryview(self.read_buffer)[:share]
 
     def send(self, data: bytes) -> None:
-        connection = self.connection
-        if connection.direct >= 0:
-            sent = send_now(connection.direct, data)
-            self.spoke = True
-            if sent == len(data):
-                return
-            connection.direct = -1
-            data = data[sent:]
         if self.closing or self.transport.is_closing():
             return
         self.spoke = True
         self.transport.write(data)
 
     def send_pieces(self, pieces: list[memoryview]) -> None:
-        self.connection.direct = -1
         if self.closing or self.transport.is_closing():
             return
         self.spoke = True
         self.transport.writelines(pieces)
-
-    def go_direct(self) -> bool:
-        """May the socket be read and written without the transport for a moment? Then it is."""
-        if self.descriptor < 0:
-            self.descriptor = self.find_descriptor()
-            if self.descriptor < 0:
-                return False
-        if self.unfinished or self.held or self.closing or self.transport.is_closing():
-            return False
-        if self.transport.get_write_buffer_size():
-            return False
-        self.connection.direct = self.descriptor
-        return True
-
-    def find_descriptor(self) -> int:
-        """Of the socket, if what goes over it is what we read and write; else -1."""
-        if self.transport.get_extra_info("sslcontext") is not None:
-            return -1
-        sock = self.transport.get_extra_info("socket")
-        return -1 if sock is None else int(sock.fileno())
 
     def must_wait(self) -> bool:
         """Is there a reason to read no more for now? Whoever knows it lets us go on."""

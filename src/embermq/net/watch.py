@@ -6,6 +6,7 @@ The limits of control groups (a container, a service) count where they are lower
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import sys
 import time
@@ -51,9 +52,14 @@ def default_disk_free_limit(directory: str) -> int:
 
 def give_back_memory() -> None:
     """Ask the C library to return what is free; where there is no such call, nothing happens."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+@functools.cache
+def c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 def mebibytes(count: int) -> str:

@@ -9,12 +9,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from embermq.store.definitions import STOPPED, read_definitions
+from embermq.store.definitions import DELETING, STOPPED, read_definitions
 from embermq.store.disk import Disk
 from embermq.store.failure import NewerVersion
 from embermq.store.filesystem import FileSystem
-from embermq.store.layout import IDENTITIES_PART, Layout
+from embermq.store.layout import IDENTITIES_PART, Layout, delayed_id, owner_id
 from embermq.store.recovery import Damage, scan_directory
+from embermq.store.unclaimed import Label, is_accounted_for, read_label, unclaimed_ids
 
 
 @dataclass
@@ -32,6 +33,8 @@ class QueueReport:
     set_aside: list[str] = field(default_factory=list)  # files an earlier recovery moved out of the way
     damages: list[Damage] = field(default_factory=list)
     refused: str = ""  # why the log cannot be read at all
+    unclaimed: str = ""  # where it is, if it belongs to no queue and nothing accounts for that
+    label: Label | None = None  # what such a directory says about itself
 
     @property
     def sound(self) -> bool:
@@ -41,7 +44,7 @@ class QueueReport:
 def check_directory(
     directory: str, filesystem: FileSystem | None = None, names_known: bool = True
 ) -> Iterator[QueueReport]:
-    """Verify a data directory, one report per log in order of vhost and name, orphans last.
+    """Verify a data directory, one report per log in order of vhost and name; last those without a queue.
 
     Without `names_known` the definitions are not looked at: they may be what is damaged.
     """
@@ -54,10 +57,29 @@ def check_directory(
     named = sorted((*names[owner_id(log_id)], log_id) for log_id in ids if owner_id(log_id) in names)
     for vhost, name, log_id in named:
         yield check_log(filesystem, layout.queue(log_id), log_id, vhost, name, whole)
+    others, deleted = owners_but_queues(layout) if names_known else (set(), set())
     for log_id in ids:
         # Anything but a directory is somebody else's, and none of the broker's business.
         if owner_id(log_id) not in names and filesystem.is_directory(layout.queue(log_id)):
-            yield check_log(filesystem, layout.queue(log_id), log_id, whole=whole)
+            report = check_log(filesystem, layout.queue(log_id), log_id, whole=whole)
+            if names_known and not (
+                owner_id(log_id) in others or is_accounted_for(filesystem, layout, log_id, others, deleted)
+            ):
+                report.unclaimed = layout.queue(log_id)
+                report.label = read_label(filesystem, report.unclaimed)
+            yield report
+    for log_id in unclaimed_ids(filesystem, layout):
+        path = os.path.join(layout.unclaimed, log_id)
+        report = check_log(filesystem, path, log_id)
+        report.unclaimed, report.label = path, read_label(filesystem, path)
+        yield report
+
+
+def owners_but_queues(layout: Layout) -> tuple[set[str], set[str]]:
+    """Ids of directories that belong to something else than a queue; and of those on their way out."""
+    others = {note.name for note in read_definitions(layout.definitions, "departing")}
+    others |= {delayed_id(vhost.name) for vhost in read_definitions(layout.definitions, "vhost")}
+    return others, {note.name for note in read_definitions(layout.definitions, DELETING)}
 
 
 def check_log(
@@ -99,11 +121,6 @@ def check_log(
             lost = max(scan.acks.entries_damaged, 1)
             report.damages.append(Damage(ack_path, "", segment.live.count, 0, acks_lost=lost))
     return report
-
-
-def owner_id(log_id: str) -> str:
-    """The id of the queue that a directory belongs to."""
-    return log_id.partition(".")[0]
 
 
 def queue_names(layout: Layout, filesystem: FileSystem) -> dict[str, tuple[str, str]]:

@@ -10,18 +10,23 @@ data.committer.request(callback)                                       per turn
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 from embermq.store.commit import Committer, SyncMode
-from embermq.store.definitions import Definitions
+from embermq.store.definitions import DELETING, Definitions
 from embermq.store.disk import Disk
 from embermq.store.filesystem import FileSystem
-from embermq.store.layout import Layout, make_data_directory
+from embermq.store.layout import Layout, make_data_directory, owner_id
 from embermq.store.lock import DirectoryLock
 from embermq.store.log import SEGMENT_BYTES, Log
 from embermq.store.page_cache import PageCache
+from embermq.store.reserve import Reserve
+from embermq.store.unclaimed import is_accounted_for, set_aside, strangers
 
 logger = logging.getLogger("embermq.store")
+
+START_BYTES = 64 * 1024  # SQLite's shared memory, and some pages
 
 
 class DataDirectory:
@@ -37,6 +42,7 @@ class DataDirectory:
         self.definitions = definitions
         self.committer = committer
         self._lock = lock
+        self._noted: list[str] = []  # deletions whose notes may go once the files are gone
         # While logs are opened at a start: the last broker stopped in order, so no write was cut off.
         self.whole = False
 
@@ -55,16 +61,26 @@ class DataDirectory:
         lock = DirectoryLock(layout.lock)
         try:
             layout.prepare(filesystem)
-            definitions = Definitions(
-                layout.definitions,
-                call_soon_threadsafe,
-                synchronous=sync == "always",
-                needed_for=layout.queues if layout.queue_ids(filesystem) else "",
+            reserve = Reserve(filesystem, layout.reserve)
+            needed_for = layout.queues if layout.queue_ids(filesystem) else ""
+            definitions = reserve.wait_for_room(
+                lambda: Definitions(
+                    layout.definitions,
+                    call_soon_threadsafe,
+                    sync == "always",
+                    needed_for,
+                    filesystem,
+                    reserve,
+                ),
+                START_BYTES,
             )
+            reserve.fill()
         except BaseException:
             lock.release()
             raise
-        disk = Disk(filesystem, layout.trash, cache=PageCache(filesystem, call_soon_threadsafe))
+        disk = Disk(
+            filesystem, layout.trash, cache=PageCache(filesystem, call_soon_threadsafe), reserve=reserve
+        )
         if sync == "os":
             disk.room_bytes = 0  # nobody waits for syncs
         disk.empty_trash()
@@ -95,23 +111,56 @@ class DataDirectory:
             )
         return log
 
-    def drop_orphans(self, known_ids: Iterable[str]) -> list[str]:
-        """Delete the directories of queues that no definition names any more; answer their ids."""
-        known = set(known_ids)
+    def sort_out(self, known_ids: Collection[str]) -> None:
+        """After all logs are opened: finish deletions, and set aside what nobody can account for."""
         filesystem, layout = self.disk.filesystem, self.layout
-        orphans = [
-            queue_id
-            for queue_id in layout.queue_ids(filesystem)
-            if queue_id not in known and filesystem.is_directory(layout.queue(queue_id))
-        ]
-        for queue_id in orphans:
-            self.disk.drop_directory(self.layout.queue(queue_id))
-        return orphans
+        owners = {owner_id(log_id) for log_id in known_ids}
+        deleted = {note.name for note in self.definitions.all(DELETING)}
+        unknown = []
+        dropping = set(self.disk.dropping)  # before we look: what is not here any more is not there, either
+        for log_id in strangers(filesystem, layout, known_ids):
+            if layout.queue(log_id) in dropping:
+                continue
+            if is_accounted_for(filesystem, layout, log_id, owners, deleted):
+                self.disk.drop_directory(layout.queue(log_id))
+            else:
+                unknown.append(log_id)
+        set_aside(filesystem, layout, unknown)
+        there = owners.union(known_ids)
+        for queue_id in deleted & there:
+            self.definitions.delete(DELETING, "", queue_id)  # the deletion itself never came to the disk
+        self._noted += deleted - there
+
+    def note_deletions(self, ids: Iterable[str]) -> None:
+        """The files of these are about to be dropped: should we die before, a start knows why."""
+        for queue_id in ids:
+            self.definitions.put(DELETING, "", queue_id, {})
+            self._noted.append(queue_id)
+
+    def forget_deletions(self) -> None:
+        """Now and then: notes go behind the files that they are about, in the background."""
+        if self._noted:
+            ids, self._noted = self._noted, []
+            self.disk.when_deleted(partial(self._forget_deletions, ids))
+
+    def _forget_deletions(self, ids: list[str]) -> None:
+        layout, filesystem = self.layout, self.disk.filesystem
+        left = set(layout.queue_ids(filesystem))
+        left |= {owner_id(log_id) for log_id in left}
+        filesystem.sync_directory(layout.queues)
+        for queue_id in ids:
+            if queue_id not in left:  # what could not be deleted is tried again at the next start
+                self.definitions.delete(DELETING, "", queue_id)
 
     def sync_everything(self) -> None:
         """Once after recovery: what a killed process had written, and we now build on, may not be on disk."""
         directory = self.disk.filesystem.open_directory(self.layout.directory)
         self.disk.filesystem.sync_everything(directory)
+
+    def refill_reserve(self) -> None:
+        """Nobody waits for the disk."""
+        if self.disk.reserve is not None:
+            self.disk.reserve.fill()
 
     def free_bytes(self) -> int:
         return self.disk.filesystem.free_bytes(self.layout.directory)

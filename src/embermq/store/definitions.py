@@ -5,12 +5,17 @@ that is waiting in one transaction; a change's callback comes back to the loop's
 only then may the broker answer `-ok`. So ten thousand declarations cost a few hundred syncs.
 
     TABLE definition (kind TEXT, vhost TEXT, name TEXT, body TEXT, PRIMARY KEY (kind, vhost, name))
-    PRAGMA user_version = 1, application_id = 0x454D4252 ("EMBR"), journal_mode = WAL, synchronous = FULL
+    PRAGMA user_version = 2, application_id = 0x454D4252 ("EMBR"), journal_mode = WAL, synchronous = FULL
+
+Every commit counts itself, and keeps what the rows add up to, in a row of its own (kind "commits"); the same
+is noted beside the database (see commit_note). Rows that do not add up, or fewer commits than were noted, are
+refused: definitions that are missing would make strangers of queues that are full of messages.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -19,18 +24,27 @@ import sqlite3
 import tempfile
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from embermq.store.callback import Callback, call_all
-from embermq.store.failure import CommitFailed, NewerVersion, NotADataDirectory
+from embermq.store.commit_note import SUM_MASK, CommitNote, Commits, read_note, row_hash
+from embermq.store.failure import CommitFailed, DefinitionsBehind, NewerVersion, NotADataDirectory
+from embermq.store.filesystem import FileSystem
+from embermq.store.reserve import Reserve
 
 logger = logging.getLogger("embermq.store")
 
-VERSION = 1
+VERSION = 2  # 1: without the row that counts commits
 RETRY_SECONDS = 1.0  # between attempts to write to a full disk
+NOTE_SYNC_SECONDS = 1.0  # by which the note of the commits may be behind after a power cut
 APPLICATION_ID = 0x454D4252
 STOPPED = "stopped"  # a kind: there is one while nothing was written since an orderly stop
+DELETING = "deleting"  # a kind: the files of that id are on their way out
+COMMITS = "commits"  # a kind: the one row that every commit writes
+
+NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 Body = dict[str, Any]
 
@@ -56,18 +70,32 @@ class Definitions:
         call_soon_threadsafe: Callable[..., object],
         synchronous: bool = True,
         needed_for: str = "",
+        filesystem: FileSystem | None = None,
+        reserve: Reserve | None = None,
+        accept_loss: bool = False,
     ) -> None:
-        """A file that is not there is made, unless it is `needed_for` a directory with messages."""
+        """A file that is not there is made, unless it is `needed_for` a directory with messages.
+
+        One that has lost commits is refused (`DefinitionsBehind`), unless what is left is to be accepted.
+        """
+        filesystem = filesystem or FileSystem()
         self.path = path
         self.failure: CommitFailed | None = None
         self.commits = 0
         self.idle = True  # everything asked for so far is safe
+        self._reserve = reserve
         self._call_soon_threadsafe = call_soon_threadsafe
         self._waiting: list[_Change] = []
         self._busy = False
         self._closing = False
         self._wake = threading.Condition()
-        self._connection = _open(path, synchronous, needed_for)
+        _verify(path, filesystem, needed_for, accept_loss)
+        self._connection = _open(path, synchronous)
+        self._commits = _counted(self._connection, read_note(path, filesystem), accept_loss)
+        self._note = CommitNote(path, filesystem, synchronous)
+        self._note_synced_at = time.monotonic()
+        if accept_loss:
+            self._commit([])
         self._thread = threading.Thread(target=self._run, name="store-definitions", daemon=True)
         self._thread.start()
 
@@ -106,6 +134,7 @@ class Definitions:
             self._closing = True
             self._wake.notify_all()
         self._thread.join()
+        self._note.close()
         self._connection.close()
 
     def _add(self, change: _Change) -> None:
@@ -129,11 +158,17 @@ class Definitions:
                 self.idle = not self._waiting
                 self._wake.notify_all()
                 while not self._waiting and not self._closing:
-                    self._wake.wait()
-                if not self._waiting:
+                    if not self._wake.wait(NOTE_SYNC_SECONDS if self._note.unsynced else None):
+                        break
+                if not self._waiting and self._closing:
                     return
                 self._busy = True
                 changes, self._waiting = self._waiting, []
+            if self._note.unsynced and time.monotonic() >= self._note_synced_at + NOTE_SYNC_SECONDS:
+                self._note.sync()
+                self._note_synced_at = time.monotonic()
+            if not changes:
+                continue
             failure: CommitFailed | None = None
             try:
                 while not self._committed(changes):
@@ -161,32 +196,59 @@ class Definitions:
 
     def _committed(self, changes: list[_Change]) -> bool:
         """Commit; False when the disk is full, which is worth waiting for. Whoever asked waits meanwhile."""
-        try:
-            self._commit(changes)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or self._closing:
-                raise
-            return False
-        return True
+        while True:
+            try:
+                self._commit(changes)
+                return True
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode not in NO_ROOM:
+                    raise
+                if self._reserve is None or not may_use_reserve(changes) or not self._reserve.release():
+                    if self._closing:
+                        raise
+                    return False
 
     def _commit(self, changes: list[_Change]) -> None:
-        connection = self._connection
+        """All of them or none; and behind that the note of it."""
+        if changes and not any(change.key[0] for change in changes):
+            return  # nothing but callbacks
+        connection, before = self._connection, self._commits
         connection.execute("BEGIN IMMEDIATE")
         try:
+            total = before.sum
             for change in changes:
-                if change.body is not None:
-                    connection.execute(
-                        "INSERT OR REPLACE INTO definition VALUES (?, ?, ?, ?)", (*change.key, change.body)
-                    )
-                elif change.key[0]:
-                    connection.execute(
-                        "DELETE FROM definition WHERE kind = ? AND vhost = ? AND name = ?", change.key
-                    )
+                if change.key[0]:
+                    total += _changed(connection, change)
+            after = Commits(before.identity, before.count + 1, total & SUM_MASK)
+            connection.execute(PUT, (COMMITS, "", "", json.dumps(_commits_body(after))))
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        self._commits = after
+        self._note.write(after)
+
+
+PUT = "INSERT OR REPLACE INTO definition VALUES (?, ?, ?, ?)"
+OF_KEY = "WHERE kind = ? AND vhost = ? AND name = ?"
+
+
+def may_use_reserve(changes: list[_Change]) -> bool:
+    """Do they make room, or note that a broker began or stopped?"""
+    return all(change.body is None or change.key[0] in (STOPPED, DELETING) for change in changes)
+
+
+def _changed(connection: sqlite3.Connection, change: _Change) -> int:
+    """Make a change; by how much it changes the sum of the rows."""
+    old = connection.execute(f"SELECT body FROM definition {OF_KEY}", change.key).fetchone()
+    difference = 0 if old is None else -row_hash(*change.key, old[0])
+    if change.body is not None:
+        connection.execute(PUT, (*change.key, change.body))
+        difference += row_hash(*change.key, change.body)
+    elif old is not None:
+        connection.execute(f"DELETE FROM definition {OF_KEY}", change.key)
+    return difference
 
 
 def read_definitions(path: str, kind: str) -> Iterator[Definition]:
@@ -196,21 +258,22 @@ def read_definitions(path: str, kind: str) -> Iterator[Definition]:
             yield from _read(connection, path, kind)
 
 
-def definitions_damage(path: str, needed_for: str = "") -> str:
-    """What is wrong with the file; empty when it is sound, or is not there and need not be."""
+def definitions_damage(path: str, needed_for: str = "") -> NotADataDirectory | None:
+    """What is wrong with the file; None when it is sound, or is not there and need not be."""
     try:
         if needed_for:
             _refuse_nothing(path, needed_for)
         elif not os.path.exists(path):
-            return ""
+            return None
         with _told(path), _copied(path) as connection:
             if _check_version(connection, path):
                 _check_whole(connection, path, "integrity_check")
+                _check_commits(connection, path, read_note(path, FileSystem()))
             elif needed_for:
                 raise _nothing(path, "empty", needed_for)
     except NotADataDirectory as error:
-        return str(error)
-    return ""
+        return error
+    return None
 
 
 def _read(connection: sqlite3.Connection, path: str, kind: str) -> Iterator[Definition]:
@@ -230,13 +293,14 @@ def _told(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode in NO_ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) from error
         raise NotADataDirectory(f"{path} cannot be read: {error}") from error
 
 
 def _nothing(path: str, what: str, needed_for: str) -> NotADataDirectory:
-    return NotADataDirectory(
-        f"{path} is {what}, and nothing else says whose messages are in {needed_for}: "
-        f"put it back, or move {needed_for} away to begin anew"
+    return DefinitionsBehind(
+        f"{path} is {what}, and nothing else says whose messages are in {needed_for}", path
     )
 
 
@@ -263,34 +327,123 @@ def _copied(path: str) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def _open(path: str, synchronous: bool, needed_for: str) -> sqlite3.Connection:
+def _verify(path: str, filesystem: FileSystem, needed_for: str, accept_loss: bool) -> None:
+    """Refuse a file that is damaged or has lost commits, and leave it with its WAL as it is."""
     if needed_for:
         _refuse_nothing(path, needed_for)
+    note = read_note(path, filesystem)
+    if not os.path.exists(path):
+        if note is not None and not accept_loss:
+            raise DefinitionsBehind(
+                f"{path} is missing, although {note.count} commits to it were noted", path
+            )
+        return
+    with _told(path):
+        # Read-only: a connection that may write takes the WAL away when it is closed, with all that is behind
+        # the place where it is damaged.
+        connection = sqlite3.connect(f"file:{urllib.parse.quote(path)}?mode=ro", uri=True)
+    try:
+        if _check_version(connection, path):
+            # A queue that a damaged page kept from us would be taken for a stranger, with its messages.
+            _check_whole(connection, path, "quick_check")
+            if not accept_loss:
+                _check_commits(connection, path, note)
+        elif needed_for:
+            raise _nothing(path, "empty", needed_for)
+        elif note is not None and not accept_loss:
+            raise DefinitionsBehind(f"{path} is empty, although {note.count} commits to it were noted", path)
+    finally:
+        connection.close()
+
+
+def _check_commits(connection: sqlite3.Connection, path: str, note: Commits | None) -> None:
+    """Has it everything that was committed?"""
+    with _told(path):
+        known = _read_commits(connection)
+        total = _sum_of_rows(connection)
+    if known is None:
+        if note is not None:
+            raise DefinitionsBehind(
+                f"{path} has no count of its commits, although {note.count} were noted: "
+                "it is an older copy, or was written to by an older EmberMQ",
+                path,
+            )
+        return
+    if total != known.sum:
+        raise DefinitionsBehind(f"{path} is damaged: its rows are not those that were committed", path)
+    if note is None:
+        return
+    if known.identity != note.identity:
+        raise DefinitionsBehind(f"{path} is not the one that belongs here: it comes from elsewhere", path)
+    if known.count < note.count:
+        raise DefinitionsBehind(
+            f"{path} has lost {note.count - known.count} of {note.count} commits: its log {path}-wal is "
+            "damaged or missing, or an older copy was put in its place",
+            path,
+        )
+    if known.count == note.count and known.sum != note.sum:
+        raise DefinitionsBehind(f"{path} is not what was committed last: another copy is in its place", path)
+
+
+def _read_commits(connection: sqlite3.Connection) -> Commits | None:
+    row = connection.execute(f"SELECT body FROM definition {OF_KEY}", (COMMITS, "", "")).fetchone()
+    try:
+        body = {} if row is None else json.loads(row[0])
+        return Commits(int(body["identity"], 16), int(body["count"]), int(body["sum"], 16))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _commits_body(commits: Commits) -> Body:
+    return {
+        "identity": f"{commits.identity:016x}",
+        "count": commits.count,
+        "sum": f"{commits.sum:016x}",
+    }
+
+
+def _sum_of_rows(connection: sqlite3.Connection) -> int:
+    rows = connection.execute("SELECT kind, vhost, name, body FROM definition WHERE kind != ?", (COMMITS,))
+    return sum(row_hash(*row) for row in rows) & SUM_MASK
+
+
+def _counted(connection: sqlite3.Connection, note: Commits | None, accept_loss: bool) -> Commits:
+    """Where counting goes on: of a new file, one of version 1, or one accepted as it is, with its rows."""
+    known = _read_commits(connection)
+    if known is not None and not accept_loss:
+        return known
+    identity = known.identity if known is not None else int.from_bytes(os.urandom(8), "little")
+    count = max(known.count if known is not None else 0, note.count if note is not None else 0)
+    return Commits(identity, count, _sum_of_rows(connection))
+
+
+def _open(path: str, synchronous: bool) -> sqlite3.Connection:
     with _told(path):
         # The thread writes, and the loop's thread reads while the thread is idle: never both at once.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         version = _check_version(connection, path)
-        if version:
-            # A queue that a damaged page kept from us would be taken for deleted, with its messages.
-            _check_whole(connection, path, "quick_check")
-        elif needed_for:
-            raise _nothing(path, "empty", needed_for)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
-        if version == 0:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(
-                "CREATE TABLE definition (kind TEXT NOT NULL, vhost TEXT NOT NULL, name TEXT NOT NULL, "
-                "body TEXT NOT NULL, PRIMARY KEY (kind, vhost, name)) WITHOUT ROWID"
-            )
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("COMMIT")
+        with _told(path):
+            _prepare(connection, version, synchronous)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _prepare(connection: sqlite3.Connection, version: int, synchronous: bool) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
+    if version < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        if version == 0:
+            connection.execute(
+                "CREATE TABLE definition (kind TEXT NOT NULL, vhost TEXT NOT NULL, name TEXT NOT NULL, "
+                "body TEXT NOT NULL, PRIMARY KEY (kind, vhost, name)) WITHOUT ROWID"
+            )
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
 
 
 def _check_version(connection: sqlite3.Connection, path: str) -> int:

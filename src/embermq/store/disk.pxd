@@ -10,13 +10,14 @@ cdef class Disk:
     cdef readonly FileSystem filesystem
     cdef readonly str trash
     cdef readonly object cache
+    cdef readonly object reserve
     cdef readonly Py_ssize_t files_open_max
     cdef public Py_ssize_t room_bytes
-    cdef public bint passes_cache
     cdef object _files
     cdef File _last
     cdef object _last_user
     cdef object _deletions
+    cdef readonly set dropping
     cdef bytearray _buffer
     cdef list _buffers
     cdef Py_ssize_t _buffers_bytes

@@ -11,11 +11,13 @@ import contextlib
 import itertools
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 
 from embermq.store.background import Background
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.page_cache import PageCache
+from embermq.store.reserve import Reserve
 
 FILES_OPEN_MAX = 256
 BUFFERS_KEPT_MAX = 16
@@ -33,18 +35,20 @@ class Disk:
         trash: str,
         files_open_max: int = FILES_OPEN_MAX,
         cache: PageCache | None = None,
+        reserve: Reserve | None = None,
     ) -> None:
         self.filesystem = filesystem
         self.cache = cache or PageCache(filesystem)
         self.trash = trash
+        self.reserve = reserve  # None: a full disk has no room for acks, either
         self.files_open_max = files_open_max
         self.room_bytes = ROOM_BYTES  # 0: files are as long as what they hold
-        self.passes_cache = hasattr(os, "O_DIRECT")  # may files be written to past the page cache?
         self._files: OrderedDict[str, File] = OrderedDict()
         self._last: File | None = None  # of these, the one used last
         self._last_user: object = None  # who will ask for it again, if anybody said so
         # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
         self._deletions = Background("store-trash")
+        self.dropping: set[str] = set()  # directories that are to move into the trash
         self._buffer: bytearray | None = None  # a small one at hand
         self._buffers: list[bytearray] = []
         self._buffers_bytes = 0
@@ -119,7 +123,12 @@ class Disk:
 
     def drop_directory(self, path: str) -> None:
         """Delete a directory with all its files, in the background. Nobody may use it any more."""
+        self.dropping.add(path)
         self._deletions.put(partial(self._drop_directory, path))
+
+    def when_deleted(self, action: Callable[[], object]) -> None:
+        """Call it, in the background, when everything asked for so far is deleted."""
+        self._deletions.put(action)
 
     def empty_trash(self) -> None:
         """At start-up: delete what the last run had no time for."""
@@ -139,7 +148,11 @@ class Disk:
         self._last = self._last_user = None
 
     def _drop_directory(self, path: str) -> None:
-        self._delete(self._move_to_trash(path))
+        try:
+            moved = self._move_to_trash(path)
+        finally:
+            self.dropping.discard(path)
+        self._delete(moved)
 
     def _move_to_trash(self, path: str) -> str:
         """In one step: should we die now, no half of it is found where it was."""

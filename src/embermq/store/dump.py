@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from embermq.store.check import owner_id, queue_names
+from embermq.store.check import queue_names
 from embermq.store.disk import Disk
 from embermq.store.failure import StoreFailure
 from embermq.store.filesystem import FileSystem
 from embermq.store.kernel import Header
-from embermq.store.layout import IDENTITIES_PART, Layout
+from embermq.store.layout import IDENTITIES_PART, Layout, owner_id
 from embermq.store.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.recovery import scan_directory
 from embermq.store.salvage import salvage_all
+from embermq.store.unclaimed import unclaimed_ids
 
 
 def dump_queue(
@@ -26,17 +27,18 @@ def dump_queue(
     filesystem = filesystem or FileSystem()
     layout = Layout(directory)
     layout.check_version(filesystem)
-    there = layout.queue_ids(filesystem)
+    paths = {log_id: os.path.join(layout.unclaimed, log_id) for log_id in unclaimed_ids(filesystem, layout)}
+    paths |= {log_id: layout.queue(log_id) for log_id in layout.queue_ids(filesystem)}
     queue_id = queue
-    if queue not in there:  # an id is one even where the definitions are what is damaged
+    if queue not in paths:  # an id is one even where the definitions are what is damaged
         ids = {name: queue_id for queue_id, name in queue_names(layout, filesystem).items()}
         if (vhost, queue) not in ids:
             raise StoreFailure(f"no queue '{queue}' in vhost '{vhost}' of {directory}")
         queue_id = ids[vhost, queue]
-    parts = [log_id for log_id in there if owner_id(log_id) == owner_id(queue_id)]
+    parts = [log_id for log_id in paths if owner_id(log_id) == owner_id(queue_id)]
     for log_id in sorted(parts, reverse=True):  # .p012, .p003, and the one without a part last
         if not log_id.endswith(IDENTITIES_PART):
-            yield from dump_log(filesystem, layout.queue(log_id))
+            yield from dump_log(filesystem, paths[log_id])
 
 
 def dump_log(filesystem: FileSystem, directory: str) -> Iterator[Record]:

@@ -1,22 +1,18 @@
 import cython
 
-from embermq.store.kernel cimport write_through
-from embermq.store.past_cache cimport PastCache
-from embermq.store.promise cimport Promise
+from embermq.store.kernel cimport write_synced
 
 cdef class File:
     cdef object __weakref__
     cdef readonly int descriptor
     cdef readonly str path
     cdef object _close
-    cdef public PastCache past_cache
 
 cdef class FileSystem:
     cpdef Py_ssize_t write_at(self, File file, object data, long long position) except -1
     cpdef Py_ssize_t write_synced(
-        self, File file, bytearray data, Py_ssize_t size, long long position, Promise promise
+        self, File file, bytearray data, Py_ssize_t size, long long position
     ) except -1
-    cpdef Py_ssize_t write_blocks(self, File file, bytearray data, Py_ssize_t size, Promise promise) except -1
     cpdef bytes read_at(self, File file, Py_ssize_t size, long long position)
     cpdef object truncate(self, File file, long long size)
     cpdef object sync(self, File file)

@@ -10,9 +10,7 @@ import ctypes
 import errno
 import os
 
-from embermq.store.kernel import write_through
-from embermq.store.past_cache import PastCache
-from embermq.store.promise import Promise
+from embermq.store.kernel import write_synced
 
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
 PIECE_BYTES = 64 * 1024  # of what is read only to see that it is there
@@ -24,12 +22,11 @@ class File:
     The commit thread may still sync a file that a log has already forgotten; a reference is all it needs.
     """
 
-    __slots__ = ("__weakref__", "_close", "descriptor", "past_cache", "path")
+    __slots__ = ("__weakref__", "_close", "descriptor", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self.descriptor = descriptor
-        self.past_cache: PastCache | None = None  # of a file that gets synced writes
         self._close = os.close  # modules go before the last objects do, at the end of a process
 
     def __del__(self) -> None:
@@ -52,19 +49,10 @@ class FileSystem:
         """Write some of `data`, answer how much: the caller writes the rest, as with pwrite."""
         return os.pwrite(file.descriptor, data, position)
 
-    def write_synced(self, file: File, data: bytearray, size: int, position: int, promise: Promise) -> int:
+    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
         """`write_at` of the first `size` bytes, and what was written is safe (it alone: what else the file
-        holds need not be). If that is all of it, the promise may be kept."""
-        return write_through(file.descriptor, data, size, position, promise)
-
-    def open_past_cache(self, file: File) -> File:
-        """The same file once more, for whole blocks that go to the disk from where they are."""
-        return File(file.path, os.open(file.path, os.O_RDWR | os.O_CLOEXEC | os.O_DIRECT))
-
-    def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
-        """`write_synced` past the page cache, where the file's blocks end."""
-        assert file.past_cache is not None and file.past_cache.blocks is not None
-        return file.past_cache.blocks.write_through(data, size, promise)
+        holds need not be)."""
+        return write_synced(file.descriptor, data, size, position)
 
     def read_at(self, file: File, size: int, position: int) -> bytes:
         try:
@@ -98,9 +86,11 @@ class FileSystem:
         return os.fstat(file.descriptor).st_size
 
     def truncate(self, file: File, size: int) -> None:
-        if file.past_cache is not None:
-            file.past_cache.end()
         os.ftruncate(file.descriptor, size)
+
+    def allocate(self, file: File, size: int) -> None:
+        """Make the file so long, and have the disk keep the room."""
+        os.posix_fallocate(file.descriptor, 0, size)
 
     def sync(self, file: File) -> None:
         os.fdatasync(file.descriptor)

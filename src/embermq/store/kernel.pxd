@@ -1,5 +1,3 @@
-from embermq.store.promise cimport Promise
-
 from embermq.store.bitmap cimport Bitmap
 
 cpdef Py_ssize_t put_record(
@@ -15,25 +13,7 @@ cpdef Py_ssize_t put_spans(
 
 cpdef Py_ssize_t keep_alive(bytearray buffer, Py_ssize_t begin, Py_ssize_t fill, Bitmap live) except -1
 
-cpdef Py_ssize_t write_through(
-    int descriptor, bytearray data, Py_ssize_t size, long long position, Promise promise
-) except -1
-
-cdef Py_ssize_t write_safely(
-    int descriptor, const char* start, Py_ssize_t size, long long position, Promise promise
-) except -1
-
-cdef class Blocks:
-    cdef char* memory
-    cdef readonly int descriptor
-    cdef readonly long long begin
-    cdef readonly Py_ssize_t fill
-    cdef public long long limit
-    cpdef long long end(self) except -1
-    cpdef bint fit(self, long long position, Py_ssize_t size) except -1
-    cpdef Py_ssize_t lay(self, bytearray data, Py_ssize_t size) except -1
-    cpdef void advance(self, Py_ssize_t size) except *
-    cpdef Py_ssize_t write_through(self, bytearray data, Py_ssize_t size, Promise promise) except -1
+cpdef Py_ssize_t write_synced(int descriptor, bytearray data, Py_ssize_t size, long long position) except -1
 
 cdef class Header:
     cdef public Py_ssize_t length

@@ -5,19 +5,14 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from struct import Struct
-from time import perf_counter
 from zlib import crc32
 
 from embermq.store.bitmap import Bitmap
-from embermq.store.promise import Promise
 
 HEADER_SIZE = 25
 JOIN_BYTES_MAX = 2048  # below this, joining a record is cheaper than a checksum call per part
-BLOCK_BYTES = 4096  # no disk wants larger ones where the page cache is passed by
-BLOCKS_BYTES = 4 * BLOCK_BYTES  # the most that is written so at a time
 
 _SYNCED = getattr(os, "RWF_DSYNC", 0)
 _header = Struct("<IIQQB")
@@ -95,87 +90,16 @@ def keep_alive(buffer: bytearray, begin: int, fill: int, live: Bitmap) -> int:
     return target
 
 
-def write_through(descriptor: int, data: bytearray, size: int, position: int, promise: Promise) -> int:
-    """pwrite of the first `size` bytes, of which as many as it answers are safe when it returns.
-
-    If these are all, the compiled twin keeps the promise, too; here that is left to who made it.
-    """
+def write_synced(descriptor: int, data: bytearray, size: int, position: int) -> int:
+    """pwrite of the first `size` bytes, of which as many as it answers are safe when it returns."""
     if size > len(data):
         raise IndexError("more than the buffer holds")
     with memoryview(data) as view, view[:size] as part:
-        return _write_safely(descriptor, part, position, promise)
-
-
-def _write_safely(descriptor: int, part: memoryview, position: int, promise: Promise) -> int:
-    began_s = perf_counter()
-    if _SYNCED:
-        done = os.pwritev(descriptor, (part,), position, _SYNCED)
-    else:
+        if _SYNCED:
+            return os.pwritev(descriptor, (part,), position, _SYNCED)
         done = os.pwrite(descriptor, part, position)
         os.fdatasync(descriptor)
-    promise.seconds = perf_counter() - began_s
-    return done
-
-
-class Blocks:
-    """The end of a file that is written to past the page cache, which takes whole blocks only.
-
-    So the last block is kept here: `begin` is where in the file it begins, `fill` how much of it is taken;
-    zeros follow. What comes next is laid behind that, and all of it is written up to the end of a block. Up
-    to `limit` the file must hold zeros, on the disk. After a write that failed, these blocks are of no use.
-    """
-
-    __slots__ = ("_memory", "begin", "descriptor", "fill", "limit")
-
-    def __init__(self, descriptor: int, end: int, content: bytes, limit: int) -> None:
-        """The file has its records up to `end`, and `content` of them in its last block."""
-        self._memory = mmap.mmap(-1, BLOCKS_BYTES)  # such memory begins where a page does, as it must
-        self.descriptor = descriptor  # which somebody else keeps open
-        self.begin = end - end % BLOCK_BYTES
-        self.fill = end - self.begin
-        self.limit = limit
-        if len(content) != self.fill:
-            raise ValueError(f"{len(content)} bytes of a block that holds {self.fill}")
-        self._memory[: self.fill] = content
-
-    def end(self) -> int:
-        return self.begin + self.fill
-
-    def fit(self, position: int, size: int) -> bool:
-        """Can so much be written there?"""
-        return (
-            position == self.begin + self.fill
-            and position + size <= self.limit - self.limit % BLOCK_BYTES
-            and self.fill + size <= BLOCKS_BYTES
-        )
-
-    def lay(self, data: bytearray, size: int) -> int:
-        """Put it behind what is there; how much there is to write now."""
-        stop = self.fill + size
-        if size > len(data) or stop > BLOCKS_BYTES:
-            raise IndexError("more than the blocks hold")
-        self._memory[self.fill : stop] = bytes(data[:size])
-        return -(-stop // BLOCK_BYTES) * BLOCK_BYTES
-
-    def advance(self, size: int) -> None:
-        """What was laid down is written: keep the last block of it."""
-        self.fill += size
-        over = self.fill - self.fill % BLOCK_BYTES
-        if over:
-            self.begin += over
-            self.fill -= over
-            self._memory.move(0, over, self.fill)
-            self._memory[self.fill : self.fill + over] = bytes(over)
-
-    def write_through(self, data: bytearray, size: int, promise: Promise) -> int:
-        """As the function of that name, where these blocks end."""
-        whole = self.lay(data, size)
-        with memoryview(self._memory) as view, view[:whole] as part:
-            done = _write_safely(self.descriptor, part, self.begin, promise)
-        if done < whole:
-            return max(0, min(done - self.fill, size))
-        self.advance(size)
-        return size
+        return done
 
 
 class Header:

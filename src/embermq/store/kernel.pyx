@@ -4,12 +4,10 @@
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_SetFromErrno
-from libc.stdlib cimport free
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcpy, memmove
 
 from embermq.store.bitmap cimport Bitmap
 from embermq.store.checksum cimport crc32_of
-from embermq.store.promise cimport Promise
 
 cdef extern from "<endian.h>" nogil:
     unsigned long long htole64(unsigned long long value)
@@ -17,20 +15,11 @@ cdef extern from "<endian.h>" nogil:
 
 cdef extern from *:
     """
-    #include <sys/socket.h>
     #include <sys/types.h>
-    #include <stdlib.h>
     #include <sys/uio.h>
-    #include <time.h>
     #include <unistd.h>
 
-    static double embermq_clock(void) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-    }
-
-    static ssize_t embermq_write_safely(int descriptor, const char *data, size_t size, off_t position) {
+    static ssize_t embermq_write_synced(int descriptor, const char *data, size_t size, off_t position) {
     #ifdef RWF_DSYNC
         struct iovec part = {(void *)data, size};
         return pwritev2(descriptor, &part, 1, position, RWF_DSYNC);
@@ -39,34 +28,13 @@ cdef extern from *:
         return done >= 0 && fsync(descriptor) != 0 ? -1 : done;
     #endif
     }
-
-    /* The words leave only if all of it is safe. */
-    static ssize_t embermq_write_through(
-        int descriptor, const char *data, size_t size, off_t position,
-        int peer, const char *words, size_t words_size, ssize_t *sent, double *seconds
-    ) {
-        double began = embermq_clock();
-        ssize_t done = embermq_write_safely(descriptor, data, size, position);
-        if (done == (ssize_t)size && peer >= 0)
-            *sent = send(peer, words, words_size, MSG_DONTWAIT | MSG_NOSIGNAL);
-        *seconds = embermq_clock() - began;
-        return done;
-    }
     """
-    Py_ssize_t embermq_write_through(
-        int descriptor, const char* data, size_t size, long long position,
-        int peer, const char* words, size_t words_size, Py_ssize_t* sent, double* seconds
-    ) nogil
-    int posix_memalign(void** memory, size_t alignment, size_t size) nogil
+    Py_ssize_t embermq_write_synced(int descriptor, const char* data, size_t size, long long position) nogil
 
 HEADER_SIZE = 25
-BLOCK_BYTES = 4096
-BLOCKS_BYTES = 4 * BLOCK_BYTES
 
 cdef enum:
     SIZE = 25
-    BLOCK = 4096
-    BLOCKS = 4 * 4096
 
 
 cdef inline void store(unsigned char* target, unsigned long long value, int size) noexcept:
@@ -172,84 +140,16 @@ cpdef Py_ssize_t keep_alive(bytearray buffer, Py_ssize_t begin, Py_ssize_t fill,
     return target
 
 
-cpdef Py_ssize_t write_through(
-    int descriptor, bytearray data, Py_ssize_t size, long long position, Promise promise
-) except -1:
+cpdef Py_ssize_t write_synced(int descriptor, bytearray data, Py_ssize_t size, long long position) except -1:
+    cdef const char* start = PyByteArray_AS_STRING(data)
+    cdef Py_ssize_t done
     if size < 0 or size > PyByteArray_GET_SIZE(data):
         raise IndexError("more than the buffer holds")
-    return write_safely(descriptor, PyByteArray_AS_STRING(data), size, position, promise)
-
-
-cdef Py_ssize_t write_safely(
-    int descriptor, const char* start, Py_ssize_t size, long long position, Promise promise
-) except -1:
-    cdef const char* words = PyBytes_AS_STRING(promise.words)
-    cdef size_t words_size = PyBytes_GET_SIZE(promise.words)
-    cdef int peer = promise.socket
-    cdef Py_ssize_t done
-    cdef Py_ssize_t sent = 0
-    cdef double seconds = 0
     with nogil:
-        done = embermq_write_through(
-            descriptor, start, size, position, peer, words, words_size, &sent, &seconds
-        )
+        done = embermq_write_synced(descriptor, start, size, position)
     if done < 0:
         PyErr_SetFromErrno(OSError)
-    promise.seconds = seconds
-    promise.sent = sent if sent > 0 else 0
     return done
-
-
-cdef class Blocks:
-    def __cinit__(self, int descriptor, long long end, bytes content, long long limit):
-        if posix_memalign(<void**>&self.memory, BLOCK, BLOCKS) != 0:
-            raise MemoryError
-        self.descriptor = descriptor
-        self.begin = end - end % BLOCK
-        self.fill = end - self.begin
-        self.limit = limit
-        if PyBytes_GET_SIZE(content) != self.fill:
-            raise ValueError(f"{len(content)} bytes of a block that holds {self.fill}")
-        memcpy(self.memory, PyBytes_AS_STRING(content), self.fill)
-        memset(self.memory + self.fill, 0, BLOCKS - self.fill)
-
-    def __dealloc__(self):
-        free(self.memory)
-
-    cpdef long long end(self) except -1:
-        return self.begin + self.fill
-
-    cpdef bint fit(self, long long position, Py_ssize_t size) except -1:
-        return (
-            position == self.begin + self.fill
-            and position + size <= self.limit - self.limit % BLOCK
-            and self.fill + size <= BLOCKS
-        )
-
-    cpdef Py_ssize_t lay(self, bytearray data, Py_ssize_t size) except -1:
-        cdef Py_ssize_t stop = self.fill + size
-        if size < 0 or size > PyByteArray_GET_SIZE(data) or stop > BLOCKS:
-            raise IndexError("more than the blocks hold")
-        memcpy(self.memory + self.fill, PyByteArray_AS_STRING(data), size)
-        return (stop + BLOCK - 1) // BLOCK * BLOCK
-
-    cpdef void advance(self, Py_ssize_t size) except *:
-        cdef Py_ssize_t over
-        self.fill += size
-        over = self.fill - self.fill % BLOCK
-        if over:
-            self.begin += over
-            self.fill -= over
-            memmove(self.memory, self.memory + over, self.fill)
-            memset(self.memory + self.fill, 0, over)
-
-    cpdef Py_ssize_t write_through(self, bytearray data, Py_ssize_t size, Promise promise) except -1:
-        cdef Py_ssize_t whole = self.lay(data, size)
-        cdef Py_ssize_t done = write_safely(self.descriptor, self.memory, whole, self.begin, promise)
-        if done < whole:
-            return max(0, min(done - self.fill, size))
-        self.advance(size)
-        return size
 
 
 cdef class Header:

@@ -2,18 +2,22 @@
 
     DIR/VERSION              "embermq data 1\\n"
     DIR/LOCK                 held by the running broker (see lock)
+    DIR/reserve              room for acks when the disk is full (see reserve)
     DIR/definitions.sqlite   vhosts, users, exchanges, queues, ... (see definitions)
+    DIR/definitions.commits  how many commits that has had (see commit_note)
     DIR/queues/<id>/         the log of one queue or stream (see log); made at its first write
     DIR/queues/<id>.<part>/  a further log of the same queue, for example of its urgent messages
     DIR/traces/              files that traces write (see http.trace_files); nothing that the broker needs
     DIR/trash/               directories of deleted queues that are still being deleted
+    DIR/unclaimed/           directories that belong to no queue that is defined (see unclaimed)
 
 An id is never used again, so a queue that is deleted and declared anew cannot meet its old messages, whatever
-a power cut left behind. Directories that no definition names are orphans; the broker drops them at start-up.
+a power cut left behind.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 
@@ -22,7 +26,10 @@ from embermq.store.filesystem import FileSystem, write_all
 
 VERSION = 1
 VERSION_PREFIX = "embermq data "
+LABEL = "queue.json"  # in a queue's directory: vhost, name and definition as they were at its first message
 IDENTITIES_PART = ".ids"  # a log of a queue that holds no messages, but identities of such
+TRANSIENT_PREFIX = "transient-"  # of ids: the queue ends with its broker, or before
+DELAYED_PREFIX = "delayed-"  # of ids: what waits for a time, in one virtual host
 
 
 class Layout:
@@ -35,6 +42,8 @@ class Layout:
         self.definitions = os.path.join(self.directory, "definitions.sqlite")
         self.queues = os.path.join(self.directory, "queues")
         self.trash = os.path.join(self.directory, "trash")
+        self.reserve = os.path.join(self.directory, "reserve")
+        self.unclaimed = os.path.join(self.directory, "unclaimed")
 
     def queue(self, queue_id: str) -> str:
         """The directory of a queue's log."""
@@ -90,8 +99,20 @@ class Layout:
         filesystem.sync_directory(self.directory)
 
 
-def new_queue_id() -> str:
-    return uuid.uuid4().hex
+def new_queue_id(durable: bool = True) -> str:
+    """The name says of a queue that is not durable that nobody will miss its files."""
+    return uuid.uuid4().hex if durable else TRANSIENT_PREFIX + uuid.uuid4().hex
+
+
+def owner_id(log_id: str) -> str:
+    """The id of the queue that a directory belongs to."""
+    return log_id.partition(".")[0]
+
+
+def delayed_id(vhost: str) -> str:
+    """What stands for a queue in the names of the logs of delayed messages."""
+    digest = hashlib.sha256(vhost.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{DELAYED_PREFIX}{digest[:32]}"
 
 
 def make_data_directory(directory: str) -> None:

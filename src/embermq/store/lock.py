@@ -28,17 +28,15 @@ class DirectoryLock:
                     f"{os.path.dirname(path)} is in use by {holder(self._descriptor)}: "
                     "two brokers cannot share a data directory"
                 )
-            try:
+            with contextlib.suppress(OSError):  # a full disk: who asks learns less
                 os.ftruncate(self._descriptor, 0)
                 os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
-            except OSError as error:  # a full disk
-                error.filename = path
-                raise
             opened.pop_all()
 
     def release(self) -> None:
         # The file stays: removing it would let a third process lock a new one beside ours.
-        os.ftruncate(self._descriptor, 0)
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
         os.close(self._directory)
 

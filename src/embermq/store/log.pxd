@@ -2,10 +2,8 @@ import cython
 
 from embermq.store.filesystem cimport File, write_part
 from embermq.store.log_files cimport LogFiles
-from embermq.store.promise cimport Promise
 from embermq.store.room cimport make_room
 from embermq.store.segment cimport Segment
-from embermq.store.synced_write cimport write_end
 
 cdef unsigned long long EVERYTHING
 cdef unsigned long long SPAN_MAX
@@ -24,7 +22,6 @@ cdef class Log(LogFiles):
     cdef public list ack_dirty
     cdef public list finished
     cdef public object reader
-    cdef public object owner
     cdef public bint in_order
     cdef public bint was_deep
     cdef public bint spared
@@ -46,10 +43,8 @@ cdef class Log(LogFiles):
     cpdef bint ack(self, unsigned long long sequence) except -1
     @cython.locals(active=Segment, segment=Segment)
     cpdef void write(self) except *
-    @cython.locals(segment=Segment, file=File)
-    cpdef bint write_synced(self, Promise promise) except -1
-    @cython.locals(segment=Segment)
-    cpdef void wrote_synced(self) except *
+    @cython.locals(segment=Segment, file=File, done=Py_ssize_t)
+    cpdef bint write_synced(self) except -1
     cdef void _write_segment(self, Segment segment) except *
     @cython.locals(segments=list, segment=Segment, low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
     cpdef Segment segment_from(self, unsigned long long sequence)

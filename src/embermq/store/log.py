@@ -14,20 +14,18 @@ appended to; `count` is the number of records neither acked nor dropped.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from embermq.store.disk import Disk
 from embermq.store.filesystem import write_part
 from embermq.store.log_files import LogFiles
 from embermq.store.page_cache import Callback
-from embermq.store.promise import Promise
 from embermq.store.read_ahead import segment_began
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Recovery, recover
+from embermq.store.reserve import NO_SPACE
 from embermq.store.room import make_room
 from embermq.store.segment import Segment, new_identity
-from embermq.store.synced_write import write_end
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
@@ -36,11 +34,6 @@ READ_BLOCK_BYTES = 256 * 1024
 DRAINED_PART = 4
 DRAINED_SPAN = 1 << 16  # or when so many sequences went through it: each takes a bit of memory
 EVERYTHING, SPAN_MAX = SEQUENCE_MAX, SEQUENCE_SPAN_MAX  # the same as C numbers
-
-
-class Owner(Protocol):
-    def records_lost(self) -> None:
-        """Damage was found, and what it took is not here any more."""
 
 
 class Log(LogFiles):
@@ -55,7 +48,6 @@ class Log(LogFiles):
         "finished",
         "in_order",
         "next_sequence",
-        "owner",
         "reader",
         "recovery",
         "removable_below",
@@ -87,7 +79,6 @@ class Log(LogFiles):
         self.spared = self.wrote = False
         self.spared_in = self.wrote_in = 0
         self.reader: Reader | None = None
-        self.owner: Owner | None = None  # who counts what is here as well
         self.in_order = False  # it is read from its beginning to its end, by that one reader
         self.removable_below = removable_below  # what reaches this stays, so that its sequence is known
         self.was_deep = len(self.segments) > 1  # whether there were several segments since the last drain
@@ -249,24 +240,27 @@ class Log(LogFiles):
         if failure is not None:
             raise failure
 
-    def write_synced(self, promise: Promise) -> bool:
-        """Write what was appended so that it is safe, in one system call, after which `wrote_synced` is due.
-        False if one call could not do all of it; then, and after an OSError, go on with `write`."""
+    def write_synced(self) -> bool:
+        """Write what was appended so that it is safe, in one system call. False if one call could not do all
+        of it; then, and after an OSError, go on with `write`."""
         if len(self.unwritten) != 1 or self.ack_dirty or self.finished or self.dirty_files:
             return False
         segment = self.unwritten[0]
         if segment is not self.active or segment.live.count == 0 or segment.buried or not segment.created:
             return False
+        if segment.must_grow():
+            return False
         file = self.disk.file_of(segment)
         if file is None:
             file = self.file(segment.name, True)
             self.disk.used_by(segment)
-        return write_end(self.disk, file, segment, self.segment_bytes, promise)
-
-    def wrote_synced(self) -> None:
-        segment = self.unwritten.pop()
-        segment.forget_written(segment.fill)
+        done = self.disk.filesystem.write_synced(file, segment.buffer, segment.fill, segment.written)
+        segment.forget_written(done)
+        if segment.fill:
+            return False
+        self.unwritten.clear()
         self.disk.give_back(segment.return_buffer())
+        return True
 
     def _write_segment(self, segment: Segment) -> None:
         if segment.removed:
@@ -303,13 +297,24 @@ class Log(LogFiles):
             if gone and not segment.created:
                 continue
             try:
-                self.write_acks(segment)
+                self._write_acks_somehow(segment)
                 segment.ack_dirty = False
             except OSError as error:
                 failure = failure or error
                 left.append(segment)
         self.ack_dirty = left
         return failure
+
+    def _write_acks_somehow(self, segment: Segment) -> None:
+        """On a full disk with what the reserve has: what was acked stays so."""
+        while True:
+            try:
+                self.write_acks(segment)
+                return
+            except OSError as error:
+                reserve = self.disk.reserve
+                if error.errno not in NO_SPACE or reserve is None or not reserve.release():
+                    raise
 
     def remove(self, segment: Segment) -> None:
         """Let go of a segment in memory and, later, on disk."""

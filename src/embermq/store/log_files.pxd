@@ -8,7 +8,8 @@ from embermq.store.segment cimport Segment
 cdef class LogFiles:
     cdef public str directory
     cdef public Disk disk
-    cdef bint has_directory
+    cdef public bint has_directory
+    cdef public object owner
     cdef public frozenset dirty_files
     cdef public frozenset dirty_directories
     cdef public frozenset dirty_acks

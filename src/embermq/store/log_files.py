@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from typing import Protocol
 
 from embermq.store.dirty import NO_FILES, NO_NAMES, Dirty
 from embermq.store.disk import Disk
-from embermq.store.filesystem import File, write_part
+from embermq.store.filesystem import File, write_all, write_part
+from embermq.store.layout import LABEL
 from embermq.store.segment import Segment
+
+
+class Owner(Protocol):
+    def records_lost(self) -> None:
+        """Damage was found, and what it took is not here any more."""
+
+    def label(self) -> bytes:
+        """What the directory shall say about itself; empty: nothing."""
 
 
 class LogFiles:
     """The half of a `Log` that knows where it stands on the disk. Nothing is there before it is needed."""
 
-    __slots__ = ("directory", "dirty_acks", "dirty_directories", "dirty_files", "disk", "has_directory")
+    __slots__ = (
+        "directory",
+        "dirty_acks",
+        "dirty_directories",
+        "dirty_files",
+        "disk",
+        "has_directory",
+        "owner",
+    )
 
     def __init__(self, directory: str, disk: Disk, has_directory: bool) -> None:
         self.directory = directory
         self.disk = disk
         self.has_directory = has_directory
+        self.owner: Owner | None = None  # who counts what is here as well
         self.dirty_files = NO_FILES
         self.dirty_directories = NO_NAMES
         self.dirty_acks = NO_FILES
@@ -31,11 +51,21 @@ class LogFiles:
             self.disk.make_directory(self.directory)
             self.has_directory = True
             self.dirty_directories = self.dirty_directories | {os.path.dirname(self.directory)}
+            self.write_label()
         self.dirty_directories = self.dirty_directories | {self.directory}
         try:
             return self.disk.open_file(path, create=True)
         except FileExistsError:
             return self.disk.open_file(path)  # created by a write that failed behind that point
+
+    def write_label(self) -> None:
+        """Say in the new directory whose it is, for the day when no definition does. Nobody waits for it."""
+        label = b"" if self.owner is None else self.owner.label()
+        if label:
+            with contextlib.suppress(OSError):
+                file = self.disk.filesystem.open(f"{self.directory}/{LABEL}", create=True)
+                write_all(self.disk.filesystem, file, label, 0)
+                self.dirty_acks = self.dirty_acks | {file}
 
     def write_acks(self, segment: Segment) -> None:
         file = self.file(segment.ack_name, segment.ack_written > 0)

@@ -57,10 +57,10 @@ class BlockReader(Reader):
         """Be where the caller has stopped, or where `sequence` is; None if nothing is there or behind."""
         segment = self.segment
         if segment is None or segment.removed or sequence != self.sequence:
-            segment = self.log.segment_from(sequence)
+            segment = self._go_to(sequence)
             if segment is None:
                 return None
-            self._seek(segment, sequence)
+            self.sequence = sequence
         while self.position >= segment.size:
             segment = self.log.segment_after(segment)
             if segment is None:

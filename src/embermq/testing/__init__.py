@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["AsyncEmbeddedBroker", "BrokerNotRunning", "EmbeddedBroker", "MessageView", "QueueView"]
 
 WHERE = {
-    "AsyncEmbeddedBroker": "asynchronous",
-    "EmbeddedBroker": "embedded",
-    "BrokerNotRunning": "inside",
-    "MessageView": "inside",
-    "QueueView": "inside",
+    "AsyncEmbeddedBroker": "embermq.testing.asynchronous",
+    "EmbeddedBroker": "embermq.testing.embedded",
+    "BrokerNotRunning": "embermq.testing.inside",
+    "MessageView": "embermq.testing.inside",
+    "QueueView": "embermq.testing.inside",
 }
 
 
@@ -35,6 +35,6 @@ def __getattr__(name: str) -> object:
     # On first use: pytest imports this package for its plugin in every run, used or not.
     if name not in WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{WHERE[name]}"), name)
+    value = getattr(importlib.import_module(WHERE[name]), name)
     globals()[name] = value
     return value

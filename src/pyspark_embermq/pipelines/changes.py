@@ -51,8 +51,9 @@ def of_end(end: End) -> dict[str, Any]:
 
 def identity(source: dict[str, Any]) -> tuple[Any, ...]:
     """What makes it the same source: limits and decoding may change, this may not."""
-    names = ("format", "queue", "superStream", "delivery", "path", "topic")
-    return tuple(source.get(name) for name in names)
+    names = ("format", "queue", "superstream", "delivery", "path", "topic")
+    given = {name.lower(): value for name, value in source.items()}
+    return tuple(given.get(name) for name in names)
 
 
 def changes(pipeline: Pipeline) -> list[str]:

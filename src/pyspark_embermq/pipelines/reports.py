@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pyspark_embermq.pipelines.archive import NO_EXCHANGE, add_batch
+from pyspark_embermq.pipelines.archive import NO_EXCHANGE, add_batch, started, stream_of
 from pyspark_embermq.pipelines.running import triggered
 
 DEATHS = (
@@ -116,28 +116,27 @@ def start_traffic(
     """Follow a stream and keep its windows as Parquet, unusual ones marked."""
     frame = spark.readStream.format("amqp").option("url", url).option("queue", queue).load()
 
-    def keep(windows: DataFrame, number: int) -> None:
+    def keep(windows: DataFrame, number: int, owner: str) -> None:
         windows.persist()
         if not windows.isEmpty():  # most batches end no window
-            add_batch(since(spark, windows, path, number), number, Path(path), ())
+            add_batch(since(spark, windows, path, owner, number), owner, number, Path(path), ())
         windows.unpersist()
 
     writer = (
         traffic(frame, window, late)
         .writeStream.queryName("traffic")
         .outputMode("append")
-        .foreachBatch(keep)
         .option("checkpointLocation", checkpoint)
     )
-    return triggered(writer, "10 seconds", once).start()
+    return started(triggered(writer, "10 seconds", once), keep, Path(path), stream_of(url, queue))
 
 
-def since(spark: SparkSession, windows: DataFrame, path: str, number: int) -> DataFrame:
-    """The windows of a batch, marked by what is usual in those that are kept already."""
+def since(spark: SparkSession, windows: DataFrame, path: str, owner: str, number: int) -> DataFrame:
+    """The windows of a batch, marked by what is usual in those that this query has kept already."""
     kept = sorted(
         str(file)
-        for file in Path(path).glob("batch-*.parquet")
-        if not file.name.startswith(f"batch-{number:08d}-")  # of this batch, before a crash
+        for file in Path(path).glob(f"batch-{owner}-*.parquet")
+        if not file.name.startswith(f"batch-{owner}-{number:08d}-")  # of this batch, before a crash
     )[-BATCHES_MAX:]
     known = windows.withColumn("is_new", sql.lit(True))
     if kept:

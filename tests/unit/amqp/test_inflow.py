@@ -48,7 +48,7 @@ def test_who_says_little_is_company_for_a_while(world: World) -> None:
     quiet, flood = world.inflow(), world.inflow()
     assert not flood.has_company()
     quiet.said_little(100)
-    assert flood.has_company() and flood.keeps_waiting()
+    assert flood.has_company()
     world.pass_s(1.0)
     assert not flood.has_company()
 
@@ -63,7 +63,7 @@ def test_who_waits_for_nothing_is_no_company(world: World, channel: int, method:
     connection.current_channel, connection.current_method = channel, method
     inflow = Inflow(connection)
     inflow.said_little(100)
-    assert not inflow.has_company() and not inflow.keeps_waiting()
+    assert not inflow.has_company()
 
 
 def test_little_behind_much_is_a_part_of_that(world: World) -> None:

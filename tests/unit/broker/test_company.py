@@ -41,13 +41,11 @@ def test_as_many_as_flooded_the_turn_before_are_expected_again() -> None:
     assert abs(company.read_bytes(NOW_MS, WHOLE, 0.0002) - WHOLE // 8) <= 8 * 1024
 
 
-def test_company_waits_until_the_turn_begins_and_is_remembered_for_a_while() -> None:
+def test_company_is_remembered_for_a_while() -> None:
     company = Company()
     alone = company.delivery_bytes
     company.heard(NOW_MS)
-    assert company.waits
     company.begin_turn(NOW_MS)
-    assert not company.waits
     assert company.delivery_bytes > alone
     assert company.is_there(NOW_MS + 199) and not company.is_there(NOW_MS + 200)
     company.begin_turn(NOW_MS + 200)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from embermq.broker.level import Entry
+from embermq.broker.limits import ACCEPTED, REFUSED
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
 from embermq.wire.properties import Properties
@@ -52,3 +53,62 @@ def test_what_is_acked_out_of_order_is_known_after_a_crash(tmp_path: Path, first
         for number in range(COUNT):
             queue.append(identified(number))
         assert [entry.message.body for entry in taken(queue)] == []
+
+
+def numbered(number: int, part: int = 0, name: str = "batch") -> Message:
+    headers = {"x-deduplication-id": f"series:{name}/{part}/{number}"}
+    properties = Properties(headers=headers, delivery_mode=2)
+    return message(b"%d" % number, persistent=True, properties=properties.encode())
+
+
+def test_a_series_longer_than_the_count_is_known_as_a_whole(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path)
+    arguments = {"x-deduplication": True, "x-deduplication-count": 10}
+    queue = new_queue(stored.vhost, durable=True, arguments=arguments)
+    for _ in range(2):
+        for number in range(3000):
+            queue.append(numbered(number))
+    assert queue.ready_count == 3000
+    stored.wait_until_safe()
+    for entry in taken(queue):
+        queue.settle(entry)
+    stored.wait_until_safe()
+    with stored.restarted(cleanly=False) as stored:
+        queue = stored.vhost.queues["q"]
+        for number in range(3001):
+            queue.append(numbered(number))
+        assert [entry.message.body for entry in taken(queue)] == [b"3000"]
+
+
+def test_a_series_that_cannot_be_remembered_is_refused(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path)
+    arguments = {"x-deduplication": True, "x-deduplication-count": 3}
+    queue = new_queue(stored.vhost, durable=True, arguments=arguments)
+    queue.append(numbered(0, name="before"))
+    for part in range(3):
+        assert queue.append(numbered(0, part)) == ACCEPTED
+    assert queue.append(numbered(0, 3)) == REFUSED, "a fourth part would make it forget the first"
+    assert queue.append(numbered(5, 1)) == REFUSED, "and so would a hole"
+    assert queue.append(numbered(1, 1)) == ACCEPTED
+    assert queue.append(numbered(0, 0)) == ACCEPTED
+    assert queue.ready_count == 5, "the repeated one is dropped"
+    queue.append(numbered(0, name="before"))
+    assert queue.ready_count == 6, "the one before was forgotten"
+    stored.stop()
+
+
+def test_a_series_is_as_young_as_its_last_message(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path)
+    arguments = {"x-deduplication": True, "x-deduplication-window": 1000}
+    queue = new_queue(stored.vhost, durable=True, arguments=arguments)
+    turn = stored.loop.turn
+    for number in range(10):  # takes much longer than the window
+        queue.append(numbered(number, number % 2))
+        turn.now_ms += 900
+    for number in range(10):
+        queue.append(numbered(number, number % 2))
+    assert queue.ready_count == 10
+    turn.now_ms += 1001
+    queue.append(numbered(0))
+    assert queue.ready_count == 11, "now it is forgotten"
+    stored.stop()

@@ -1,12 +1,15 @@
-"""On whose behalf things happen."""
+"""On whose behalf things happen, and which of them are worth an audit."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
+from embermq.app.logs import AUDIT, Audit
 from embermq.broker.events import INTERNAL_USER, Event, Events
+from tests.unit.broker.world import Loop, Taker, new_queue, new_vhost
 
 
 def test_who_acts_is_known_across_pauses_in_which_others_act() -> None:
@@ -53,3 +56,26 @@ def test_a_failure_and_a_cancellation_pass_through() -> None:
     asyncio.run(scenario())
     assert seen == ["bob"]
     assert events.actor == INTERNAL_USER
+
+
+def test_what_clients_have_for_themselves_is_in_no_audit(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither when it comes nor when it goes: exclusive queues, queues without a name, direct replies."""
+    vhost, told, owner = new_vhost(Loop()), list[Event](), object()
+    vhost.events.listen(told.append)
+    Audit(vhost.events)
+    with caplog.at_level(logging.INFO, AUDIT):
+        vhost.delete_queue(new_queue(vhost, "mine", exclusive=True, owner=owner))
+        vhost.delete_queue(new_queue(vhost, ""))
+        vhost.delete_queue(new_queue(vhost, "orders"))
+        replies = vhost.add_reply_queue("amq.rabbitmq.reply-to.", owner)
+        consumer = Taker(replies, no_ack=True)
+        replies.add_consumer(consumer)
+        replies.remove_consumer(consumer)
+        assert replies.deleted
+    assert [event.key for event in told] == ["queue.created", "queue.deleted"] * 3
+    assert [event.properties["exclusive"] for event in told] == [True, True, False, False, False, False]
+    assert [line.getMessage().split(" by ")[0] for line in caplog.records] == [
+        "queue.created",
+        "queue.deleted",
+    ]
+    assert all("orders" in line.getMessage() for line in caplog.records)

@@ -9,7 +9,7 @@ from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
 from tests.unit.broker.world import Loop, constant, new_queue, new_vhost
 
-ROUTES_MAX = constant("exchange", "ROUTES_MAX")
+ROUTES_MAX = constant("embermq.broker.exchange", "ROUTES_MAX")
 NAMES = b"\x01x\x03key"
 
 

@@ -24,10 +24,10 @@ from tests.unit.broker.settling_rules import SettlingRules
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Taker, constant, message, new_queue
 
-WINDOW_COUNT = constant("level", "WINDOW_COUNT")
-TIGHT_COUNT = constant("level", "TIGHT_COUNT")
-TIGHT_BYTES = constant("level", "TIGHT_BYTES")
-WINDOW_BYTES = constant("level", "WINDOW_BYTES")
+WINDOW_COUNT = constant("embermq.broker.level", "WINDOW_COUNT")
+TIGHT_COUNT = constant("embermq.broker.level", "TIGHT_COUNT")
+TIGHT_BYTES = constant("embermq.broker.level", "TIGHT_BYTES")
+WINDOW_BYTES = constant("embermq.broker.level", "WINDOW_BYTES")
 COMPILED = not level_module.__file__.endswith(".py")
 
 

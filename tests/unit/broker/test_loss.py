@@ -13,7 +13,7 @@ from embermq.broker.weighing import weigh_pieces
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import constant, message, new_queue
 
-WINDOW_COUNT = constant("level", "WINDOW_COUNT")
+WINDOW_COUNT = constant("embermq.broker.level", "WINDOW_COUNT")
 COUNT = WINDOW_COUNT + 9000
 BODY = b"<%05d>"
 LOST_FIRST = WINDOW_COUNT + 5000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
@@ -12,9 +13,9 @@ from embermq.broker.selection import has_ready_consumer
 from tests.unit.broker.settling_rules import SettlingRules
 from tests.unit.broker.world import NOBODY, Loop, Taker, constant, message, new_queue, new_vhost
 
-DRAIN_BYTES_MAX = constant("selection", "DRAIN_BYTES_MAX")
-PRESSED_BYTES = constant("queue", "PRESSED_BYTES")
-PRESSED_COUNT = constant("queue", "PRESSED_COUNT")
+DRAIN_BYTES_MAX = constant("embermq.broker.selection", "DRAIN_BYTES_MAX")
+PRESSED_BYTES = constant("embermq.broker.queue", "PRESSED_BYTES")
+PRESSED_COUNT = constant("embermq.broker.queue", "PRESSED_COUNT")
 
 Place = tuple[int, int]  # level (0 is the high one) and number of arrival: the order of leaving
 
@@ -140,15 +141,94 @@ def test_consumers_take_turns() -> None:
     assert [taker.bodies for taker in takers] == [[b"0", b"3", b"6"], [b"1", b"4", b"7"], [b"2", b"5", b"8"]]
 
 
-def test_nothing_is_delivered_inside_a_publish() -> None:
+LIMITED: list[dict[str, object]] = [
+    {"x-max-length": 1},
+    {"x-max-length-bytes": 1},
+    {"x-max-length": 0},
+    {"x-max-length": 1, "x-overflow": "reject-publish"},
+    {"x-max-length-bytes": 1, "x-overflow": "reject-publish"},
+    {"x-message-ttl": 0},
+    {"x-max-priority": 5, "x-max-length": 1},
+    {"x-single-active-consumer": True, "x-max-length": 1, "x-overflow": "reject-publish"},
+]
+
+
+@pytest.mark.parametrize("arguments", [{}, *LIMITED])
+def test_nothing_is_delivered_inside_a_publish(arguments: dict[str, object]) -> None:
+    """Nor is time set back, whatever the queue does with messages that nobody takes in this turn."""
     loop = Loop()
-    queue = new_queue(new_vhost(loop))
-    taker = Taker(queue)
+    queue = new_queue(new_vhost(loop), arguments=arguments)
+    taker = Taker(queue, credit=5)
     queue.add_consumer(taker)
-    queue.append(message())
+    loop.run()
+    for number in range(5):
+        now_ms = loop.turn.now_ms
+        assert queue.append(message(b"%d" % number)) == 0
+        assert loop.turn.now_ms == now_ms
     assert taker.got == []
     loop.run()
-    assert len(taker.got) == 1
+    assert taker.bodies == [b"0", b"1", b"2", b"3", b"4"], "a limit is for what piles up"
+    assert queue.ready_count == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused", "left"),
+    [
+        ({"x-max-length": 2}, [], [b"5", b"6"]),
+        ({"x-max-length": 2, "x-overflow": "reject-publish"}, [b"5", b"6"], [b"3", b"4"]),
+        ({"x-max-length-bytes": 2, "x-overflow": "reject-publish"}, [b"5", b"6"], [b"3", b"4"]),
+        ({"x-message-ttl": 0}, [], []),
+    ],
+)
+@pytest.mark.parametrize("together", [True, False])
+def test_beyond_the_credit_of_consumers_limits_hold(
+    arguments: dict[str, object], refused: list[bytes], left: list[bytes], together: bool
+) -> None:
+    """The same whether messages come in one turn or one after the other."""
+    loop = Loop()
+    queue = new_queue(new_vhost(loop), arguments=arguments)
+    taker = Taker(queue, credit=3)
+    queue.add_consumer(taker)
+    loop.run()
+    turned_away = []
+    for number in range(7):
+        body = b"%d" % number
+        if queue.append(message(body)):
+            turned_away.append(body)
+        if not together:
+            loop.run()
+    loop.run()
+    assert taker.bodies == [b"0", b"1", b"2"]
+    assert turned_away == refused
+    assert [ready.body for ready in queue.messages()] == left
+
+
+def test_what_lives_for_no_time_is_for_this_turn_only() -> None:
+    loop = Loop()
+    queue = new_queue(new_vhost(loop))
+    taker = Taker(queue, credit=2)
+    queue.add_consumer(taker)
+    fleeting = message(b"fleeting")
+    fleeting.ttl_ms = 0
+    queue.append(message(b"first"))
+    queue.append(fleeting)
+    loop.run()
+    assert taker.bodies == [b"first", b"fleeting"], "in order"
+    queue.requeue([taker.got[1]])
+    taker.credit = 1
+    loop.run()
+    assert (len(taker.got), queue.ready_count) == (2, 0), "given back, it has expired"
+    taker.credit = 0
+    queue.append(message(b"waits"))
+    loop.run()
+    late = message(b"late")
+    late.ttl_ms = 0
+    queue.append(late)
+    loop.run()
+    taker.credit = 2
+    queue.mark()
+    loop.run()
+    assert taker.bodies[2:] == [b"waits"]
 
 
 def test_one_turn_hands_out_a_bounded_share() -> None:

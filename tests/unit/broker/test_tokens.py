@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,20 @@ def test_scopes_may_be_a_list_and_are_bounded(tokens: Tokens, issuer: Issuer) ->
         ({"exp": "soon"}, "DecodeError"),
         ({"exp": True}, "token refused"),
         ({"exp": 1e400}, "token refused"),
+        ({"exp": 1e300}, "exp is no date"),
+        ({"exp": 10**300}, "exp is no date"),
+        ({"exp": 253_402_300_800}, "exp is no date"),
+        ({"exp": math.nan}, "token refused"),
+        ({"exp": -1}, "ExpiredSignatureError"),
+        ({"exp": str(int(time.time()) + 600)}, "exp is no date"),
+        ({"nbf": "0"}, "nbf is no date"),
+        ({"nbf": -1e300}, "nbf is no date"),
+        ({"nbf": math.nan}, "token refused"),
+        ({"nbf": True}, "nbf is no date"),
+        ({"nbf": [1]}, "token refused"),
+        ({"iat": "0"}, "iat is no date"),
+        ({"iat": -1}, "iat is no date"),
+        ({"iat": math.inf}, "token refused"),
         ({"nbf": time.time() + 1000}, "ImmatureSignatureError"),
         ({"aud": None}, "MissingRequiredClaimError"),
         ({"aud": "another"}, "InvalidAudienceError"),

@@ -8,7 +8,7 @@ from functools import cache
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from embermq.broker.topic import TopicTrie, split
+from embermq.broker.topic import TopicPattern, TopicTrie, split
 
 words = st.sampled_from(["", "a", "b", "ab", "*", "#"])
 keys = st.lists(words, max_size=6).map(".".join)
@@ -41,6 +41,19 @@ def test_matches_what_the_definition_matches(patterns: list[str], key: str) -> N
         trie.add(pattern, pattern)
     found = list(trie.match(key))
     assert sorted(found) == sorted({pattern for pattern in patterns if matches(pattern, key)})
+
+
+@given(pattern=patterns, key=keys)
+@example(pattern="#.a.#.*.#.b", key="a.a.b")
+@example(pattern="a.#.a", key="a")
+def test_a_pattern_by_itself_matches_the_same(pattern: str, key: str) -> None:
+    assert TopicPattern(pattern).matches(key) is matches(pattern, key)
+
+
+def test_a_pattern_by_itself_does_not_go_back() -> None:
+    """Trying all ways to divide the key would take for ever."""
+    for pattern in ("#.a." * 100 + "b", "#.*." * 500 + "#", "#.a." * 60 + "#.b.#"):
+        assert not TopicPattern(pattern).matches(".".join("a" * 127))
 
 
 @given(

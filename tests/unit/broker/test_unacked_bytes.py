@@ -14,7 +14,7 @@ from embermq.broker.weighing import bytes_to_tell, weigh_pieces
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Loop, constant, message, new_queue, new_vhost
 
-WINDOW_COUNT = constant("level", "WINDOW_COUNT")
+WINDOW_COUNT = constant("embermq.broker.level", "WINDOW_COUNT")
 
 
 def taken(queue: Queue, count: int) -> list[Entry]:

@@ -19,19 +19,19 @@ from embermq.wire.frame import content_header
 from embermq.wire.properties import Properties
 
 PROPERTIES = Properties().encode()
-SOURCES = Path(embermq.__file__).parent / "broker"
+SOURCES = Path(embermq.__file__).parents[1]
 
 
 def constant(module: str, name: str) -> int:
     """A module's number, read in its source: compiled, it may be a number of C that Python does not see."""
-    for node in ast.parse((SOURCES / f"{module}.py").read_text()).body:
+    for node in ast.parse((SOURCES / f"{module.replace('.', '/')}.py").read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             if node.targets[0].id == name:
                 return int(eval(compile(ast.Expression(node.value), module, "eval")))
-    raise LookupError(f"{module}.py has no {name}")
+    raise LookupError(f"{module} has no {name}")
 
 
-NOBODY = constant("consumer", "NOBODY")
+NOBODY = constant("embermq.broker.consumer", "NOBODY")
 
 
 class Loop:
@@ -81,6 +81,9 @@ class Taker(Consumer):
 
     def can_take(self, size: int) -> bool:
         return self.credit > 0
+
+    def room(self) -> int:
+        return self.credit
 
     def deliver(self, entry: Entry) -> int:
         self.credit -= 1

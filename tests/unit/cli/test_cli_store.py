@@ -218,7 +218,7 @@ def test_wrong_usage(run: Run) -> None:
     for arguments in (["store"], ["store", "check"], ["store", "dump", "."], ["store", "mend", "."]):
         code, _, err = run(*arguments)
         assert code == 2
-        assert "usage: embermq store" in err
+        assert "embermq store" in err
 
 
 def test_a_broker_that_runs_is_left_alone(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -285,6 +286,10 @@ def test_definitions_there_and_back(run: Command, tmp_path: Path) -> None:
     good(run("queue", "delete", "q", "-V", "VHOST"))
     assert ": 1 queue\n" in good(run("definitions", "import", str(file), "-V", "VHOST"))
     assert [queue["name"] for queue in rows(run("queue", "list", "-V", "VHOST", "--json"))] == ["q"]
+    code, _, err = run("definitions", "export", str(file))
+    assert code == 0 and "left out, with their permissions: guest" in err
+    code, _, err = run("definitions", "export", str(file), "--for", "embermq")
+    assert code == 0 and err == "" and "embermq_scrypt" in file.read_text()
     file.write_text("{")
     code, _, err = run("definitions", "import", str(file))
     assert code == 2 and "not JSON" in err
@@ -336,3 +341,66 @@ def test_consume_waits_for_what_comes(run: Command, broker: EmbeddedBroker) -> N
     thread.start()
     assert good(run("consume", "q", "-V", "VHOST", "-n", "1")) == "base64:/w==\n"
     thread.join()
+
+
+def declare_backlog(run: Command, broker: EmbeddedBroker, count: int) -> None:
+    good(run("queue", "declare", "backlog", "-V", "VHOST", "-a", "x-queue-type=quorum"))
+    with connect(broker.url_of(vhost_in(run))) as connection, connection.channel() as channel:
+        channel.publish_batch((b"%d" % number for number in range(count)), "backlog")
+
+
+@pytest.mark.parametrize("more", [(), ("--requeue",), ("--prefetch", "0"), ("--prefetch", "2")])
+def test_consume_takes_what_it_shows_and_no_more(
+    run: Command, broker: EmbeddedBroker, more: tuple[str, ...]
+) -> None:
+    """Not one message is sent that is not shown: others count as delivered, and may be lost by a limit."""
+    declare_backlog(run, broker, 50)
+    shown = 0
+    for _ in range(6):
+        first = 0 if "--requeue" in more else shown
+        lines = good(run("consume", "backlog", "-V", "VHOST", "-n", "4", *more)).split()
+        assert lines == [str(number) for number in range(first, first + 4)]
+        shown += 4
+    (queue,) = rows(run("queue", "list", "-V", "VHOST", "--json"))
+    assert queue["message_stats"]["deliver_get"] == shown
+    left = 50 if "--requeue" in more else 50 - shown
+    assert len(good(run("consume", "backlog", "-V", "VHOST", "-n", str(left))).split()) == left
+
+
+def test_consume_again_and_again_loses_nothing(run: Command, broker: EmbeddedBroker) -> None:
+    """More often than the delivery limit of quorum queues (20), with all of them fetched each time."""
+    declare_backlog(run, broker, 30)
+    for number in range(25):
+        lines = good(run("consume", "backlog", "-V", "VHOST", "--requeue", "--timeout", "0.05")).split()
+        assert lines == [str(number) for number in range(30)], number
+
+
+def test_consume_tells_scripts_that_nothing_came(run: Command) -> None:
+    good(run("queue", "declare", "q", "-V", "VHOST"))
+    code, out, err = run("consume", "q", "-V", "VHOST", "--timeout", "0.1")
+    assert (code, out) == (1, "") and "no message came from 'q' within 0.1 s" in err
+    good(run("publish", "one", "-k", "q", "-V", "VHOST"))
+    code, out, err = run("consume", "q", "-V", "VHOST", "--timeout", "0.1", "-n", "3")
+    assert (code, out) == (1, "one\n") and "only 1 of 3 messages came" in err
+
+
+def test_consume_into_head_takes_what_head_has_shown(broker: EmbeddedBroker) -> None:
+    with (
+        broker.vhost() as vhost,
+        connect(broker.url_of(vhost)) as connection,
+        connection.channel() as channel,
+    ):
+        channel.queue_declare("q")
+        channel.publish_batch([b"%d" % number for number in range(100)], "q")
+        command = [sys.executable, "-m", "embermq", "consume", "q", "-V", vhost, "-n", "100"]
+        environment = {**os.environ, "EMBERMQ_URL": broker.http_url}
+        with (
+            subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as consuming,
+            subprocess.Popen(["head", "-3"], stdin=consuming.stdout, stdout=subprocess.PIPE) as head,
+        ):
+            assert consuming.stdout is not None
+            consuming.stdout.close()  # ours: only head reads
+            assert head.communicate(timeout=60)[0] == b"0\n1\n2\n"
+            assert consuming.wait(60) == 0
+        broker.wait_for_messages("q", 97, vhost)
+        assert broker.messages("q", vhost)[0].body == b"3"

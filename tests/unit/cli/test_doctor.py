@@ -14,6 +14,7 @@ from embermq.cli.api import Api
 from embermq.cli.main import main
 from embermq.testing import EmbeddedBroker
 from embermq.testing.host import ThreadHost
+from tests.access.certificates import Authority
 from tools.brokers import EmberBroker
 
 PUBLICATION = {"routing_key": "q", "payload": "x", "payload_encoding": "string", "properties": {}}
@@ -102,6 +103,60 @@ def test_a_lease_that_nobody_comes_back_for(settings: Path, capsys: pytest.Captu
         (lease,) = host.inside.app.broker.vhosts["/"].leases.open_ones()
         lease.created_ms -= 3 * 24 * 3600 * 1000
         assert "! leases: the oldest has been open for 3 days" in doctor(settings, capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('[tls]\ncertificate = "TMP/other.pem"\nkey = "TMP/server.pem"', "TLS: TLS cannot be set up with"),
+        ('[tls]\ncertificate = "TMP/missing.pem"', "TLS: TLS cannot be set up with TMP/missing.pem"),
+        ('[tls]\ncertificate = "TMP/old.pem"', "TLS: the certificate TMP/old.pem has expired on 20"),
+        ('[oauth]\naudience = "x"\nkeys = ["TMP/missing.json"]', "tokens: oauth.keys: TMP/missing.json"),
+        ('[oauth]\naudience = "x"\nkeys = ["TMP/server.pem"]', "tokens: oauth.keys: TMP/server.pem: no keys"),
+        (
+            '[oauth]\naudience = "x"\njwks_url = "https://x/"\njwks_authorities = "TMP/missing.pem"',
+            "tokens: oauth.jwks_authorities is 'TMP/missing.pem': No such file",
+        ),
+        ('[log]\nfile = "TMP"', "log: log.file is 'TMP', which cannot be opened: Is a directory"),
+        ('[log]\nfile = "TMP/no/log"', "log: log.file is 'TMP/no/log', which cannot be opened: there is no"),
+        ('[log]\naudit_file = "TMP"', "log: log.audit_file is 'TMP', which cannot be opened"),
+        (
+            '[[users]]\nname = "a"\npassword_file = "TMP/missing"',
+            "users: [[users]]: the password of user 'a'",
+        ),
+        ("[templates.t]\nx-max-length = -1", "templates: invalid arg 'x-max-length'"),
+        ('[proxy]\ntrusted = ["0.0.0.0/0"]', "proxy: proxy.trusted has 0.0.0.0/0: nearly anybody"),
+        ('[proxy]\ntrusted = ["10.0.0.0/8", "128.0.0.0/1"]', "proxy: proxy.trusted has 128.0.0.0/1"),
+        ('[proxy]\ntrusted = ["::/0"]', "proxy: proxy.trusted has ::/0"),
+    ],
+)
+def test_what_the_broker_would_end_with(
+    settings: Path, capsys: pytest.CaptureFixture[str], more: str, said: str
+) -> None:
+    directory = settings.parent
+    authority = Authority(directory)
+    authority.issue("server")
+    authority.issue("other")
+    authority.issue("old", expired=True)
+    settings.write_text(settings.read_text() + more.replace("TMP", str(directory)))
+    code, told = doctor(settings, capsys)
+    assert code == 1 and f"✗ {said.replace('TMP', str(directory))}" in told
+    assert not (directory / "no").exists()
+    goes_on = "expired" in said or "proxy" in said
+    assert main(["config", "check", str(settings)]) == (0 if goes_on else 2)
+    checked = capsys.readouterr().err
+    assert goes_on or said.replace("TMP", str(directory)).partition(": ")[2] in checked
+
+
+def test_files_that_are_well(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = settings.parent
+    certificate = Authority(directory).issue("server")  # for a day
+    tls = f'[tls]\ncertificate = "{certificate}"\namqp_port = 0\nhttp_port = 0\n'
+    more = f'[log]\nfile = "{directory}/log"\n[proxy]\ntrusted = ["10.0.0.0/8", "::1"]\n'
+    settings.write_text(settings.read_text() + tls + more)
+    code, said = doctor(settings, capsys)
+    assert code == 0 and f"! TLS: the certificate {certificate} is valid until 20" in said
+    assert not (directory / "log").exists(), "a look leaves no file"
 
 
 def test_settings_that_cannot_be(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:

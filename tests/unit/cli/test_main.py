@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from embermq import __version__
+from embermq.build import build_info
 from embermq.cli.main import COMMANDS, main
 from tools.ports import answers_handshake
 
 SECONDS_MAX = 60
 READY = re.compile(
-    rf"EmberMQ {re.escape(__version__)} ready: amqp://127\.0\.0\.1:(\d+)( http://127\.0\.0\.1:\d+)?\n"
+    rf"EmberMQ {re.escape(__version__)} ready: amqp://127\.0\.0\.1:(\d+)( http://127\.0\.0\.1:\d+)?"
+    r" \((compiled|interpreted)\)\n"
 )
 
 
@@ -58,22 +60,30 @@ def started(arguments: list[str], **environment: str) -> Iterator[tuple[subproce
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["--help"], ["serve", "--help"], ["--version"]):
+    for arguments in (["--help"], ["serve", "--help"], ["help"], ["help", "queue", "list"], ["--version"]):
         with pytest.raises(SystemExit) as end:
             main(arguments)
         assert end.value.code == 0
     said = capsys.readouterr()
-    assert "serve" in said.out and "--data-dir" in said.out and f"EmberMQ {__version__}\n" in said.out
+    assert "serve" in said.out and "--data-dir" in said.out and "All queues with" in said.out
+    assert f"EmberMQ {__version__} ({build_info().mode})\n" in said.out
     assert said.err == ""
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such"], ["serve", "--no-such"], ["serve", "--amqp-port"]])
+@pytest.mark.parametrize("arguments", [["no-such"], ["serve", "--no-such"], ["serve", "--amqp-port"]])
 def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
     said = capsys.readouterr()
-    assert said.out == "" and said.err.startswith("usage: embermq")
+    assert said.out == "" and said.err.startswith("embermq") and len(said.err.splitlines()) == 1
+
+
+def test_no_command_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([])
+    assert end.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: embermq")
 
 
 def test_settings_that_cannot_be_are_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,6 +105,16 @@ def test_the_environment_is_asked(tmp_path: Path) -> None:
     assert done.returncode == 2 and done.stderr.startswith(f"embermq: {file}:1: unknown setting 'no_such'")
 
 
+@pytest.mark.parametrize("setting", ["LOG_FILE", "LOG_AUDIT_FILE"])
+def test_a_log_that_cannot_be_opened_is_named(tmp_path: Path, setting: str) -> None:
+    for file in (tmp_path / "no" / "log", tmp_path):
+        done = run(serving(tmp_path / "data", 0), **{f"EMBERMQ_{setting}": str(file)})
+        assert done.returncode == 2 and done.stdout == ""
+        name = setting.lower().replace("log_", "log.")
+        assert done.stderr.startswith(f"embermq: {name} is '{file}', which cannot be opened: ")
+        assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "data").exists()
+
+
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -104,6 +124,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.splitlines()[-1].startswith("embermq: ")
     assert str(port) in done.stderr and "address already in use" in done.stderr
+    assert "--amqp-port" in done.stderr
     assert "Traceback" not in done.stderr
 
 

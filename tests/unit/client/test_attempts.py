@@ -76,3 +76,12 @@ def test_mistakes_of_our_own_are_not_repeated(error: ClientError, comes_back: bo
 def test_a_wrong_password_is_final_at_the_first_attempt() -> None:
     error = AuthenticationFailed("", reply_code=403)
     assert Attempts(Settings(connection_attempts=9)).pause_after(error, was_open=False) is None
+
+
+def test_a_broker_that_closes_what_it_has_just_opened_is_left_alone_for_longer_each_time() -> None:
+    attempts = Attempts(Settings(reconnect_delay_s=1, reconnect_delay_max_s=10))
+    refused = ConnectionClosed("541", reply_code=541)
+    pauses = [attempts.pause_after(refused, was_open=True, lived_s=0.1) or 0 for _ in range(5)]
+    for pause, most in zip(pauses, (2, 4, 8, 10, 10), strict=True):
+        assert most / 2 <= pause <= most
+    assert 0.5 <= (attempts.pause_after(refused, was_open=True, lived_s=3600) or 0) <= 1

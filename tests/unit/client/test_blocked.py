@@ -46,3 +46,26 @@ def test_what_ends_an_async_with_block_is_not_held_up(monkeypatch: pytest.Monkey
 
     with EmbeddedBroker() as broker, pytest.raises(GivenUpError), broker.blocked_publishers():
         asyncio.run(asyncio.wait_for(scenario(broker), PATIENCE_S))
+
+
+def test_publishes_that_wait_are_kept_once() -> None:
+    """While the transport is full nothing is encoded: what waits are the user's own bodies."""
+    body = bytes(100_000)
+
+    async def scenario(broker: EmbeddedBroker) -> None:
+        async with await connect_async(broker.url) as connection, await connection.channel() as channel:
+            queue = (await channel.queue_declare(exclusive=True)).name
+            with broker.blocked_publishers():
+                futures = [channel.publish(body, queue) for _ in range(10)]
+                while connection.blocked_reason is None:
+                    await asyncio.sleep(0.01)
+                for _ in range(100):
+                    futures += [channel.publish(body, queue) for _ in range(10)]
+                    await asyncio.sleep(0)
+                engine, transport = connection._engine, connection._protocol.transport  # type: ignore[union-attr]
+                assert engine.out.size + transport.get_write_buffer_size() < 4_000_000
+            await asyncio.gather(*futures)
+            assert (await channel.queue_declare(queue, passive=True)).message_count == len(futures)
+
+    with EmbeddedBroker() as broker:
+        asyncio.run(asyncio.wait_for(scenario(broker), PATIENCE_S))

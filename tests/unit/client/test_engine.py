@@ -329,5 +329,5 @@ def test_blocked_for_too_long() -> None:
     pulse = Pulse(script.engine, 0.0)
     script.answer(0, ConnectionBlocked("disk"))
     assert pulse.tick(1.0) is None
-    lost = pulse.tick(6.0)
-    assert isinstance(lost, ConnectionLost) and "disk" in str(lost)
+    end = pulse.tick(6.0)
+    assert isinstance(end, ConnectionClosed) and "disk" in str(end)  # for good: no new connection is tried

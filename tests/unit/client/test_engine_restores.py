@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from embermq.client.core.calls import consume_request, request_for
 from embermq.client.core.engine import CLOSED, IDLE, OPEN, RESTORING
 from embermq.client.core.publication import Outgoing, Receipt
+from embermq.client.core.publishing import REFUSALS_MAX
 from embermq.client.core.request import Request
 from embermq.client.errors import (
     ChannelClosed,
@@ -32,6 +33,8 @@ from embermq.wire.methods import (
     ChannelOpen,
     ChannelOpenOk,
     ConfirmSelect,
+    ConfirmSelectOk,
+    ConnectionClose,
     ExchangeDeclare,
     ExchangeDeclareOk,
     QueueBind,
@@ -250,3 +253,40 @@ def test_a_queue_that_is_still_locked_makes_the_attempt_fail() -> None:
     script.engine.lost(script.end, final=False)
     script.connect()
     assert QueueDeclare("q", exclusive=True) in script.heard_methods(2)
+
+
+def test_a_publish_that_the_broker_answers_by_closing_is_not_sent_for_ever() -> None:
+    """541 is worth coming back after; but when the same messages are there each time, they may be why."""
+    script = connected()
+    channel = script.channel(confirming=True)
+    receipt = Receipt(1)
+    channel.publish(ROUTE, NONE, b"poison", False, receipt)
+    asked = Future()
+    channel.request(Request(QueueDeclare("poison"), asked))
+    sent = 0
+    while not receipt.done:
+        sent += len([one for one in script.heard_methods(1) if isinstance(one, BasicPublish)])
+        script.answer(0, ConnectionClose(541, "INTERNAL_ERROR"))
+        assert script.end is not None
+        script.engine.lost(script.end, final=False)
+        script.heard()
+        script.connect()
+        if not receipt.done:
+            script.answer(1, ChannelOpenOk(), ConfirmSelectOk())
+    assert sent == REFUSALS_MAX
+    failure = receipt.failure()
+    assert isinstance(failure, ConnectionClosed)
+    assert failure.reply_code == 541
+    assert isinstance(asked.error, ConnectionClosed)
+    assert not channel.unconfirmed
+
+
+def test_a_lost_connection_is_no_refusal() -> None:
+    script = connected()
+    channel = script.channel(confirming=True)
+    receipt = Receipt(1)
+    channel.publish(ROUTE, NONE, b"x", False, receipt)
+    for _ in range(3 * REFUSALS_MAX):
+        script.engine.lost(ConnectionLost("cut"), final=False)
+        script.connect()
+    assert not receipt.done

@@ -271,12 +271,12 @@ def test_who_closes_it_in_the_moment_it_is_lost_is_told_so(broker: Broker) -> No
     line = connection._line
     waiting = []
 
-    def on_change(what: str, error: object) -> None:
-        if what == "lost":
+    def on_event(event: str, subject: object, detail: object) -> None:
+        if event == "lost":
             waiting.append(channel.publish_soon(b"x", "q"))
             connection.close()
 
-    line.on_change = on_change
+    line.on_event = on_event
     broker.kill()
     line.thread.join(PATIENCE_S)
     with pytest.raises(ConnectionClosed, match="closed by its user"):

@@ -20,6 +20,7 @@ from embermq.broker.passwords import Secret, quick_digest
 from embermq.broker.turn import Turn
 from embermq.http.api import Api
 from embermq.http.context import Context, Listener
+from embermq.http.request import Incoming
 from embermq.http.routes import all_routes
 
 SECRET = Secret.of(b"secret")  # hashed once for all: hashing is slow, as it should be
@@ -89,7 +90,7 @@ class Desk:
         known = {"host": "localhost:15672", **(headers or {})}
         if login:
             known["authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
-        answered = self.runner.run(self.api.answer(method, path, known, sent, peer))
+        answered = self.runner.run(self.api.answer(incoming(method, path, known, sent, peer)))
         return Reply(answered.status, answered.body, dict(answered.headers), answered.content_type)
 
     def get(self, path: str, **more: Any) -> Any:
@@ -113,6 +114,16 @@ class Desk:
     def names(self, path: str, **more: Any) -> list[str]:
         found = self.get(path, **more)
         return [thing["name"] for thing in (found["items"] if isinstance(found, dict) else found)]
+
+
+def incoming(
+    method: str, path: str, headers: dict[str, str], body: bytes = b"", peer: str = "127.0.0.1"
+) -> Incoming:
+    async def read_body(bytes_max: int) -> bytes:
+        assert len(body) <= bytes_max, f"{method} {path} takes {bytes_max} bytes"
+        return body
+
+    return Incoming(method, path, headers, peer, read_body)
 
 
 def in_path(name: str) -> str:

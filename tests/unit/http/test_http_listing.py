@@ -67,29 +67,9 @@ def test_columns(stocked: Desk) -> None:
     assert stocked.get("/api/queues/%2F/queue-07?columns=messages") == {"messages": 1}
 
 
-HOSTILE = [
-    "(a+)+$",
-    "(a|a)*$",
-    "(a|aa)+$",
-    "(.*)*x",
-    "((a*)*)*",
-    "a*a*a*a*a*b",
-    "a?" * 30 + "a" * 30,
-    "(a|bc)?" * 14,
-    r"(a)\1",
-    "(?=(a+)+b)a",
-    "(?>(a+)+b)",
-    "(a+b){2,50}",
-    "x" * 101,
-    "(",
-    "[",
-    "*",
-    "a{99999999999999999999}",
-]
-
-
-@pytest.mark.parametrize("pattern", HOSTILE)
-def test_patterns_that_could_take_long_are_refused(pattern: str) -> None:
+@pytest.mark.parametrize("pattern", [r"(a)\1", "(?=(a+)+b)a", "(?>(a+)+b)", "x" * 101, "(", "[", "*"])
+def test_patterns_that_are_none_or_could_take_long_are_refused(pattern: str) -> None:
+    """What is let in is quick: see tests/unit/broker/test_pattern.py."""
     with pytest.raises(Refusal):
         name_filter(pattern, True)
 

@@ -77,7 +77,7 @@ def test_complaints(desk: Desk, body: dict[str, Any], reason: str) -> None:
 def test_patterns_and_what_they_apply_to(desk: Desk) -> None:
     wrong = complaint(desk, POLICY, policy({"max-length": 1}, pattern="("))
     assert wrong.startswith("pattern should be regular expression but is invalid: {")
-    assert "too long" in complaint(desk, POLICY, policy({"max-length": 1}, pattern="^a*a*a*a*a*a*b"))
+    assert "too long" in complaint(desk, POLICY, policy({"max-length": 1}, pattern="^(?!x)a*a*a*a*a*a*b"))
     wrong = complaint(desk, POLICY, {**policy({"max-length": 1}), "apply-to": "foo"})
     assert wrong.startswith("apply-to 'foo' unrecognised; should be one of")
     for kind in ("all", "queues", "classic_queues", "quorum_queues", "streams", "exchanges"):
@@ -164,6 +164,50 @@ def test_policies_among_the_parameters(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/parameters/operator_policy/%2F/y", {"value": 5}).status == 400
     assert desk.ask("DELETE", "/api/parameters/operator_policy/%2F/x").status == 204
     assert desk.names("/api/operator-policies") == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("/api/parameters/operator_policy/%2F/x", policy({"max-length": 1})),
+        ("/api/parameters/vhost-limits/%2F/limits", {"max-queues": 1}),
+        ("/api/global-parameters/cluster_name", "mine"),
+    ],
+)
+def test_what_is_for_administrators_is_so_by_every_way(desk: Desk, path: str, value: object) -> None:
+    body = {"value": value}
+    assert desk.ask("PUT", path, body, login="policymaker:secret").status == 401
+    assert desk.ask("GET", path, login="policymaker:secret").status == 404
+    assert desk.ask("PUT", path, body, login="administrator:secret").status == 201
+    assert desk.ask("DELETE", path, login="policymaker:secret").status == 401
+    assert (
+        desk.get(path)["value"] == {**value, "priority": 0, "apply-to": "all"} if "policy" in path else value
+    )
+    assert desk.ask("DELETE", path, login="administrator:secret").status == 204
+
+
+def test_a_policymaker_may_set_other_parameters(desk: Desk) -> None:
+    for path in ("/api/parameters/shovel/%2F/s", "/api/global-parameters/g", "/api/policies/%2F/p"):
+        body = {"value": {}, **policy({"max-length": 1})}
+        assert desk.ask("PUT", path, body, login="policymaker:secret").status == 201
+
+
+def test_limits_of_a_virtual_host_are_a_parameter(desk: Desk) -> None:
+    path = "/api/parameters/vhost-limits/%2F/limits"
+    desk.put(path, {"value": {"max-queues": 5, "max-connections": 7}})
+    assert desk.get("/api/vhost-limits/%2F")[0]["value"] == {"max-queues": 5, "max-connections": 7}
+    desk.put(path, {"value": {"max-queues": 6}}, status=204)
+    assert desk.get("/api/vhost-limits/%2F")[0]["value"] == {"max-queues": 6}
+    assert desk.ask("PUT", path, {"value": {"max-queues": "x"}}).status == 400
+    assert desk.ask("PUT", "/api/parameters/vhost-limits/%2F/else", {"value": {}}).status == 400
+    assert desk.ask("DELETE", path).status == 204
+    assert desk.get("/api/vhost-limits") == []
+
+
+def test_a_clusters_name_is_checked_by_every_way(desk: Desk) -> None:
+    assert desk.ask("PUT", "/api/global-parameters/cluster_name", {"value": "a\nb"}).status == 400
+    document = {"global_parameters": [{"name": "cluster_name", "value": 5}]}
+    assert desk.ask("POST", "/api/definitions", document).status == 400
 
 
 def test_global_parameters(desk: Desk) -> None:

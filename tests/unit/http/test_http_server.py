@@ -125,7 +125,12 @@ def test_answers_are_not_for_other_pages(raw: socket.socket) -> None:
         (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nLong: " + b"x" * 100_000, 431),
         (b"GET /" + b"x" * 100_000, 431),
-        (b"POST /api/definitions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 413),
+        (b"GET //[ HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 200 + b"\r\n", 431),
+        (b"POST /api/definitions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 401),
+        (b"POST /api/definitions HTTP/1.1\r\n" + AUTHORIZATION + b"Content-Length: 99999999999\r\n\r\n", 413),
+        (b"PUT /api/queues/%2F/q HTTP/1.1\r\n" + AUTHORIZATION + b"Content-Length: 999999\r\n\r\n", 413),
+        (b"POST /api/login HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n", 413),
         (b"GET /api/queues?" + b"a=1&" * 200 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from embermq.broker.events import Event
 from embermq.http import pace
-from tests.unit.http.desk import Desk, in_path
+from tests.unit.http.desk import Desk, in_path, incoming
 
 GET = {"ackmode": "ack_requeue_true", "count": 10, "encoding": "auto"}
 NAMES = ["plain", "with space", "a/b", "%2F", "täöü-☃", "<script>alert(1)</script>", "a+b", "q?x=1#y", "~"]
@@ -245,7 +245,7 @@ def test_others_are_served_while_a_virtual_host_goes(desk: Desk, monkeypatch: py
 
     async def delete() -> int:
         headers = {"host": "localhost", "authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
-        return (await desk.api.answer("DELETE", "/api/vhosts/large", headers, b"", "127.0.0.1")).status
+        return (await desk.api.answer(incoming("DELETE", "/api/vhosts/large", headers))).status
 
     async def all_at_once() -> list[object]:
         return list(await asyncio.gather(delete(), delete(), others()))

@@ -107,6 +107,39 @@ def test_definitions_go_out_and_in_again(desk: Desk) -> None:
         assert other.get("/api/definitions/w") == desk.get("/api/definitions/v")
 
 
+RABBITMQ_HASH = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"  # of "test12", as RabbitMQ's guide has it
+
+
+def test_passwords_go_where_they_are_understood(desk: Desk) -> None:
+    desk.put("/api/users/theirs", {"password_hash": RABBITMQ_HASH, "tags": ""})
+    desk.put("/api/users/ours", {"password": "secret", "tags": ""})
+    desk.put("/api/users/nobody", {"password_hash": "", "tags": ""})
+    for user in ("theirs", "ours"):
+        desk.put(f"/api/permissions/%2F/{user}", {"configure": "", "write": "", "read": ".*"})
+        topics = {"exchange": "amq.topic", "write": "", "read": ""}
+        desk.put(f"/api/topic-permissions/%2F/{user}", topics)
+
+    whole = desk.get("/api/definitions")
+    ours = whole["embermq"]
+    theirs = {key: value for key, value in whole.items() if key != "embermq"}
+    assert "embermq_scrypt" not in json.dumps(theirs)
+    assert {user["name"] for user in theirs["users"]} == {"nobody", "theirs"}
+    assert {"guest", "ours"} <= {user["name"] for user in ours["users"]}
+    for kind in ("permissions", "topic_permissions"):
+        assert {thing["user"] for thing in theirs[kind]} == {"theirs"}, "nobody else is there to have them"
+        assert "ours" in {thing["user"] for thing in ours[kind]}
+    with Desk() as other:
+        assert other.ask("POST", "/api/definitions", theirs).status == 204
+        assert other.ask("POST", "/api/definitions", whole).status == 204
+        assert other.get("/api/definitions") == whole
+        assert other.ask("GET", "/api/whoami", login="ours:secret").reason == "Not management user"
+
+    fit = desk.get("/api/definitions?for=rabbitmq")
+    assert "ours" in fit["users_without_password"] and "embermq_scrypt" not in json.dumps(fit)
+    assert {thing["user"] for thing in fit["topic_permissions"]} == {"ours", "theirs"}
+    assert "embermq" not in fit
+
+
 @pytest.mark.parametrize(
     "document",
     [

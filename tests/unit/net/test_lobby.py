@@ -13,6 +13,7 @@ import pytest
 from embermq.app import App
 from embermq.app.reloading import reload
 from embermq.config import Config
+from embermq.net import lobby as lobby_module
 from embermq.net.lobby import Lobby, Place, Room, network_of
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER
@@ -75,7 +76,7 @@ def test_places_are_few_and_addresses_take_turns(hall: Hall) -> None:
     assert sorted(order) == ["1", "1", "1", "2", "3", "3"]
     assert {"2", "3"} <= set(order[:3])  # not all of the first address before them
     assert (hall.lobby.taken_count, hall.lobby.waiting_count) == (0, 0)
-    assert (hall.lobby.places, hall.lobby.line, list(hall.lobby.turns)) == ({}, {}, [])
+    assert (hall.lobby.places, hall.lobby.line, hall.lobby.ranks) == ({}, {}, {})
 
 
 @pytest.mark.parametrize("hall", [Room(places=2, per_address=1, line=8)], indirect=True)
@@ -105,7 +106,7 @@ def test_who_has_given_up_takes_no_place(hall: Hall) -> None:
 def test_more_room_lets_more_in(hall: Hall) -> None:
     hall.come("10.0.0.1", 3)
     hall.come("10.0.0.2", 1)
-    hall.lobby.set_room(Room(places=3, per_address=2, line=8))
+    hall.lobby.set_room(Room(places=4, per_address=2, line=8))
     assert len(hall.inside) == 3 and len(hall.of("10.0.0.1")) == 2
     hall.lobby.set_room(Room(places=1, per_address=1, line=0))
     hall.inside["10.0.0.2#3"].leave()
@@ -113,6 +114,52 @@ def test_more_room_lets_more_in(hall: Hall) -> None:
     assert len(hall.inside) == 3, "there is less room now, and one is still inside"
     hall.inside["10.0.0.1#1"].leave()
     assert len(hall.inside) == 4
+
+
+@pytest.mark.parametrize("hall", [Room(places=100, per_address=60, line=100)], indirect=True)
+def test_there_is_a_place_for_an_address_that_is_new(hall: Hall) -> None:
+    for number in range(1, 6):
+        hall.come(f"10.0.0.{number}", 80)
+    assert [len(hall.of(f"10.0.0.{number}")) for number in range(1, 6)] == [50, 25, 13, 6, 3]
+    hall.come("10.0.0.9")
+    assert len(hall.of("10.0.0.9")) == 1
+
+
+@pytest.mark.parametrize("hall", [Room(places=8, per_address=8, line=100)], indirect=True)
+def test_a_free_place_goes_to_the_address_that_has_the_fewest(hall: Hall) -> None:
+    for address, count in (("10.0.0.1", 9), ("10.0.0.2", 9), ("10.0.0.3", 9), ("10.0.0.4", 9)):
+        hall.come(address, count)
+    assert [len(hall.of(f"10.0.0.{number}")) for number in (1, 2, 3, 4)] == [4, 2, 1, 1]
+    before = set(hall.inside)
+    for name in ("10.0.0.1#0", "10.0.0.1#1"):
+        hall.inside[name].leave()
+    entered = [name.partition("#")[0] for name in hall.inside if name not in before]
+    assert entered == ["10.0.0.3"], "and not the fourth as well: one is kept for whoever is new"
+
+
+@pytest.mark.parametrize("hall", [Room()], indirect=True)
+def test_the_last_files_are_not_for_new_connections(hall: Hall) -> None:
+    hall.come("10.0.0.1")
+    hall.lobby.descriptor_max = hall.sockets[0].fileno()
+    hall.come("10.0.0.2")
+    assert (len(hall.inside), hall.lobby.refused_count) == (1, 1)
+    assert hall.peers["10.0.0.2#1"].recv(1) == b"", "closed"
+
+
+def test_strangers_get_a_part_of_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lobby_module, "file_limit", lambda: 1024)
+    lobby = Lobby(lambda: 0.0)
+    assert (lobby.places_max, lobby.line_max, lobby.descriptor_max) == (256, 256, 896)
+
+
+@pytest.mark.parametrize("hall", [Room(places=1, per_address=1, line=8)], indirect=True)
+def test_a_closed_lobby_lets_nobody_in(hall: Hall) -> None:
+    hall.come("10.0.0.1", 2)
+    hall.lobby.close()
+    hall.inside["10.0.0.1#0"].leave()
+    hall.come("10.0.0.2")
+    assert list(hall.inside) == ["10.0.0.1#0"]
+    assert hall.peers["10.0.0.1#1"].recv(1) == hall.peers["10.0.0.2#2"].recv(1) == b""
 
 
 def test_addresses_of_version_6_count_by_network() -> None:

@@ -115,6 +115,29 @@ def test_a_stop_says_goodbye(tmp_path: Path) -> None:
     assert end is None and stranger is None
 
 
+def test_a_stop_finds_connections_that_have_just_come(tmp_path: Path) -> None:
+    """They are at every step between the socket and the protocol: all are closed, none is forgotten."""
+
+    async def scenario(app: App) -> None:
+        sockets = [socket.socket() for _ in range(30)]
+        try:
+            for number, sock in enumerate(sockets):
+                sock.setblocking(False)
+                with suppress(BlockingIOError):
+                    sock.connect(("127.0.0.1", app.amqp_port if number % 3 else app.http_port))
+            while not any(listener.connecting for listener in app.listeners.listeners):
+                await asyncio.sleep(0)
+            await app.listeners.close()
+            assert app.server.lobby.taken_count == len(app.server.protocols)
+            await app.server.stop(0.1)
+            assert not app.server.protocols and not app.server.lobby.taken_count
+        finally:
+            for sock in sockets:
+                sock.close()
+
+    play(tmp_path, scenario)
+
+
 def test_a_client_that_declares_and_leaves_gets_both_answers(tmp_path: Path) -> None:
     """The first waits for the disk, the second must not overtake it; and others are not disturbed."""
 

@@ -140,6 +140,8 @@ def segments(log: Path) -> list[Segment]:
     paths = sorted(log.glob("*.segment"))
     stems = {path.stem for path in paths}
     for path in log.iterdir():
+        if path.name == "queue.json":
+            continue
         assert FILE_NAME.fullmatch(path.name) and path.stem in stems, path
     found = [Segment(path, path == paths[-1]) for path in paths]
     sequences = [record.sequence for segment in found for record in segment.records]
@@ -170,7 +172,7 @@ class DataDirectory:
         self.path = path
         assert (path / "VERSION").read_bytes() == b"embermq data 1\n"
         connection = sqlite3.connect(path / "definitions.sqlite")
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
         assert connection.execute("PRAGMA application_id").fetchone() == (0x454D4252,)
         self.definitions: dict[tuple[str, str, str], Any] = {
             (kind, vhost, name): json.loads(body)

@@ -17,8 +17,6 @@ import threading
 from collections.abc import Callable
 
 from embermq.store.filesystem import File, FileSystem
-from embermq.store.kernel import Blocks
-from embermq.store.promise import Promise
 
 Change = dict[str, int | None]  # what happens at once to the names of a directory: name -> file, or gone
 Write = tuple[int, bytes | None]  # bytes at a position; None: the file was cut, or stretched, to that size
@@ -81,7 +79,7 @@ class FaultyFileSystem(FileSystem):
             self.space_left -= size
         return super().write_at(file, memoryview(data)[:size], position)
 
-    def write_synced(self, file: File, data: bytearray, size: int, position: int, promise: Promise) -> int:
+    def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
         """What it wrote is safe, and how long the file is; whatever else was written to it is not."""
         done = self.write_at(file, memoryview(data)[:size], position)
         self._count_sync()
@@ -94,8 +92,8 @@ class FaultyFileSystem(FileSystem):
                 self._synced[key] = bytes(safe)
         return done
 
-    def write_blocks(self, file: File, data: bytearray, size: int, promise: Promise) -> int:
-        return write_blocks_through(self, file, data, size, promise)
+    def allocate(self, file: File, size: int) -> None:
+        """A megabyte of zeros in every power cut would only take time."""
 
     def sync(self, file: File) -> None:
         self._count_sync()
@@ -270,24 +268,6 @@ class FaultyFileSystem(FileSystem):
                     file.write(_scattered(self._synced[key], self._writes[key], chance))
                 else:
                     file.write(torn(self._synced[key], contents.get(key, b""), chance))
-
-
-def blocks_of(file: File) -> Blocks | None:
-    """The end of a file that is written to past the page cache."""
-    return None if file.past_cache is None else file.past_cache.blocks
-
-
-def write_blocks_through(
-    filesystem: FileSystem, file: File, data: bytearray, size: int, promise: Promise
-) -> int:
-    """For a file system with faults: what goes past the cache meets those of a synced write."""
-    blocks = blocks_of(file)
-    assert blocks is not None
-    blocks.lay(data, size)
-    done = filesystem.write_synced(file, data, size, blocks.end(), promise)
-    if done == size:
-        blocks.advance(size)
-    return done
 
 
 def _content(path: str) -> bytes:

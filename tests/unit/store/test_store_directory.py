@@ -194,8 +194,9 @@ def test_a_data_directory_from_opening_to_reopening(tmp_path: Path) -> None:
     data.close()
 
     data = DataDirectory.open(path, loop.call_soon_threadsafe, sync="os")
-    known = [str(definition.body["id"]) for definition in data.definitions.all("queue")]
-    assert data.drop_orphans(known) == ["two"]
+    data.sort_out([str(definition.body["id"]) for definition in data.definitions.all("queue")])
+    assert sorted(os.listdir(data.layout.queues)) == ["one"]
+    assert sorted(os.listdir(data.layout.unclaimed)) == ["two"]
     assert [record.payload for record in data.open_log("one").read(0)] == [b"one"]
     data.close()
     assert os.listdir(tmp_path / "new" / "data" / "trash") == []
@@ -219,7 +220,7 @@ def test_messages_without_definitions_are_nothing_to_begin_with(tmp_path: Path, 
     if left is not None:
         definitions.write_bytes(left)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(NotADataDirectory, match=r"sqlite is (missing|empty), .* move .*queues away"):
+    with pytest.raises(NotADataDirectory, match=r"sqlite is (missing|empty), and nothing"):
         DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
     assert sorted(tmp_path.rglob("*")) == before
     assert wal.stat().st_size > 0
@@ -243,10 +244,11 @@ def test_what_is_no_queue_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "queues" / ".snapshot").mkdir()
     assert [report.messages for report in check_directory(str(tmp_path))] == [1]
     data = DataDirectory.open(str(tmp_path), Loop().call_soon_threadsafe)
-    assert len(data.drop_orphans([])) == 1
+    data.sort_out([])
     data.close()
     assert sorted(os.listdir(tmp_path / "queues")) == [".snapshot", "README"]
-    assert list(check_directory(str(tmp_path))) == []
+    (report,) = check_directory(str(tmp_path))
+    assert report.unclaimed == str(tmp_path / "unclaimed" / report.queue_id)
 
 
 @pytest.mark.parametrize("name", ["segment", "acks"])

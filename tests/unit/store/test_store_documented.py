@@ -26,7 +26,7 @@ def properties(**fields: Any) -> pika.BasicProperties:
 def fill_plain(channel: BlockingChannel) -> None:
     channel.queue_declare("plain", durable=True, arguments={"x-delivery-limit": 9})
     for number in range(300):
-        # Lone publishers' files have room at their ends, and are written to past the page cache.
+        # Lone publishers' files have room at their ends.
         channel.basic_publish("", "plain", b"%d" % number * (1 + number % 700), properties())
         channel.basic_publish("", "plain", b"not to be kept", pika.BasicProperties(delivery_mode=1))
     for number in range(4):

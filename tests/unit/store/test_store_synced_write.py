@@ -9,7 +9,6 @@ import pytest
 
 from embermq.store.disk import Disk
 from embermq.store.log import Log
-from embermq.store.promise import Promise
 from embermq.store.purge import purge_from
 from embermq.store.record import PERSISTENT
 from embermq.store.room import WRITES_BEFORE_ROOM
@@ -42,14 +41,6 @@ def append(log: Log, body: bytes = b"a message") -> None:
     log.append(log.next_sequence, 1000, PERSISTENT, (body,))
 
 
-def wrote(log: Log) -> bool:
-    """As `Storage` does."""
-    done = log.write_synced(Promise())
-    if done:
-        log.wrote_synced()
-    return done
-
-
 def settle(log: Log, filesystem: FaultyFileSystem) -> None:
     """As the committer does."""
     dirty = log.take_dirty()
@@ -73,7 +64,7 @@ def test_what_it_wrote_is_safe(log: Log, filesystem: FaultyFileSystem, tmp_path:
     syncs = filesystem.sync_calls
     for number in range(5):
         append(log, b"%d" % number)
-        assert wrote(log)
+        assert log.write_synced()
     assert filesystem.sync_calls == syncs + 5
     assert not log.take_dirty().files
     for seed in range(10):
@@ -86,13 +77,13 @@ def test_after_a_short_write_the_ordinary_way_goes_on(
 ) -> None:
     filesystem.write_bytes_max = 7
     append(log, b"longer than seven bytes")
-    assert not log.write_synced(Promise())
+    assert not log.write_synced()
     log.write()
     settle(log, filesystem)
     assert after_power_cut(filesystem, tmp_path, 1)[-1] == b"longer than seven bytes"
     filesystem.write_bytes_max = None
     append(log, b"and on")
-    assert wrote(log)
+    assert log.write_synced()
     assert after_power_cut(filesystem, tmp_path, 2)[-2:] == [b"longer than seven bytes", b"and on"]
 
 
@@ -100,37 +91,37 @@ def test_it_is_not_for_a_file_that_holds_more_that_is_not_safe(log: Log) -> None
     append(log)
     log.write()
     append(log)
-    assert not log.write_synced(Promise())
+    assert not log.write_synced()
     log.take_dirty()
-    assert wrote(log)
+    assert log.write_synced()
 
 
 def test_it_is_not_for_a_new_file(filesystem: FaultyFileSystem) -> None:
     log = open_log(filesystem.root, filesystem)
     append(log)
-    assert not log.write_synced(Promise())
+    assert not log.write_synced()
 
 
 def test_it_is_not_for_one_that_must_grow(log: Log) -> None:
     append(log, bytes(100_000))
-    assert not log.write_synced(Promise())
+    assert not log.write_synced()
 
 
 def test_it_is_not_for_acks(log: Log) -> None:
     append(log)
     log.ack(log.next_sequence - 2)
-    assert not log.write_synced(Promise())
+    assert not log.write_synced()
     log.write()
 
 
 def test_it_is_not_for_what_is_gone_already(log: Log) -> None:
     append(log)
     purge_from(log, 0)
-    assert not log.write_synced(Promise())
+    assert not log.write_synced()
 
 
 def test_there_is_nothing_to_do(log: Log) -> None:
-    assert not log.write_synced(Promise())
+    assert not log.write_synced()
 
 
 @pytest.mark.parametrize("fault", ["full", "sync"])
@@ -142,7 +133,7 @@ def test_after_a_failure_the_ordinary_way_goes_on(log: Log, filesystem: FaultyFi
     else:
         filesystem.failing_syncs = True
     with pytest.raises(OSError):
-        log.write_synced(Promise())
+        log.write_synced()
     filesystem.space_left, filesystem.failing_syncs = None, False
     log.write()
     assert log.take_dirty().files, "the committer has to sync it"

@@ -61,7 +61,7 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
             return
         if kind is not None and self.connection.blocked_reason is not None:
             # No answer will come while the broker reads nothing, and the error should not wait for one.
-            self.connection.tell(self._core, request_for(self._core, ChannelClose(200, "goodbye")))
+            self.forsake()
             return
         await self.close()
 
@@ -70,6 +70,11 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
         if not self.is_closed:
             await self.call(ChannelClose(200, reply_text))
         self.connection.forget(self._core)
+
+    def forsake(self) -> None:
+        """As `close`, without waiting for the answer."""
+        self.closed_by_user = True
+        self.connection.tell(self._core, request_for(self._core, ChannelClose(200, "goodbye")))
 
     async def call(self, method: Method, timeout_s: float | None = None) -> Any:
         """Send any method and wait for its answer; what it declares is restored after a reconnection."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -20,10 +21,10 @@ from embermq.client.core.handles import ConnectionHandle
 from embermq.client.core.message import Message
 from embermq.client.core.pulse import Pulse
 from embermq.client.core.request import Request
-from embermq.client.errors import ClientError, ConnectionClosed, Timeout
+from embermq.client.errors import ClientError, ConnectionClosed
 from embermq.client.failure import broken, not_connected
 from embermq.wire.frame import method_frame
-from embermq.wire.methods import ChannelOpen, ConnectionClose, ConnectionUpdateSecret
+from embermq.wire.methods import ChannelClose, ChannelOpen, ConnectionClose, ConnectionUpdateSecret
 
 log = logging.getLogger("embermq.client")
 
@@ -57,7 +58,7 @@ class AsyncConnection(ConnectionHandle):
         self._ended: asyncio.Future[ClientError] | None = None  # of this transport
         self._reached_open = False
         self._was_open = False
-        self._closing = False
+        self.closed_by_user = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._thread_id = threading.get_ident()
         self.loop = asyncio.get_running_loop()
@@ -84,9 +85,15 @@ class AsyncConnection(ConnectionHandle):
         request = Request(ChannelOpen(), waiter)
         core = self._engine.open_channel(request, confirming=confirms)
         channel = self._channels[core] = AsyncChannel(self, core)
-        await self.wait(waiter, request.method.NAME)
-        if prefetch is not None:
-            await channel.qos(prefetch)
+        try:
+            await self.wait(waiter, request.method.NAME)
+            if prefetch is not None:
+                await channel.qos(prefetch)
+        except BaseException:
+            core.request(Request(ChannelClose(200, "not wanted any more")))
+            self.forget(core)
+            self.flush()
+            raise
         return channel
 
     async def close(self) -> None:
@@ -94,7 +101,7 @@ class AsyncConnection(ConnectionHandle):
         await self._end(politely=True)
 
     async def _end(self, *, politely: bool) -> None:
-        self._closing = True
+        self.closed_by_user = True
         self._stop.set()
         if self._engine.state == OPEN and politely:
             self._engine.out.write(method_frame(0, ConnectionClose(200, "goodbye")))
@@ -133,7 +140,12 @@ class AsyncConnection(ConnectionHandle):
         """Send a request and wait for its answer."""
         waiter = request.waiter = self.loop.create_future()
         core.request(request)
-        return await self.wait(waiter, request.method.NAME, timeout_s)
+        try:
+            return await self.wait(waiter, request.method.NAME, timeout_s)
+        except BaseException:
+            request.abandon()
+            self.flush()
+            raise
 
     def tell(self, core: ChannelCore, request: Request) -> None:
         """Send a request whose answer nobody waits for."""
@@ -151,10 +163,7 @@ class AsyncConnection(ConnectionHandle):
         except TimeoutError:
             if not waiter.cancelled():
                 raise
-            raise Timeout(
-                f"{what} was not answered within {limit_s:g} s (connected: {self.is_open}, "
-                f"blocked by the broker: {self.blocked_reason or 'no'})"
-            ) from None
+            raise self.no_answer(what, limit_s) from None
 
     def flush(self) -> None:
         """Send what waits in the buffer now."""
@@ -225,6 +234,8 @@ class AsyncConnection(ConnectionHandle):
         try:
             error = await self._lives()
         except asyncio.CancelledError:
+            if not self.closed_by_user and self._was_open:
+                warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
             self._engine.lost(ConnectionClosed("the connection's task was cancelled"), final=True)
             raise
         except Exception as fault:
@@ -239,10 +250,12 @@ class AsyncConnection(ConnectionHandle):
         attempts = Attempts(self.settings)
         while True:
             self._reached_open = False
+            began_s = self.loop.time()
             error = await self._connect_and_serve(attempts.endpoint)
-            if self._closing:
+            if self.closed_by_user:
                 return error
-            pause_s = attempts.pause_after(error, was_open=self._reached_open)
+            lived_s = self.loop.time() - began_s
+            pause_s = attempts.pause_after(error, was_open=self._reached_open, lived_s=lived_s)
             if pause_s is None:
                 return error
             try:
@@ -279,7 +292,7 @@ class AsyncConnection(ConnectionHandle):
             self._protocol = None
             transport.close()
         engine.lost(error, final=False)
-        if self._reached_open and is_passing(error) and not self._closing:
+        if self._reached_open and is_passing(error) and not self.closed_by_user:
             log.warning("connection to %s lost: %s", endpoint, error)
             self._tell(self.on_lost, error)
         return error

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from embermq.client.core.calls import cancel_request
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.consumers import ConsumerInbox
 from embermq.client.core.message import Message
@@ -35,7 +37,7 @@ class AsyncConsumer(ConsumerInbox):
         self.channel = channel
         self.timeout_s = timeout_s
         self._core = core
-        self._taken: Iterator[Message] = iter(())
+        self._taken: deque[Message] = deque()
         self.sleepers: set[asyncio.Future[None]] = set()
         self._workers: list[asyncio.Task[None]] = []
         self._failure: Exception | None = None
@@ -53,11 +55,12 @@ class AsyncConsumer(ConsumerInbox):
     async def __anext__(self) -> Message:
         """The next message; the end when the consumer was cancelled, or after `timeout_s` without any."""
         while True:
-            for message in self._taken:
+            while self._taken:
+                message = self._taken.popleft()
                 if self.no_ack or not message.stale:
                     return message
             if self.messages:
-                self._taken = iter(self.taken())
+                self._taken.extend(self.taken())
             elif not await self.arrival(self.timeout_s):
                 raise StopAsyncIteration
 
@@ -65,15 +68,14 @@ class AsyncConsumer(ConsumerInbox):
         """One to `max_messages` messages, as many as are there; none after `timeout_s` or at the end."""
         while True:
             batch: list[Message] = []
-            for message in self._taken:
+            while self._taken and len(batch) < max_messages:
+                message = self._taken.popleft()
                 if self.no_ack or not message.stale:
                     batch.append(message)
-                    if len(batch) == max_messages:
-                        return batch
             if batch:
                 return batch
             if self.messages:
-                self._taken = iter(self.taken())
+                self._taken.extend(self.taken())
             elif not await self.arrival(timeout_s):
                 return []
 
@@ -88,6 +90,9 @@ class AsyncConsumer(ConsumerInbox):
             except ClientError:
                 if batch:
                     break  # first what there was; the next call meets the error again
+                raise
+            except asyncio.CancelledError:
+                self._taken.extendleft(reversed(batch))
                 raise
             if not got:
                 break
@@ -133,18 +138,24 @@ class AsyncConsumer(ConsumerInbox):
     # -- ending
 
     async def cancel(self) -> None:
-        """Tell the broker that no more is wanted; what waits here unread goes back to the queue."""
-        if self._cancelled:
-            return
+        """Tell the broker that no more is wanted; what waits here unread goes back to the queue.
+
+        Whatever interrupts it, it may be called again.
+        """
         self._cancelled = True
         self.wake()
-        if self.error is None and self._core.error is None:
-            await self.channel.cancel(self.tag)
-        unread = [*self._taken, *self.messages]
-        self.messages = []
-        self._taken = iter(())
-        if not self.no_ack:
-            self.give_back(unread)
+        if self.error is None and self._core.error is None and self._core.consumers.get(self.tag) is self:
+            await self.channel.connection.call(self._core, cancel_request(self._core, self))
+
+    def forsake(self) -> None:
+        """As `cancel`, without waiting for the answer."""
+        self._cancelled = True
+        self.channel.connection.tell(self._core, cancel_request(self._core, self))
+
+    def give_back(self) -> None:
+        self.messages = [*self._taken, *self.messages]
+        self._taken.clear()
+        super().give_back()
 
     async def __aenter__(self) -> Self:
         return self
@@ -183,6 +194,8 @@ class AsyncConsumer(ConsumerInbox):
                         message.nack(requeue=True)
                     raise
         except Exception as failure:
+            if failure is self.error and self.channel.connection.closed_by_user:
+                return
             self._failure = failure
             log.exception("the callback of consumer '%s' failed, the consumer is cancelled", self.tag)
             try:

@@ -8,6 +8,7 @@ from typing import cast
 from embermq.client.core.engine import Engine
 
 READ_BUFFER_BYTES = 256 * 1024
+WRITE_BYTES = 256 * 1024
 
 
 class ClientProtocol(asyncio.BufferedProtocol):
@@ -19,6 +20,8 @@ class ClientProtocol(asyncio.BufferedProtocol):
         self.over: asyncio.Future[Exception | None] = loop.create_future()
         self.writable = True
         self.reading = True
+        self._held = False  # publishes may wait in the channels
+        engine.full = False
         self._buffer = bytearray(READ_BUFFER_BYTES)
         self._kept = 0  # bytes of a frame whose end has not come
 
@@ -38,7 +41,7 @@ class ClientProtocol(asyncio.BufferedProtocol):
         if engine.wanted_bytes > len(self._buffer):
             # Not grown in place: the event loop may still hold a view of the old one.
             self._buffer = self._buffer[: self._kept] + bytes(engine.wanted_bytes - self._kept)
-        if engine.congested is not None and self.reading:
+        if self.reading and not engine.may_read():
             self.reading = False
             self.transport.pause_reading()
         self.flush()
@@ -46,19 +49,30 @@ class ClientProtocol(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Send what the engine has, unless the transport is full: `resume_writing` comes back to it."""
         engine = self.engine
-        if not self.reading and engine.congested is None:
+        if not self.reading and engine.may_read():
             self.reading = True
             self.transport.resume_reading()
-        if self.writable and not self.transport.is_closing():
+        while self.writable and not self.transport.is_closing():
+            if self._held:
+                self._release()
             data = engine.take()
-            if data:
-                self.transport.write(data)
+            if not data:
+                break
+            self.transport.write(data)
 
     def pause_writing(self) -> None:
         self.writable = False
+        self.engine.full = self._held = True
+
+    def _release(self) -> None:
+        """What was published while the transport was full goes out in pieces."""
+        for channel in self.engine.channels.values():
+            channel.release(WRITE_BYTES)
+        self._held = any(channel.held for channel in self.engine.channels.values())
 
     def resume_writing(self) -> None:
         self.writable = True
+        self.engine.full = False
         self.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -31,7 +31,11 @@ class AsyncRpcClient:
     @classmethod
     async def open(cls, connection: AsyncConnection) -> Self:
         client = cls(await connection.channel())
-        await client._channel.consume(REPLY_TO, client._on_answer, no_ack=True)
+        try:
+            await client._channel.consume(REPLY_TO, client._on_answer, no_ack=True)
+        except BaseException:
+            client._channel.forsake()
+            raise
         return client
 
     async def call(
@@ -104,4 +108,8 @@ async def serve_rpc_async(
             await channel.publish(result, message.properties.reply_to, properties=properties)
         message.ack()
 
-    return await channel.consume(queue, answer, concurrency=concurrency)
+    try:
+        return await channel.consume(queue, answer, concurrency=concurrency)
+    except BaseException:
+        channel.forsake()
+        raise

@@ -15,6 +15,7 @@ from embermq.client.core.streams import (
     LOOK_S,
     Offset,
     Progress,
+    check_consume,
     consume_arguments,
     declare_arguments,
 )
@@ -68,6 +69,7 @@ class AsyncStream:
         With `end_offset` (exclusive) the iteration ends there. `name` has the broker remember how far the
         consumers of this name have acked (EmberMQ); `offset` then only says where the first of them begins.
         """
+        check_consume(self.channel.connection.is_embermq, self.name, no_ack=no_ack)
         if prefetch is not None:
             await self.channel.qos(prefetch)
         arguments = consume_arguments(

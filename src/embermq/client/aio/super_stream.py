@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Self
 
 from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.stream import AsyncStream, AsyncStreamConsumer
 from embermq.client.core.message import Message
-from embermq.client.core.streams import PARTITION_ORDER, SUPER_STREAM, Offset, partition_names
+from embermq.client.core.streams import (
+    PARTITION_ORDER,
+    SUPER_STREAM,
+    Offset,
+    check_partitions,
+    partition_names,
+)
 from embermq.client.errors import NotFound
 
 
@@ -21,7 +28,7 @@ class AsyncSuperStreamConsumer:
             raise ValueError("there are no partitions to consume: declare the super stream first")
         self.parts = parts
         self.timeout_s = timeout_s
-        self._taken: Iterator[Message] = iter(())
+        self._taken: deque[Message] = deque()
         self._sleepers = parts[0].sleepers
         for part in parts:
             part.sleepers = self._sleepers  # whoever gets something wakes us
@@ -31,12 +38,13 @@ class AsyncSuperStreamConsumer:
 
     async def __anext__(self) -> Message:
         while True:
-            for message in self._taken:
+            while self._taken:
+                message = self._taken.popleft()
                 if not message.stale:
                     return message
             ready = next((part for part in self.parts if part.messages), None)
             if ready is not None:
-                self._taken = iter(ready.taken())
+                self._taken.extend(ready.taken())
                 self.parts.append(self.parts.pop(self.parts.index(ready)))  # the others come first next time
             elif not await self.parts[0].arrival(self.timeout_s, self.parts):
                 raise StopAsyncIteration
@@ -73,6 +81,7 @@ class AsyncSuperStream:
         """By number, the routing key's hash chooses the partition; or one partition for each routing key."""
         if bool(partitions) == bool(routing_keys):
             raise ValueError("say either how many partitions there are, or their routing keys")
+        check_partitions(self.channel.connection.is_embermq, partitions)
         kind = "direct" if routing_keys else "x-modulus-hash"
         await self.channel.exchange_declare(self.name, kind, durable=True, arguments={SUPER_STREAM: True})
         keys = list(routing_keys) or [str(number) for number in range(partitions)]
@@ -114,16 +123,22 @@ class AsyncSuperStream:
         With `name` (EmberMQ) the broker remembers how far each partition was acked, and of several programs
         that use the same name one at a time reads a partition.
         """
-        parts = [
-            await stream.consume(
-                offset,
-                name=name,
-                filter_values=filter_values,
-                match_unfiltered=match_unfiltered,
-                prefetch=prefetch,
-            )
-            for stream in await self.partitions()
-        ]
+        parts: list[AsyncStreamConsumer] = []
+        try:
+            for stream in await self.partitions():
+                parts.append(
+                    await stream.consume(
+                        offset,
+                        name=name,
+                        filter_values=filter_values,
+                        match_unfiltered=match_unfiltered,
+                        prefetch=prefetch,
+                    )
+                )
+        except BaseException:
+            for part in parts:
+                part.forsake()
+            raise
         return AsyncSuperStreamConsumer(parts, timeout_s)
 
     async def delete(self) -> None:

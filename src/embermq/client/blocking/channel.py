@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.consumer import Consumer
 from embermq.client.blocking.declaring import Declaring
+from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.publishing import Publishing
 from embermq.client.core.calls import Arguments, consume_method, consume_request, request_for
 from embermq.client.core.channel import ChannelCore
@@ -56,7 +57,7 @@ class Channel(ChannelHandle, Declaring, Publishing):
             return
         if kind is not None and self.connection.blocked_reason is not None:
             # No answer will come while the broker reads nothing, and the error should not wait for one.
-            self.connection.tell(self._core, request_for(self._core, ChannelClose(200, "goodbye")))
+            self.forsake()
             return
         self.close()
 
@@ -65,6 +66,11 @@ class Channel(ChannelHandle, Declaring, Publishing):
         if not self.is_closed:
             self.call(ChannelClose(200, reply_text))
         self.connection.forget(self._core)
+
+    def forsake(self) -> None:
+        """As `close`, without waiting for the answer."""
+        self.closed_by_user = True
+        self.connection.tell(self._core, request_for(self._core, ChannelClose(200, "goodbye")))
 
     def call(self, method: Method, timeout_s: float | None = None) -> Any:
         """Send any method and wait for its answer; what it declares is restored after a reconnection."""
@@ -93,8 +99,8 @@ class Channel(ChannelHandle, Declaring, Publishing):
         if prefetch is not None:
             self.qos(prefetch)
         method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments)
-        consumer = Consumer(self, self._core, method, timeout_s)
-        self.connection.call(self._core, consume_request(self._core, consumer))
+        consumer = Consumer(self, BlockingInbox(self._core, method), timeout_s)
+        self.connection.call(self._core, consume_request(self._core, consumer.inbox))
         if callback is not None:
             consumer.start(callback)
         return consumer
@@ -115,8 +121,8 @@ class Channel(ChannelHandle, Declaring, Publishing):
         if prefetch is not None:
             self.qos(prefetch)
         method = consume_method(queue, "", False, no_ack, False, arguments)
-        consumer = ColumnConsumer(self, self._core, method, wanted)
-        self.connection.call(self._core, consume_request(self._core, consumer))
+        consumer = ColumnConsumer(self, method, wanted)
+        self.connection.call(self._core, consume_request(self._core, consumer.inbox))
         return consumer
 
     def cancel(self, consumer_tag: str) -> None:

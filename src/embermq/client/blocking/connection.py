@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import queue
 import threading
-import time
+import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -17,13 +17,13 @@ from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.line import Line
 from embermq.client.blocking.waiter import Waiter
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.engine import CLOSING, OPEN, Engine
+from embermq.client.core.engine import Engine
 from embermq.client.core.handles import ConnectionHandle
 from embermq.client.core.message import Message
 from embermq.client.core.request import Request
-from embermq.client.errors import ClientError, ConnectionClosed, Timeout
+from embermq.client.errors import ClientError, ConnectionClosed
 from embermq.wire.frame import method_frame
-from embermq.wire.methods import ChannelOpen, ConnectionClose, ConnectionUpdateSecret
+from embermq.wire.methods import ChannelClose, ChannelOpen, ConnectionUpdateSecret
 
 log = logging.getLogger("embermq.client")
 
@@ -51,17 +51,27 @@ class Connection(ConnectionHandle):
         self.on_unblocked: Callable[[], None] | None = None
         self.on_lost: Callable[[ClientError], None] | None = None
         self.on_reconnected: Callable[[], None] | None = None
-        self._process_id = os.getpid()
-        self._channels: dict[ChannelCore, Channel] = {}
-        self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._events_thread: threading.Thread | None = None
-        self._first: Waiter | None = Waiter()
-        self._line = Line(settings, self._changed)
-        self._engine = Engine(settings, self)
-        first = self._first
-        self._line.start(self._engine)
-        first.wait(None)
-        first.result()
+        self.closed_by_user = False
+        self._channels: dict[ChannelCore, weakref.ref[Channel]] = {}
+        self._events = Events()
+        # The thread of the connection does not keep its user's half alive: a forgotten one is noticed.
+        ourselves = weakref.ref(self)
+
+        def on_event(event: str, subject: object, detail: object) -> None:
+            connection = ourselves()
+            if connection is not None:
+                connection._happened(event, subject, detail)
+
+        self._line = Line(settings, on_event)
+        self._engine: Engine = self._line.engine
+        CONNECTIONS.add(self)
+        try:
+            self._line.first.wait(None)
+            self._line.first.result()
+        except BaseException:
+            self.closed_by_user = True
+            self._engine.post(self._line.finish, False)
+            raise
 
     # -- for everybody
 
@@ -71,40 +81,66 @@ class Connection(ConnectionHandle):
         `prefetch` is how many deliveries each consumer may have unsettled (None: no limit).
         """
         waiter = Waiter()
-        with self._engine.lock:
-            core = self._engine.open_channel(Request(ChannelOpen(), waiter), confirming=confirms)
-            channel = self._channels[core] = Channel(self, core)
-        self.wait(waiter, "channel.open")
-        if prefetch is not None:
-            channel.qos(prefetch)
-        return channel
+        opening: list[ChannelCore] = []
+        request = Request(ChannelOpen(), waiter)
+
+        def begin() -> None:
+            try:
+                opening.append(self._engine.open_channel(request, confirming=confirms))
+            except ClientError as error:
+                waiter.set_exception(error)
+
+        def give_up() -> None:
+            for core in opening:
+                core.request(Request(ChannelClose(200, "not wanted any more")))
+
+        try:
+            self._engine.post(begin)
+            self.wait(waiter, "channel.open")
+            channel = Channel(self, opening[0])
+            self._channels[opening[0]] = weakref.ref(channel)
+            if prefetch is not None:
+                channel.qos(prefetch)
+            return channel
+        except BaseException:
+            self._engine.post(give_up)
+            raise
 
     def close(self) -> None:
         """Say goodbye and end the thread. Publishes without their confirm fail with ConnectionClosed."""
         self._end(politely=True)
 
     def _end(self, *, politely: bool) -> None:
-        with self._engine.lock:
-            if self._engine.state == OPEN and politely:
-                self._engine.out.write(method_frame(0, ConnectionClose(200, "goodbye")))
-                self._engine.state = CLOSING
-            self._line.stopping.set()
-            if self._engine.state != CLOSING:
-                self._line.ended = ConnectionClosed("the connection was closed by its user")
-        self._line.wake()
+        self.closed_by_user = True
+        if self.is_closed:
+            return
+        try:
+            self._engine.post(self._line.finish, politely)
+        except ClientError:
+            pass  # it has ended meanwhile
         if threading.current_thread() is not self._line.thread:
             self._line.thread.join(CLOSE_S_MAX)
-        self._events.put(None)
+        self._events.stop()
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed_by_user", True) and not self.is_closed:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
+            self._engine.post(self._line.finish, True)
+            self._events.stop()
 
     def update_secret(self, secret: str, reason: str = "") -> None:
         """Give the broker a new token before the old one expires (OAuth 2)."""
         waiter = Waiter()
         method = ConnectionUpdateSecret(secret.encode(), reason)
-        with self._engine.lock:
+
+        def begin() -> None:
             if self._engine.error is not None:
-                raise self._engine.error
+                waiter.set_exception(self._engine.error)
+                return
             self._engine.update_secret.append(Request(method, waiter))
             self._engine.out.write(method_frame(0, method))
+
+        self._engine.post(begin)
         self.wait(waiter, method.NAME)
 
     def __enter__(self) -> Self:
@@ -123,111 +159,103 @@ class Connection(ConnectionHandle):
     # -- for channels
 
     def call(self, core: ChannelCore, request: Request, timeout_s: float | None = None) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its answer. If the wait is interrupted, what was done is undone."""
         waiter = request.waiter = Waiter()
-        with self._engine.lock:
-            core.request(request)
-        return self.wait(waiter, request.method.NAME, timeout_s)
+        try:
+            self._engine.post(core.request, request)
+            return self.wait(waiter, request.method.NAME, timeout_s)
+        except BaseException as error:
+            if not waiter.done() or not isinstance(error, ClientError):
+                self._engine.commands.append((request.abandon, ()))
+            raise
 
     def tell(self, core: ChannelCore, request: Request) -> None:
         """Send a request whose answer nobody waits for."""
         request.waiter = Waiter()
-        with self._engine.lock:
-            core.request(request)
-        self.flush()
+        self._engine.post(core.request, request)
 
     def wait(self, waiter: Waiter, what: str, timeout_s: float | None = None) -> Any:
-        if os.getpid() != self._process_id:
-            raise ConnectionClosed("a connection does not survive fork(): connect in the new process")
         limit_s = self.settings.call_timeout_s if timeout_s is None else timeout_s
-        deadline_s = math.inf if limit_s is None else time.monotonic() + limit_s
-        self._line.read_until(waiter.done, deadline_s)
-        if not waiter.done():
-            left_s = None if limit_s is None else deadline_s - time.monotonic()
-            self._line.reader.sleep(lambda: waiter.wait(left_s))
-        if not waiter.done():
-            raise Timeout(
-                f"{what} was not answered within {limit_s:g} s (connected: {self.is_open}, "
-                f"blocked by the broker: {self.blocked_reason or 'no'})"
-            )
+        if not waiter.wait(limit_s):
+            raise self.no_answer(what, limit_s)
         return waiter.result()
 
+    def when_room(self, waiter: Waiter) -> None:
+        """For the thread of the connection: tell the waiter when there is little left to send."""
+        self._line.await_room(waiter)
+
     def flush(self) -> None:
-        """Send what waits in the buffer now."""
-        self._line.flush()
+        """Wait until what was published and settled is given to the system, or there is no connection."""
+        waiter = Waiter()
+        self._engine.post(self._line.await_room, waiter)
+        self.wait(waiter, "what was sent")
 
-    def read_until(self, done: Callable[[], bool], deadline_s: float) -> None:
-        """Send what waits, and read until `done` or until it seems better to sleep."""
-        self._line.read_until(done, deadline_s)
+    # -- users' callbacks
 
-    def read_on(self) -> None:
-        """Have the connection's own thread read from now on, until somebody waits again."""
-        self._line.reader.hand_over()
-
-    def sleep(self, wait: Callable[[], object]) -> None:
-        """Wait for what another thread reads."""
-        self._line.reader.sleep(wait)
-
-    # -- the engine's shell
-
-    def wake(self) -> None:
-        self._line.nudge()
-
-    def opened(self) -> None:
-        self._line.opened()
-        self._started(None)
-
-    def ended(self, error: ClientError) -> None:
-        self._line.ended = error
-        self._line.reader.hand_over()  # whoever read it, the connection's thread acts upon it
-
-    def happened(self, event: str, subject: object, detail: object) -> None:
-        if event == "blocked" and self.on_blocked is not None:
-            self._tell(self.on_blocked, detail)
-        elif event == "unblocked" and self.on_unblocked is not None:
-            self._tell(self.on_unblocked)
+    def _happened(self, event: str, subject: object, detail: object) -> None:
+        """Called by the thread of the connection, which must go on."""
+        if event == "blocked":
+            self._events.tell(self.on_blocked, detail)
+        elif event == "unblocked":
+            self._events.tell(self.on_unblocked)
+        elif event == "lost":
+            self._events.tell(self.on_lost, detail)
+        elif event == "reconnected":
+            self._events.tell(self.on_reconnected)
         elif event == "returned":
             assert isinstance(subject, ChannelCore)
-            channel = self._channels.get(subject)
-            if channel is not None and channel.on_return is not None:
-                assert isinstance(detail, Message)
-                self._tell(channel.on_return, detail)
+            assert isinstance(detail, Message)
+            known = self._channels.get(subject)
+            channel = known() if known is not None else None
+            if channel is not None:
+                self._events.tell(channel.on_return, detail)
         elif event == "channel_closed":
             assert isinstance(subject, ChannelCore)
-            self._channels.pop(subject, None)
+            self.forget(subject)
+        elif event == "closed":
+            self._events.stop()
 
     def forget(self, core: ChannelCore) -> None:
         self._channels.pop(core, None)
 
-    def _changed(self, what: str, detail: object) -> None:
-        if what == "closed":
-            assert isinstance(detail, ClientError)
-            self._started(detail)
-        elif what == "lost" and self.on_lost is not None:
-            self._tell(self.on_lost, detail)
-        elif what == "reconnected" and self.on_reconnected is not None:
-            self._tell(self.on_reconnected)
+    def _leave_to_parent(self) -> None:
+        self.closed_by_user = True
+        self._line.leave_to_parent(
+            ConnectionClosed("a connection does not survive fork(): connect in the new process")
+        )
 
-    def _started(self, error: ClientError | None) -> None:
-        """The answer to the constructor, once."""
-        first, self._first = self._first, None
-        if first is not None and error is None:
-            first.set_result(None)
-        elif first is not None and error is not None:
-            first.set_exception(error)
 
-    def _tell(self, callback: Callable[..., None], *arguments: Any) -> None:
-        """Call the user in another thread than ours, which must go on reading."""
-        if self._events_thread is None:
-            self._events_thread = threading.Thread(
-                target=self._tell_events, name="embermq-client-events", daemon=True
-            )
-            self._events_thread.start()
-        self._events.put(lambda: callback(*arguments))
+class Events:
+    """A thread that calls the user, one event after the other; it begins with the first."""
 
-    def _tell_events(self) -> None:
-        while (event := self._events.get()) is not None:
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def tell(self, callback: Callable[..., None] | None, *arguments: Any) -> None:
+        if callback is not None:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="embermq-client-events", daemon=True)
+                self._thread.start()
+            self._queue.put(lambda: callback(*arguments))
+
+    def stop(self) -> None:
+        self._queue.put(None)
+
+    def _run(self) -> None:
+        while (event := self._queue.get()) is not None:
             try:
                 event()
             except Exception:
                 log.exception("a callback of the connection failed")
+
+
+CONNECTIONS: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def leave_all_to_parent() -> None:
+    for connection in list(CONNECTIONS):
+        connection._leave_to_parent()
+
+
+os.register_at_fork(after_in_child=leave_all_to_parent)

@@ -6,12 +6,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from embermq.client.core.channel import ChannelCore
-from embermq.client.core.consumers import ConsumerInbox
+from embermq.client.blocking.inbox import BlockingInbox, await_arrival
+from embermq.client.core.calls import cancel_request
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from embermq.client.blocking.channel import Channel
 
 log = logging.getLogger("embermq.client")
+
+
+def deadline_after(timeout_s: float | None) -> float:
+    return math.inf if timeout_s is None else time.monotonic() + timeout_s
 
 
 class CancelledAtExit:
@@ -37,65 +42,72 @@ class CancelledAtExit:
         self.cancel()
 
 
-class BlockingInbox(CancelledAtExit, ConsumerInbox):
-    """Waits for what another thread, or this one meanwhile, reads."""
+class Consuming(CancelledAtExit):
+    """What a user holds of a consumer; the connection holds its inbox."""
 
-    def __init__(self, channel: Channel, core: ChannelCore, consume: BasicConsume) -> None:
-        super().__init__(consume)
+    def __init__(self, channel: Channel, inbox: BlockingInbox) -> None:
         self.channel = channel
-        self._core = core
-        self.arrived = threading.Condition(core.engine.lock)
+        self.inbox = inbox
+        inbox.watch(self)
 
-    def wake(self) -> None:
-        self.arrived.notify_all()
+    @property
+    def tag(self) -> str:
+        return self.inbox.tag
 
-    def end(self, error: ClientError) -> None:
-        with self._core.engine.lock:
-            super().end(error)
+    @property
+    def consume(self) -> BasicConsume:
+        """The method that made it."""
+        return self.inbox.consume
 
-    def await_arrival(self, timeout_s: float | None) -> None:
-        """Until there is something to say, or for so long."""
-        connection = self.channel.connection
-        deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        if not self.something_to_say():
-            # Flushes first: acks that wait in the buffer are what the broker waits for.
-            connection.read_until(self.something_to_say, deadline_s)
-        with self.arrived:
-            if not self.something_to_say() and not self.is_finished() and timeout_s != 0:
-                left_s = None if timeout_s is None else max(deadline_s - time.monotonic(), 0)
-                connection.sleep(lambda: self.arrived.wait_for(self.something_to_say, left_s))
+    @property
+    def no_ack(self) -> bool:
+        return self.inbox.no_ack
 
-    def something_to_say(self) -> bool:
-        return bool(self.messages) or self.error is not None or self._cancelled
+    @property
+    def error(self) -> ClientError | None:
+        """Why no more will come."""
+        return self.inbox.error
 
     def raise_error(self) -> None:
         """Why no more comes, unless that is as it should be."""
-        if self.error is not None and not self.ended_well and not self.channel.closed_by_user:
-            raise self.error
+        error = self.inbox.error
+        if error is None or self.inbox.ended_well or self.inbox.is_finished():
+            return
+        if not self.channel.closed_by_user:
+            raise error
 
     def cancel(self) -> None:
-        """Tell the broker that no more is wanted; what waits here unread goes back to the queue."""
-        with self.arrived:
-            if self._cancelled:
-                return
-            self._cancelled = True
-            self.arrived.notify_all()
-        if self.error is None and self._core.error is None:
-            self.channel.cancel(self.tag)
+        """Tell the broker that no more is wanted; what waits here unread goes back to the queue.
+
+        Whatever interrupts it, it may be called again.
+        """
+        inbox, core = self.inbox, self.inbox.core
+        inbox.set_cancelled()
+        for sleeper in list(inbox.sleepers):
+            sleeper.set_result(None)
+        if inbox.error is None and core.error is None and core.consumers.get(inbox.tag) is inbox:
+            self.channel.connection.call(core, cancel_request(core, inbox))
+
+    def forsake(self) -> None:
+        """As `cancel`, without waiting for the answer."""
+        self.inbox.set_cancelled()
+        self.channel.connection.tell(self.inbox.core, cancel_request(self.inbox.core, self.inbox))
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.inbox.is_finished() else "ended" if self.inbox.error else "consuming"
+        return f"<{type(self).__name__} '{self.tag}' of queue '{self.inbox.consume.queue}', {state}>"
 
 
-class Consumer(BlockingInbox):
-    """Iterate over it, or `fetch` batches. Leaving its `with` block cancels it.
+class Consumer(Consuming):
+    """Iterate over it, or `fetch` batches, in as many threads as you like: each message goes to one of them.
 
     After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
     """
 
-    def __init__(
-        self, channel: Channel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
-    ) -> None:
-        super().__init__(channel, core, consume)
+    def __init__(self, channel: Channel, inbox: BlockingInbox, timeout_s: float | None) -> None:
+        super().__init__(channel, inbox)
         self.timeout_s = timeout_s
-        self._taken: Iterator[Message] = iter(())
+        self._handed: dict[int, list[Message]] = {}  # by thread: a batch that `fetch` is about to return
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
 
@@ -107,29 +119,49 @@ class Consumer(BlockingInbox):
     def __next__(self) -> Message:
         """The next message; the end when the consumer was cancelled, or after `timeout_s` without any."""
         while True:
-            for message in self._taken:
-                if self.no_ack or not message.stale:
-                    return message
-            messages = self.wait(self.timeout_s)
-            if not messages:
+            if self._handed and self._give_up_handed():
+                continue
+            try:
+                for message in self.inbox.pops:
+                    return message  # type: ignore[no-any-return]
+            except IndexError:
+                pass
+            if not self._await(deadline_after(self.timeout_s)):
                 raise StopIteration
-            self._taken = iter(messages)
 
     def fetch(self, max_messages: int = 1000, timeout_s: float | None = None) -> list[Message]:
         """One to `max_messages` messages, as many as are there; none after `timeout_s` or at the end."""
+        deadline_s = deadline_after(timeout_s)
+        me = threading.get_ident()
+        # What is taken stays here until it is returned: an interrupted call leaves it to the next one.
+        handed = self._handed.setdefault(me, [])
         while True:
-            batch: list[Message] = []
-            for message in self._taken:
-                if self.no_ack or not message.stale:
-                    batch.append(message)
-                    if len(batch) == max_messages:
-                        return batch
-            if batch:
-                return batch
-            messages = self.wait(timeout_s)
-            if len(messages) <= max_messages:
-                return messages
-            self._taken = iter(messages)
+            try:
+                handed.extend(islice(self.inbox.pops, max_messages - len(handed)))
+            except IndexError:
+                pass  # that was all
+            if handed or not self._await(deadline_s):
+                del self._handed[me]
+                return handed
+
+    def _give_up_handed(self) -> bool:
+        """A `fetch` of this thread was interrupted: its batch comes next."""
+        handed = self._handed.get(threading.get_ident())
+        if handed is None:
+            return False
+        self.inbox.ready.extendleft(reversed(handed))
+        del self._handed[threading.get_ident()]
+        return True
+
+    def _await(self, deadline_s: float) -> bool:
+        """Whether it is worth looking again; raises why not, if that is an error."""
+        inbox = self.inbox
+        if not inbox.something_to_say() and not await_arrival(inbox.core.engine, [inbox], deadline_s):
+            return False
+        if inbox.ready:
+            return True
+        self.raise_error()
+        return False
 
     def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
         """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
@@ -142,6 +174,9 @@ class Consumer(BlockingInbox):
                 if batch:
                     break  # first what there was; the next call meets the error again
                 raise
+            except BaseException:
+                self.inbox.ready.extendleft(reversed(batch))
+                raise
             if not got:
                 break
             batch += got
@@ -149,29 +184,17 @@ class Consumer(BlockingInbox):
 
     def ack(self, batch: list[Message]) -> None:
         """Settle a batch in one go: with one ack for all where that settles nothing else."""
-        self._core.ack_batch(batch)
-
-    def wait(self, timeout_s: float | None) -> list[Message]:
-        """What has arrived; nothing after the time, or when the consumer has ended by our own will."""
-        self.await_arrival(timeout_s)
-        with self.arrived:
-            if self.is_finished():
-                return []
-            if self.messages:
-                return self._core.engine.taken(self)
-            self.raise_error()
-            return []
+        self.inbox.core.ack_batch(batch)
 
     # -- ending
 
     def cancel(self) -> None:
         super().cancel()
-        with self._core.engine.lock:
-            unread = [*self._taken, *self.messages]
-            self.messages = []
-            self._taken = iter(())
-            if not self.no_ack:
-                self.give_back(unread)
+        if not self.no_ack:
+            for handed in list(self._handed.values()):
+                for message in handed:
+                    message.nack(requeue=True)
+        self._handed.clear()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -182,7 +205,7 @@ class Consumer(BlockingInbox):
 
     # -- callbacks
 
-    def start(self, callback: Callable[[Message], None]) -> None:
+    def start(self, callback: Callable[[Message], Any]) -> None:
         """Have a thread call `callback` for each message, in order."""
         self._thread = threading.Thread(
             target=self._call, args=(callback,), name=f"embermq-consumer-{self.tag}", daemon=True
@@ -196,7 +219,7 @@ class Consumer(BlockingInbox):
         if self._failure is not None:
             raise self._failure
 
-    def _call(self, callback: Callable[[Message], None]) -> None:
+    def _call(self, callback: Callable[[Message], Any]) -> None:
         try:
             for message in self:
                 try:
@@ -206,6 +229,8 @@ class Consumer(BlockingInbox):
                         message.nack(requeue=True)
                     raise
         except Exception as failure:
+            if failure is self.inbox.error and self.channel.connection.closed_by_user:
+                return
             self._failure = failure
             log.exception("the callback of consumer '%s' failed, the consumer is cancelled", self.tag)
             try:

@@ -1,7 +1,9 @@
-"""The thread of a connection: it connects, reads, keeps the heartbeat, and comes back when the line breaks.
+"""The thread of a connection: it alone has the socket and the engine.
 
-Users' threads write by themselves when they are about to wait (`flush`); whatever they leave in the buffer
-this thread sends, woken through a socket pair. Nobody waits for the network while holding the engine's lock.
+Other threads post what they want done (`Outlet.post`, one append to a deque) and wait for the result. So no
+two threads ever change anything together, and an exception that a signal handler raises in the main thread
+finds nothing half done: the thread of the connection never runs signal handlers. A new transport is opened by
+a thread of its own, because looking up a name may take long and commands must not wait for it.
 """
 
 from __future__ import annotations
@@ -12,67 +14,96 @@ import select
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from embermq.client.address import Endpoint, Settings
 from embermq.client.attempts import Attempts, is_passing
-from embermq.client.blocking.reader import Reader
+from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.transport import Transport, open_transport
-from embermq.client.core.engine import Engine
+from embermq.client.blocking.waiter import Waiter
+from embermq.client.core.engine import CLOSED, CLOSING, OPEN, Engine
+from embermq.client.core.message import Message
+from embermq.client.core.outlet import ASLEEP, AWAKE, LINGERING
 from embermq.client.core.pulse import Pulse
 from embermq.client.errors import ClientError, ConnectionClosed
 from embermq.client.failure import broken, not_connected
+from embermq.wire.frame import method_frame
+from embermq.wire.methods import ConnectionClose
 
 log = logging.getLogger("embermq.client")
 
 FAREWELL_S = 2.0  # how long the last words may take
-WRITABLE_POLL_MS = 500
+READ_BUFFER_BYTES = 512 * 1024
+ROOM_BYTES = 1024 * 1024  # with more than this on its way out, those who want to publish more wait
 NOTHING = memoryview(b"")  # not the empty end of what was sent, whose memory is to be used again
-LED_POLL_S = 0.005  # how often to look whether a user's thread has stopped reading
-LINGER_MS = 1  # what a user's thread leaves behind may gather so long: taking turns for each message is dear
+LINGER_MS = 1  # acks may gather so long: taking turns for each of them is dear
+PAUSE_POLL_S = 60.0
+SETTLING = ("settle_delivery_now", "ack_batch_now", "ack")
 
 
 class Line:
-    """`on_change` is told about "lost" and "reconnected"; it must not wait."""
+    """`on_event` is told what users' callbacks are for; it must not wait."""
 
-    def __init__(self, settings: Settings, on_change: Callable[[str, object], None]) -> None:
+    def __init__(self, settings: Settings, on_event: Callable[[str, object, object], None]) -> None:
         self.settings = settings
-        self.on_change = on_change
-        self.engine: Engine
-        self.reader = Reader(self.wake)
-        self.transport: Transport | None = None
+        self.on_event = on_event
+        self.engine = Engine(settings, self)
         self.endpoint: Endpoint | None = None
-        self.ended: ClientError | None = None  # the engine wants this transport shut
-        self.stopping = threading.Event()
+        self.first = Waiter()  # for the connection to be open, or not to come about
+        self.end: ClientError | None = None  # the engine wants this transport shut
+        self.stopping: bool = False
         self.was_open = False  # ever
         self.reached_open = False  # this time
-        self._looks_soon = False  # our thread will look by itself whether there is output
-        self._send_lock = threading.Lock()
+        self._transport: Transport | None = None
+        self._buffer = bytearray(READ_BUFFER_BYTES)
+        self._kept = 0  # bytes of a frame whose end has not come
         self._unsent = NOTHING
-        self._wake_reader, self._wake_writer = socket.socketpair()
-        self._wake_reader.setblocking(False)
-        self._wake_writer.setblocking(False)
+        self._without_room: list[Waiter] = []
+        self._dialed: Transport | OSError | None = None
+        self._bell, bell_rope = socket.socketpair()
+        self._bell.setblocking(False)
+        bell_rope.setblocking(False)
+        self._bell_rope = bell_rope
+        self.engine.commands = deque()
+        self.engine.ring = bell_rope.send  # a call into C, before which no signal handler runs
         self.thread = threading.Thread(target=self._run, name="embermq-client", daemon=True)
-
-    def start(self, engine: Engine) -> None:
-        """The connection, which is the engine's shell, is ready."""
-        self.engine = self.reader.engine = engine
         self.thread.start()
 
+    # -- commands of other threads
+
+    def finish(self, politely: bool) -> None:
+        """Say goodbye, or just go."""
+        self.stopping = True
+        if self.engine.state == OPEN and politely:
+            self.engine.out.write(method_frame(0, ConnectionClose(200, "goodbye")))
+            self.engine.state = CLOSING
+        elif self.engine.state != CLOSING:
+            self.end = closed_by_user()
+
+    def await_room(self, waiter: Waiter) -> None:
+        """Tell the waiter when there is little left to send."""
+        self._without_room.append(waiter)
+
+    # -- the engine's shell
+
     def wake(self) -> None:
-        """Have the thread look: there is output, or the end."""
-        try:
-            self._wake_writer.send(b"\0")
-        except OSError:
-            pass  # full: it will look anyway; closed: it is gone
+        """There is output: it is sent before our thread sleeps."""
 
-    def nudge(self) -> None:
-        """There is output. While a user's thread reads, ours looks every few milliseconds by itself.
+    def opened(self) -> None:
+        if self.was_open:
+            log.info("connection to %s is back, everything is restored", self.endpoint)
+            self.on_event("reconnected", None, None)
+        self.was_open = self.reached_open = True
+        if not self.first.done():
+            self.first.set_result(None)
 
-        So it is not woken for each ack of a thread that is about to ask for the next message.
-        """
-        if not self._looks_soon:
-            self.wake()
+    def ended(self, error: ClientError) -> None:
+        self.end = error
+
+    def happened(self, event: str, subject: object, detail: object) -> None:
+        self.on_event(event, subject, detail)
 
     # -- lives of the connection
 
@@ -82,62 +113,91 @@ class Line:
         except Exception as fault:
             log.exception("the client's thread failed")
             error = ConnectionClosed(f"a fault in the client: {type(fault).__name__}: {fault}")
-        with self.engine.lock:
-            self.engine.lost(error, final=True)
-        self.on_change("closed", error)
-        self._wake_reader.close()
-        self._wake_writer.close()
+        engine = self.engine
+        left, engine.commands = engine.commands, ClosedCommands(error)
+        engine.lost(error, final=True)
+        engine.run_commands(left)  # what was posted before: it fails with the error
+        self._tell_of_room()
+        if not self.first.done():
+            self.first.set_exception(error)
+        self.on_event("closed", None, error)
+        self._bell.close()
+        self._bell_rope.close()
 
     def _live(self) -> ClientError:
         """Connect again and again, until there is no point in it; why there is none."""
         attempts = Attempts(self.settings)
         while True:
             self.reached_open = False
+            began_s = time.monotonic()
             error = self._connect_and_serve(attempts.endpoint)
-            if self.stopping.is_set():
-                return self.ended or error  # who closes it just after it broke has closed it
-            pause_s = attempts.pause_after(error, was_open=self.reached_open)
+            if self.stopping:
+                return self.end or error  # a user who closes it just after it broke has closed it
+            lived_s = time.monotonic() - began_s
+            pause_s = attempts.pause_after(error, was_open=self.reached_open, lived_s=lived_s)
             if pause_s is None:
                 return error
-            if self.stopping.wait(pause_s):
-                return ConnectionClosed("the connection was closed by its user")
+            if self._serve_without(lambda: False, time.monotonic() + pause_s):
+                return closed_by_user()
 
     def _connect_and_serve(self, endpoint: Endpoint) -> ClientError:
-        with self.engine.lock:
-            if not self.stopping.is_set():
-                self.ended = None
-        try:
-            transport = open_transport(endpoint, self.settings)
-        except OSError as failure:
-            return not_connected(endpoint, self.settings, failure)
-        self._unsent = NOTHING
-        self.reader.begin()
+        self.end = None
+        opened = self._dial(endpoint)
+        if self.stopping and isinstance(opened, Transport):
+            opened.close()
+            return closed_by_user()
+        if not isinstance(opened, Transport):
+            return not_connected(endpoint, self.settings, opened) if opened else closed_by_user()
         self.endpoint = endpoint
+        self._transport = opened
+        self._unsent, self._kept = NOTHING, 0
+        self.engine.start()
         try:
-            with self.engine.lock:
-                self.transport = transport
-                self.engine.start()
-            error = self._serve(transport)
+            error = self._serve(opened)
         finally:
-            self._looks_soon = False
-            with self.engine.lock:
-                self.transport = None
-            transport.shut()
-            with self._send_lock:  # a user's thread may be about to write
-                self.reader.close(transport)
-        with self.engine.lock:
-            self.engine.lost(error, final=False)
-        if self.reached_open and is_passing(error) and not self.stopping.is_set():
+            self._transport = None
+            opened.shut()
+            opened.close()
+        self.engine.lost(error, final=False)
+        if self.reached_open and is_passing(error) and not self.stopping:
             log.warning("connection to %s lost: %s", endpoint, error)
-            self.on_change("lost", error)
+            self.on_event("lost", None, error)
         return error
 
-    def opened(self) -> None:
-        """The engine says so, under its lock."""
-        if self.was_open:
-            log.info("connection to %s is back, everything is restored", self.endpoint)
-            self.on_change("reconnected", None)
-        self.was_open = self.reached_open = True
+    def _dial(self, endpoint: Endpoint) -> Transport | OSError | None:
+        """A transport, or why there is none; None when we are to stop."""
+        self._dialed = None
+        abandoned = threading.Event()
+
+        def arrived(result: Transport | OSError) -> None:
+            self._dialed = result
+
+        def dial() -> None:
+            try:
+                result: Transport | OSError = open_transport(endpoint, self.settings)
+            except OSError as failure:
+                result = failure
+            if not abandoned.is_set():
+                self.engine.post(arrived, result)
+            elif isinstance(result, Transport):
+                result.close()
+
+        threading.Thread(target=dial, name="embermq-client-dial", daemon=True).start()
+        self._serve_without(lambda: self._dialed is not None)
+        abandoned.set()
+        return self._dialed
+
+    def _serve_without(self, over: Callable[[], bool], until_s: float = math.inf) -> bool:
+        """Do what others want done while there is no connection, until it is `over`; are we to stop?"""
+        poller = select.poll()
+        poller.register(self._bell, select.POLLIN)
+        while True:
+            self.engine.run_commands()
+            self._tell_of_room()
+            left_s = until_s - time.monotonic()
+            if over() or left_s <= 0 or self.stopping:
+                return self.stopping
+            self._poll(poller, min(left_s, PAUSE_POLL_S) * 1000)
 
     # -- one life
 
@@ -145,98 +205,94 @@ class Line:
         engine = self.engine
         pulse = Pulse(engine, time.monotonic())
         poller = select.poll()
-        poller.register(self._wake_reader, select.POLLIN)
+        poller.register(self._bell, select.POLLIN)
+        bell = self._bell.fileno()
         next_tick_s = 0.0
         while True:
-            self._looks_soon = False
-            blocked = self._send_some(transport)
-            if self.ended is not None:
+            engine.run_commands()
+            blocked = not self._send(transport)
+            if self.end is not None:
                 self._say_goodbye(transport)
-                return self.ended
-            wanted = select.POLLOUT if blocked else 0
-            led = self.reader.is_led
-            if engine.congested is None and not led:
-                wanted |= select.POLLIN
-            poller.register(transport, wanted)
+                return self.end
+            if self._without_room:
+                self._tell_of_room()
+            reading = select.POLLIN if engine.may_read() else 0
+            poller.register(transport, reading | (select.POLLOUT if blocked else 0))
             now_s = time.monotonic()
             if now_s >= next_tick_s:
                 next_tick_s = now_s + pulse.tick_s
-                with engine.lock:
-                    error = pulse.tick(now_s)
+                error = pulse.tick(now_s)
                 if error is not None:
                     return error
                 if engine.out.size:
                     continue
-            self._looks_soon = led  # what comes after this waits for the end of the poll
-            events = poller.poll(max(min(next_tick_s - now_s, LED_POLL_S if led else 60.0), 0) * 1000)
-            if events and all(descriptor != transport.fileno() for descriptor, _ in events):
-                self._wake_reader.recv(4096)
-                if not self.reader.is_led and not led:
-                    events = poller.poll(LINGER_MS)
-                else:
-                    events = []
-            for descriptor, event in events:
-                if descriptor != transport.fileno():
-                    self._wake_reader.recv(4096)
+            rung = False
+            for descriptor, event in self._poll(poller, max(next_tick_s - now_s, 0) * 1000):
+                if descriptor == bell:
+                    rung = True
                 elif event & ~select.POLLOUT:
                     try:
-                        self.reader.read(transport)
+                        self._read(transport)
                     except OSError as failure:
                         return self._why(failure)
+            if rung:
+                self._linger(poller)
 
     def _why(self, failure: OSError) -> ClientError:
-        """After the last words have been read, by whichever thread, the end is no surprise."""
-        if self.ended is not None:
-            return self.ended
-        return broken(self.engine, self.endpoint, self.settings, failure)
+        """After the last words have been read the end is no surprise."""
+        return self.end or broken(self.engine, self.endpoint, self.settings, failure)
 
-    def read_until(self, done: Callable[[], bool], deadline_s: float) -> None:
-        """For users' threads about to wait: send everything, then read until `done`, while it is worth it."""
-        self.flush(deadline_s)
-        transport = self.transport
-        if transport is not None and not done():
-            self.reader.lead(transport, done, deadline_s)
+    def _poll(self, poller: select.poll, timeout_ms: float) -> list[tuple[int, int]]:
+        engine = self.engine
+        engine.resting = ASLEEP
+        if engine.commands:  # posted by one who saw us awake
+            events = []
+        else:
+            events = poller.poll(timeout_ms)
+        engine.resting = AWAKE
+        if any(descriptor == self._bell.fileno() for descriptor, _ in events):
+            self._bell.recv(4096)
+        return events
 
-    # -- writing
+    def _linger(self, poller: select.poll) -> None:
+        """Somebody acks: more will follow at once."""
+        engine = self.engine
+        engine.resting = LINGERING
+        if engine.commands and type(engine.commands[-1]) is Message:
+            poller.poll(LINGER_MS)
+        engine.resting = AWAKE
 
-    def flush(self, deadline_s: float = math.inf) -> None:
-        """Send everything now; waits while the broker does not take it. For users' threads."""
-        while self.engine.out.size or self._unsent:
-            with self._send_lock:
-                transport = self.transport
-                if transport is None:
-                    return
-                if not self._send_now(transport):
-                    left_ms = (deadline_s - time.monotonic()) * 1000
-                    if left_ms <= 0:
-                        return  # the thread of the connection goes on with it
-                    try:
-                        poller = select.poll()
-                        poller.register(transport, select.POLLOUT)
-                        poller.poll(min(WRITABLE_POLL_MS, left_ms))
-                    except (OSError, ValueError):
-                        return  # the thread of the connection sees it too
+    def _read(self, transport: Transport) -> None:
+        """Once, or while the transport holds something back; OSError at the end."""
+        engine = self.engine
+        while True:
+            view = memoryview(self._buffer)[self._kept :]
+            try:
+                size = transport.receive_into(view)
+            except BlockingIOError:
+                return
+            finally:
+                view.release()
+            if size == 0:
+                raise ConnectionResetError("closed by the other side")
+            end = self._kept + size
+            used = engine.feed(self._buffer, end)
+            self._kept = end - used
+            if used and self._kept:
+                self._buffer[: self._kept] = self._buffer[used:end]
+            if engine.wanted_bytes > len(self._buffer):
+                self._buffer += bytes(engine.wanted_bytes - len(self._buffer))
+            if not transport.holds_back:
+                return
 
-    def _send_some(self, transport: Transport) -> bool:
-        """Send without waiting; whether something is left. A user's thread that sends sends it all."""
-        if not self._send_lock.acquire(blocking=False):
-            return False
-        try:
-            return not self._send_now(transport)
-        finally:
-            self._send_lock.release()
-
-    def _send_now(self, transport: Transport) -> bool:
+    def _send(self, transport: Transport) -> bool:
         """As much as the system takes; whether that was everything."""
         try:
             while True:
                 if not self._unsent:
-                    with self.engine.lock:
-                        data = self.engine.lend()
-                    if not data and not transport.unsent:
+                    self._unsent = self.engine.lend()
+                    if not self._unsent and not transport.unsent:
                         return True
-                    self._unsent = data
-                    del data
                 self._unsent = self._unsent[transport.send(self._unsent) :] or NOTHING
                 if not (self._unsent or self.engine.out.size or transport.unsent):
                     return True
@@ -244,12 +300,59 @@ class Line:
             return False
         except OSError:
             self._unsent = NOTHING
+            self.engine.lend()
             transport.shut()  # the reading side says what happened
             return True
+
+    def _tell_of_room(self) -> None:
+        if self._transport is None or self.engine.out.size + len(self._unsent) < ROOM_BYTES:
+            waiters, self._without_room = self._without_room, []
+            for waiter in waiters:
+                waiter.set_result(None)
 
     def _say_goodbye(self, transport: Transport) -> None:
         deadline_s = time.monotonic() + FAREWELL_S
         poller = select.poll()
         poller.register(transport, select.POLLOUT)
-        while self._send_some(transport) and time.monotonic() < deadline_s:
+        while not self._send(transport) and time.monotonic() < deadline_s:
             poller.poll(FAREWELL_S * 1000)
+
+    # -- after a fork
+
+    def leave_to_parent(self, error: ClientError) -> None:
+        """In the child: the connection stays the parent's, and every use of it here raises."""
+        engine = self.engine
+        engine.commands = ParentsCommands(error)
+        engine.state, engine.error = CLOSED, error
+        for channel in engine.channels.values():
+            channel.error = error
+            for inbox in channel.consumers.values():
+                assert isinstance(inbox, BlockingInbox)
+                inbox.error = error
+                inbox.ready.clear()  # they are the parent's
+        for opened in (self._transport, self._bell, self._bell_rope):
+            if opened is not None:
+                opened.close()
+
+
+class ClosedCommands(deque[Any]):
+    """After the end: nothing can be asked for any more. Settling does nothing, as after any loss."""
+
+    def __init__(self, error: ClientError) -> None:
+        super().__init__()
+        self.error = error
+
+    def append(self, command: Any) -> None:
+        if type(command) is tuple and command[0].__name__ not in SETTLING:
+            raise self.error
+
+
+class ParentsCommands(ClosedCommands):
+    """After a fork: whatever the child wants done is the parent's to do."""
+
+    def append(self, command: Any) -> None:
+        raise self.error
+
+
+def closed_by_user() -> ConnectionClosed:
+    return ConnectionClosed("the connection was closed by its user")

@@ -20,7 +20,8 @@ from embermq.wire.properties import Properties
 if TYPE_CHECKING:
     from embermq.client.blocking.connection import Connection
 
-FLUSH_BYTES = 64 * 1024  # so much in the buffer is sent by the thread that filled it
+COMMANDS_MAX = 20_000  # messages that the thread of the connection has not looked at yet
+OUTPUT_BYTES_MAX = 4 * 1024 * 1024
 BATCH_STEP_BYTES = 256 * 1024
 BATCH_STEP_MESSAGES = 2000
 UNCONFIRMED_POLL_S = 0.01
@@ -43,12 +44,12 @@ class Confirmation:
     def wait(self, timeout_s: float | None = None) -> None:
         """Return when the broker has taken everything; PublishFailed when it refused or returned some."""
         receipt = self._receipt
-        with self._connection._engine.lock:
-            if not receipt.done and receipt.waiter is None:
-                receipt.waiter = Waiter()
+        if not receipt.done:
             waiter = receipt.waiter
-        if waiter is not None and not waiter.done():
-            self._connection.wait(waiter, "a publish", timeout_s)
+            if waiter is None:
+                waiter = receipt.waiter = Waiter()
+            if not receipt.done:  # else nobody may have seen our waiter
+                self._connection.wait(waiter, "a publish", timeout_s)
         failure = receipt.failure()
         if failure is not None:
             raise failure
@@ -88,14 +89,12 @@ class Publishing:
         mandatory: bool = False,
     ) -> Confirmation:
         """Publish without waiting; the result can be waited for later."""
-        core, engine = self._core, self._engine
+        engine = self._engine
         confirmation = self._submit(body, routing_key, exchange, properties, mandatory)
-        if core.unconfirmed_count > UNCONFIRMED_MAX:
-            self._wait_for_oldest()
-        if engine.out.size >= FLUSH_BYTES:
+        if len(engine.commands) > COMMANDS_MAX or engine.out.size > OUTPUT_BYTES_MAX:
             self.connection.flush()
-        elif not engine.awake:
-            engine.wake()
+        if self._core.unconfirmed_count > UNCONFIRMED_MAX:
+            self._wait_for_oldest()
         return confirmation
 
     def _submit(
@@ -106,14 +105,14 @@ class Publishing:
         properties: Properties | bytes | None,
         mandatory: bool,
     ) -> Confirmation:
-        """Into the buffer. Somebody has to send it."""
+        """Have the thread of the connection send it."""
         core, engine = self._core, self._engine
         payload, raw = as_bytes(body), raw_properties(properties)
+        if core.error is not None:
+            raise core.error
+        route = engine.route(exchange, routing_key, mandatory)
         receipt = Receipt(1 if core.confirming else 0)
-        with engine.lock:
-            if core.error is not None:
-                raise core.error
-            core.publish(engine.route(exchange, routing_key, mandatory), raw, payload, mandatory, receipt)
+        engine.post(core.publish_or_abandon, route, raw, payload, mandatory, receipt)
         return Confirmation(self.connection, receipt)
 
     def publish_batch(
@@ -150,24 +149,16 @@ class Publishing:
         raw = raw_properties(properties)
         receipt = Receipt(1)  # one for ourselves, until all are sent
         source = iter(messages)
+        room: Waiter | None = None
         try:
-            # Taken from the user's iterator before the lock is: it may be slow, and heartbeats need the lock.
+            # Taken from the user's iterator here: it may be slow, and the connection's thread must go on.
             while items := list(islice(source, BATCH_STEP_MESSAGES)):
-                step = partial(
-                    core.publish_some,
-                    iter(items),
-                    exchange,
-                    routing_key,
-                    raw,
-                    mandatory,
-                    receipt,
-                    BATCH_STEP_BYTES,
-                )
-                while self._send_step(step):
-                    pass
+                step = partial(core.publish_some, iter(items), exchange, routing_key, raw, mandatory, receipt)
+                room = self._send_step(partial(step, BATCH_STEP_BYTES), room)
         finally:
-            with engine.lock:
-                receipt.settle(True, None)
+            engine.post(receipt.settle, True, None)
+        if room is not None:
+            self.connection.wait(room, "a publish")
         return Confirmation(self.connection, receipt)
 
     def publish_columns(
@@ -205,30 +196,53 @@ class Publishing:
         rows = rows_of(bodies, routing_key, exchange, properties, mandatory)
         receipt = Receipt(1)  # one for ourselves, until all are sent
         row = 0
+
+        def step() -> bool:
+            nonlocal row
+            row = core.publish_rows(rows, row, mandatory, receipt, BATCH_STEP_BYTES)
+            return row < rows.count
+
+        room: Waiter | None = None
         try:
-            while row < rows.count:
-                row = self._send_step(
-                    partial(core.publish_rows, rows, row, mandatory, receipt, BATCH_STEP_BYTES)
-                )
+            if rows.count:
+                room = self._send_step(step, None)
         finally:
-            with engine.lock:
-                receipt.settle(True, None)
+            engine.post(receipt.settle, True, None)
+        if room is not None:
+            self.connection.wait(room, "a publish")
         return Confirmation(self.connection, receipt)
 
-    def _send_step(self, step: Callable[[], int]) -> int:
-        """Publish a part of many messages; what `step` answers. Others have the lock between two of them."""
-        with self._engine.lock:
-            if self._core.error is not None:
-                raise self._core.error
-            answer = step()
+    def _send_step(self, step: Callable[[], bool], before: Waiter | None) -> Waiter:
+        """Publish a part of many messages once there is room for it; the result waits until it is sent.
+
+        `step` answers whether there is more: others have their turn before that.
+        """
+        if before is not None:
+            self.connection.wait(before, "a publish")
         if self._core.unconfirmed_count > UNCONFIRMED_MAX:
             self._wait_for_oldest()
-        self.connection.flush()
-        return answer
+        step_done = Waiter()
+        self._engine.post(self._run_step, step, step_done)
+        return step_done
+
+    def _run_step(self, step: Callable[[], bool], step_done: Waiter) -> None:
+        """In the thread of the connection."""
+        try:
+            if self._core.error is not None:
+                raise self._core.error
+            more = step()
+        except Exception as error:
+            step_done.set_exception(error)
+            return
+        if more:
+            room = Waiter()
+            room.then(lambda: self._run_step(step, step_done))
+            self.connection.when_room(room)
+        else:
+            self.connection.when_room(step_done)
 
     def _wait_for_oldest(self) -> None:
         """Too much is unconfirmed: give the broker time, as long as any call may take."""
-        self.connection.flush()
         limit_s = self.connection.settings.call_timeout_s
         deadline_s = math.inf if limit_s is None else time.monotonic() + limit_s
         while self._core.unconfirmed_count > UNCONFIRMED_MAX and self._core.error is None:

@@ -28,7 +28,11 @@ class RpcClient:
         self._correlation = Correlation()
         self._lock = threading.Lock()
         self._waiters: dict[str | None, Waiter] = {}
-        self._consumer = self._channel.consume(REPLY_TO, self._on_answer, no_ack=True)
+        try:
+            self._consumer = self._channel.consume(REPLY_TO, self._on_answer, no_ack=True)
+        except BaseException:
+            self._channel.forsake()
+            raise
 
     def call(
         self,
@@ -102,4 +106,8 @@ def serve_rpc(
             )
         message.ack()
 
-    return channel.consume(queue, answer)
+    try:
+        return channel.consume(queue, answer)
+    except BaseException:
+        channel.forsake()
+        raise

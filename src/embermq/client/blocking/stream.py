@@ -7,28 +7,28 @@ from typing import Self
 
 from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.consumer import Consumer
+from embermq.client.blocking.inbox import BlockingStreamInbox
 from embermq.client.core.calls import consume_method, consume_request
-from embermq.client.core.channel import ChannelCore
-from embermq.client.core.consumers import StreamInbox
 from embermq.client.core.streams import (
     CHUNK_S,
     LOOK_S,
     Offset,
     Progress,
+    check_consume,
     consume_arguments,
     declare_arguments,
 )
 from embermq.wire.methods import BasicConsume
 
 
-class StreamConsumer(StreamInbox, Consumer):
+class StreamConsumer(Consumer):
     """Goes on after a reconnection with the first message that was not settled."""
 
-    def __init__(
-        self, channel: Channel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
-    ) -> None:
-        super().__init__(channel, core, consume, timeout_s)
-        self.progress = Progress(
+    inbox: BlockingStreamInbox
+
+    def __init__(self, channel: Channel, consume: BasicConsume, timeout_s: float | None) -> None:
+        super().__init__(channel, BlockingStreamInbox(channel.core, consume), timeout_s)
+        self.inbox.progress = Progress(
             consume.arguments,
             no_ack=consume.no_ack,
             broker_ends_ranges=channel.connection.is_embermq,
@@ -68,6 +68,7 @@ class Stream:
         With `end_offset` (exclusive) the iteration ends there. `name` has the broker remember how far the
         consumers of this name have acked (EmberMQ); `offset` then only says where the first of them begins.
         """
+        check_consume(self.channel.connection.is_embermq, self.name, no_ack=no_ack)
         if prefetch is not None:
             self.channel.qos(prefetch)
         arguments = consume_arguments(
@@ -75,8 +76,8 @@ class Stream:
         )
         core = self.channel.core
         method = consume_method(self.name, "", False, no_ack, False, arguments)
-        consumer = StreamConsumer(self.channel, core, method, timeout_s)
-        self.channel.connection.call(core, consume_request(core, consumer))
+        consumer = StreamConsumer(self.channel, method, timeout_s)
+        self.channel.connection.call(core, consume_request(core, consumer.inbox))
         return consumer
 
     # -- looking without consuming

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Self
 
 from embermq.client.blocking.channel import Channel
-from embermq.client.blocking.consumer import CancelledAtExit
+from embermq.client.blocking.consumer import CancelledAtExit, deadline_after
+from embermq.client.blocking.inbox import await_arrival
 from embermq.client.blocking.stream import Stream, StreamConsumer
 from embermq.client.core.message import Message
-from embermq.client.core.streams import PARTITION_ORDER, SUPER_STREAM, Offset, partition_names
+from embermq.client.core.streams import (
+    PARTITION_ORDER,
+    SUPER_STREAM,
+    Offset,
+    check_partitions,
+    partition_names,
+)
 from embermq.client.errors import NotFound
 
 
@@ -23,41 +29,31 @@ class SuperStreamConsumer(CancelledAtExit):
             raise ValueError("there are no partitions to consume: declare the super stream first")
         self.parts = parts
         self.timeout_s = timeout_s
-        self._taken: Iterator[Message] = iter(())
-        for part in parts:
-            part.arrived = parts[0].arrived  # whoever gets something wakes us
+        self._order = deque(parts)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Message:
         while True:
-            for message in self._taken:
-                if not message.stale:
-                    return message
-            ready = next((part for part in self.parts if part.messages), None)
-            if ready is not None:
-                self._taken = iter(ready.wait(0.0))
-                self.parts.append(self.parts.pop(self.parts.index(ready)))  # the others come first next time
-            else:
-                self._wait()
+            self._order.rotate(-1)  # each partition in turn
+            for part in self._order:
+                try:
+                    for message in part.inbox.pops:
+                        return message  # type: ignore[no-any-return]
+                except IndexError:
+                    pass
+            self._wait()
 
     def _wait(self) -> None:
         """Sleep until a partition has something to say; the end after `timeout_s`, or with an error."""
-        deadline_s = math.inf if self.timeout_s is None else time.monotonic() + self.timeout_s
-        first = self.parts[0]
-        connection = first.channel.connection
-        connection.read_until(self._something_to_say, deadline_s)
-        with first.arrived:
-            if not self._something_to_say():
-                left_s = None if self.timeout_s is None else max(deadline_s - time.monotonic(), 0)
-                connection.sleep(lambda: first.arrived.wait_for(self._something_to_say, left_s))
-        talking = next((part for part in self.parts if part.something_to_say()), None)
-        if talking is None or not talking.messages and not talking.wait(0.0):
+        inboxes = [part.inbox for part in self.parts]
+        if not await_arrival(inboxes[0].core.engine, inboxes, deadline_after(self.timeout_s)):
             raise StopIteration
-
-    def _something_to_say(self) -> bool:
-        return any(part.something_to_say() for part in self.parts)
+        if not any(inbox.ready for inbox in inboxes):
+            for part in self.parts:
+                part.raise_error()
+            raise StopIteration
 
     def cancel(self) -> None:
         for part in self.parts:
@@ -83,6 +79,7 @@ class SuperStream:
         """By number, the routing key's hash chooses the partition; or one partition for each routing key."""
         if bool(partitions) == bool(routing_keys):
             raise ValueError("say either how many partitions there are, or their routing keys")
+        check_partitions(self.channel.connection.is_embermq, partitions)
         kind = "direct" if routing_keys else "x-modulus-hash"
         self.channel.exchange_declare(self.name, kind, durable=True, arguments={SUPER_STREAM: True})
         keys = list(routing_keys) or [str(number) for number in range(partitions)]
@@ -124,16 +121,22 @@ class SuperStream:
         With `name` (EmberMQ) the broker remembers how far each partition was acked, and of several programs
         that use the same name one at a time reads a partition.
         """
-        parts = [
-            stream.consume(
-                offset,
-                name=name,
-                filter_values=filter_values,
-                match_unfiltered=match_unfiltered,
-                prefetch=prefetch,
-            )
-            for stream in self.partitions()
-        ]
+        parts: list[StreamConsumer] = []
+        try:
+            for stream in self.partitions():
+                parts.append(
+                    stream.consume(
+                        offset,
+                        name=name,
+                        filter_values=filter_values,
+                        match_unfiltered=match_unfiltered,
+                        prefetch=prefetch,
+                    )
+                )
+        except BaseException:
+            for part in parts:
+                part.forsake()
+            raise
         return SuperStreamConsumer(parts, timeout_s)
 
     def delete(self) -> None:

@@ -14,13 +14,16 @@ from embermq.wire.methods import (
     BasicConsume,
     BasicGet,
     BasicQos,
+    BasicRecover,
     Method,
     QueueDeclare,
+    QueueDelete,
     TxCommit,
     TxRollback,
     TxSelect,
 )
 
+PREFETCH_MAX, PREFETCH_SIZE_MAX = 0xFFFF, 0xFFFF_FFFF
 Arguments = Mapping[str, object] | None
 
 
@@ -37,11 +40,18 @@ def request_for(core: ChannelCore, method: Method) -> Request:
         case BasicCancel():
             return _cancel(core, method)
         case BasicGet():
-            return Request(method, None, _message_or_none)
+            return Request(method, None, _message_or_none, Message.nack)
+        case BasicRecover(requeue=True):
+            return Request(method, None, core.recovered)
         case TxSelect() | TxCommit() | TxRollback():
             return _transaction(core, method)
-        case QueueDeclare(queue=""):
-            pass  # a name of the broker's choice, not the queue declared last
+        case QueueDeclare(queue=""):  # a name of the broker's choice, not the queue declared last
+            return Request(
+                method,
+                None,
+                lambda answer: core.note(method, answer),
+                lambda queue: core.request(request_for(core, QueueDelete(queue.name))),
+            )
         case _ if getattr(method, "queue", None) == "" and core.last_queue is not None:
             method.queue = core.last_queue.name  # type: ignore[attr-defined]
     return Request(method, None, lambda answer: core.note(method, answer))
@@ -54,9 +64,28 @@ def consume_request(core: ChannelCore, inbox: Inbox) -> Request:
 
     def note(answer: Answer) -> object:
         core.consumers[inbox.tag] = inbox
+        inbox.has_credit = not inbox.no_ack and any(qos and qos.prefetch_count for qos in core.qos)
         return inbox
 
-    return Request(inbox.consume, None, note)
+    def undo(result: object) -> None:
+        if core.consumers.get(inbox.tag) is inbox:
+            core.request(cancel_request(core, inbox))
+
+    return Request(inbox.consume, None, note, undo)
+
+
+def cancel_request(core: ChannelCore, inbox: Inbox) -> Request:
+    """Ends a consumer. What it has not given to its user goes back to the queue when the broker answers."""
+    request = _cancel(core, BasicCancel(inbox.tag))
+    note = request.on_answer
+    assert note is not None
+
+    def note_and_give_back(answer: Answer) -> object:
+        inbox.give_back()
+        return note(answer)
+
+    request.on_answer = note_and_give_back
+    return request
 
 
 def consume_method(
@@ -68,6 +97,14 @@ def consume_method(
 
 
 def _qos(core: ChannelCore, method: BasicQos) -> Request:
+    given: list[tuple[str, object, int]] = [
+        ("prefetch", method.prefetch_count, PREFETCH_MAX),
+        ("prefetch_size", method.prefetch_size, PREFETCH_SIZE_MAX),
+    ]
+    for name, value, most in given:
+        if not isinstance(value, int) or not 0 <= value <= most:
+            raise ValueError(f"{name} must be a number from 0 (no limit) to {most:,}, not {value!r}")
+
     def note(answer: Answer) -> object:
         core.qos[method.global_] = method
         return answer

@@ -7,11 +7,14 @@ something only in the epoch it came from.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import TYPE_CHECKING
 
-from embermq.client.core.message import Message
-from embermq.client.core.publishing import Publishing
+from embermq.client.core.message import ACK, NACK, Message
+from embermq.client.core.outlet import ASLEEP
+from embermq.client.core.publication import Receipt
+from embermq.client.core.publishing import REFUSALS_MAX, Publishing
 from embermq.client.core.request import Answer, Request
 from embermq.client.core.topology import QueueInfo
 from embermq.client.errors import ChannelClosed, ClientError, ConnectionLost, TransactionLost
@@ -34,6 +37,8 @@ from embermq.wire.methods import (
 
 if TYPE_CHECKING:
     from embermq.client.core.engine import Engine
+
+MAXSIZE = sys.maxsize
 
 
 class ChannelCore(Publishing):
@@ -81,25 +86,57 @@ class ChannelCore(Publishing):
             engine.wake()
         return 0
 
+    def settle_delivery(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int:
+        """From any thread: at once, or by the thread that has the connection, in the order of the calls."""
+        engine = self.engine
+        commands = engine.commands
+        if commands is None:
+            self.settle_delivery_now(message, kind, multiple, requeue)
+            return 0
+        if kind == ACK and not multiple:
+            commands.append(message)
+        else:
+            commands.append((self.settle_delivery_now, (message, kind, multiple, requeue)))
+        if engine.resting == ASLEEP:
+            engine.resting = 0
+            engine.ring(b"\0")
+        return 0
+
+    def settle_delivery_now(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int:
+        if message.told:
+            return 0  # a call that was interrupted and repeated
+        message.told = True
+        tag, epoch = message.delivery_tag, message._epoch
+        if kind == ACK:
+            self.ack(tag, multiple, epoch)
+        elif kind == NACK:
+            self._settle_by(BasicNack(tag, multiple, requeue), epoch)
+        else:
+            self._settle_by(BasicReject(tag, requeue), epoch)
+        return 0
+
     def ack_batch(self, batch: list[Message]) -> None:
         """Settle all of these: with one ack for many where that settles nothing else."""
+        batch = [message for message in batch if not message.settled]
+        if self.engine.commands is None:
+            self.ack_batch_now(batch)
+        else:
+            self.engine.post(self.ack_batch_now, batch)
+        for message in batch:
+            message.settled = True
+
+    def ack_batch_now(self, batch: list[Message]) -> None:
+        batch = [message for message in batch if not message.told]
         if not batch:
             return
         first, last = batch[0].delivery_tag, batch[-1].delivery_tag
-        everything = first == self.acked_through + 1 and last - first + 1 == len(batch)
-        if everything and not batch[-1].settled:
-            batch[-1].ack(multiple=True)
+        if first == self.acked_through + 1 and last - first + 1 == len(batch):
+            self.settle_delivery_now(batch[-1], ACK, True, False)
             for message in batch:
-                message.settled = True
+                message.told = True
         else:
             for message in batch:
-                message.ack()
-
-    def nack(self, delivery_tag: int, multiple: bool, requeue: bool, epoch: int) -> None:
-        self._settle_by(BasicNack(delivery_tag, multiple, requeue), epoch)
-
-    def reject(self, delivery_tag: int, requeue: bool, epoch: int) -> None:
-        self._settle_by(BasicReject(delivery_tag, requeue), epoch)
+                self.settle_delivery_now(message, ACK, False, False)
 
     def _settle_by(self, method: Method, epoch: int) -> None:
         with self.engine.lock:
@@ -110,6 +147,17 @@ class ChannelCore(Publishing):
                 self.transaction_lost = self.transactional
         self.engine.wake()
 
+    # -- publishing
+
+    def publish_or_abandon(
+        self, method: bytes, properties: bytes, body: bytes, mandatory: bool, receipt: Receipt
+    ) -> None:
+        """The same, for those who cannot know of `error` because another thread has the connection."""
+        if self.error is None:
+            self.publish(method, properties, body, mandatory, receipt)
+        elif receipt.outstanding:
+            receipt.abandon(self.error)
+
     # -- requests
 
     def request(self, request: Request) -> None:
@@ -118,6 +166,8 @@ class ChannelCore(Publishing):
             request.failed(self.error)
         elif isinstance(request.method, (TxCommit, TxRollback)) and (self.transaction_lost or not self.ready):
             self.end_lost_transaction(request)
+        elif self.closing:
+            self.waiting.append(request)  # for the end, which `end` tells it
         elif not self.ready:
             if isinstance(request.method, ChannelClose):
                 self.closed_while_away(request)
@@ -147,12 +197,16 @@ class ChannelCore(Publishing):
 
     def send(self, request: Request) -> None:
         method = request.method
+        self.release(MAXSIZE)  # a request comes behind what was published before it
         self.engine.topology.rename(method)
         self.engine.out.write(method_frame(self.number, method))
         if getattr(method, "no_wait", False) or not method.RESPONSES:
             request.answered(method)
         else:
             self.requests.append(request)
+        if isinstance(method, ChannelClose):
+            self.closing = True
+            self.ready = False  # nothing may come behind it, neither acks nor publishes
 
     def note(self, method: Method, answer: Answer) -> object:
         """The broker has done it: remember it for the next connection. The result is what the user gets."""
@@ -160,6 +214,13 @@ class ChannelCore(Publishing):
         if isinstance(result, QueueInfo):
             self.last_queue = result
         return result
+
+    def recovered(self, answer: Answer) -> object:
+        """The broker has taken back everything that was not settled: those delivery tags mean nothing now."""
+        self.epoch += 1
+        for inbox in self.consumers.values():
+            inbox.interrupted()
+        return answer
 
     def no_connection(self, request: Request) -> ConnectionLost:
         return ConnectionLost(
@@ -193,8 +254,10 @@ class ChannelCore(Publishing):
         for request in waiting:
             self.request(request)
 
-    def suspend(self) -> None:
-        """The connection is gone, another may come."""
+    def suspend(self, refusal: ClientError | None = None) -> None:
+        """The connection is gone, another may come. A `refusal` is the broker's, for something we sent."""
+        if refusal is not None and self.ready:
+            self.refused(refusal)
         self.ready = False
         self.epoch += 1  # already: what was delivered and not looked at yet need not be, it will come again
         self.flow_active = True
@@ -208,13 +271,16 @@ class ChannelCore(Publishing):
         requests, self.requests = self.requests, deque()
         again: list[Request] = []
         for request in requests:
-            if request.waiter is None:
-                continue  # one of our own, from `open`
-            if request.repeatable:
+            if request.waiter is None or request.abandoned:
+                continue  # one of our own, from `open`, or nobody waits for it any more
+            request.refusals += refusal is not None
+            if refusal is not None and request.refusals >= REFUSALS_MAX:
+                request.failed(refusal)
+            elif request.repeatable:
                 again.append(request)
             else:
-                request.failed(self.no_connection(request))
-        self.waiting = again + self.waiting
+                request.failed(refusal or self.no_connection(request))
+        self.waiting = again + [request for request in self.waiting if not request.abandoned]
         for inbox in self.consumers.values():
             inbox.interrupted()
 
@@ -225,7 +291,10 @@ class ChannelCore(Publishing):
         self.error = error
         self.ready = False
         for request in [*self.requests, *self.waiting]:
-            request.failed(error)
+            if isinstance(request.method, ChannelClose) and self.closing:
+                request.answered(ChannelCloseOk())
+            else:
+                request.failed(error)
         self.requests.clear()
         self.waiting.clear()
         self.abandon_publications(error)

@@ -21,10 +21,6 @@ class ConsumerInbox(Inbox):
         """No more is wanted."""
         return self._cancelled
 
-    def give_back(self, unread: list[Message]) -> None:
-        for message in unread:
-            message.nack(requeue=True)
-
 
 class StreamInbox(ConsumerInbox):
     """Goes on after a reconnection with the first message that was not settled.
@@ -48,5 +44,5 @@ class StreamInbox(ConsumerInbox):
     def is_finished(self) -> bool:
         return self.progress.finished or super().is_finished()
 
-    def give_back(self, unread: list[Message]) -> None:
+    def give_back(self) -> None:
         """Nothing is taken out of a stream, so nothing goes back."""

@@ -12,12 +12,12 @@ threads.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.inbox import Inbox
 from embermq.client.core.login import Login, Silent
-from embermq.client.core.message import Message
+from embermq.client.core.message import ACK, Message
 from embermq.client.core.on_channel import CHANNEL_HANDLERS, on_answer
 from embermq.client.core.on_connection import CONNECTION_HANDLERS
 from embermq.client.core.outlet import FRAME_MAX_BEFORE_TUNE, Outlet
@@ -41,6 +41,7 @@ BASIC_DELIVER = BasicDeliver.ID
 BASIC_ACK = BasicAck.ID
 BASIC_ACK_BYTES = 13
 INBOX_MESSAGES_MAX = 200_000  # only consumers without acks or prefetch come near it
+CONNECTION_FORCED = 320  # an operator's wish, no answer to anything
 FRAME_TYPES = (1, 2, 3, 8)
 CHANNEL_MAX_WITHOUT_LIMIT = 65535
 
@@ -93,7 +94,7 @@ class Engine(Outlet):
         self.restoration: Restoration | None = None
         self.channels: dict[int, ChannelCore] = {}
         self.last_channel: ChannelCore | None = None
-        self.congested: Inbox | None = None  # so full that the shell stops reading until its user took some
+        self.congested: Inbox | None = None  # one without credit that is full: see `may_read`
         self.server_properties: dict[str, object] = {}
         self.login: Login = Silent("", "")  # before the broker has said what it offers
         self.blocked_reason: str | None = None
@@ -129,7 +130,9 @@ class Engine(Outlet):
             used = end
         for inbox in self.touched:
             inbox.touched = False
-            if inbox.buffered_bytes > inbox.bytes_max or len(inbox.messages) > INBOX_MESSAGES_MAX:
+            if not inbox.has_credit and (
+                inbox.buffered_bytes > inbox.bytes_max or len(inbox.messages) > INBOX_MESSAGES_MAX
+            ):
                 self.congested = inbox
             inbox.wake()
         self.touched.clear()
@@ -207,8 +210,9 @@ class Engine(Outlet):
             self.channels.clear()
         elif self.state != IDLE:
             self.state = IDLE
+            refused = isinstance(error, ConnectionClosed) and error.reply_code != CONNECTION_FORCED
             for channel in list(self.channels.values()):
-                channel.suspend()
+                channel.suspend(error if refused else None)
 
     def put_heartbeat(self) -> None:
         self.out.write(HEARTBEAT_FRAME)
@@ -224,6 +228,27 @@ class Engine(Outlet):
         if self.congested is inbox:
             self.congested = None
             self.wake()
+
+    def may_read(self) -> bool:
+        """Whether to read on. While an answer or a confirm is awaited always: it may come behind the rest."""
+        if self.congested is None or self.state != OPEN or self.update_secret:
+            return True
+        return any(channel.requests or channel.unconfirmed_count for channel in self.channels.values())
+
+    def run_commands(self, commands: Any = None) -> None:
+        """Do what other threads have posted."""
+        if commands is None:
+            commands = self.commands
+        while commands:
+            command = commands.popleft()
+            if type(command) is Message:
+                channel = command._channel
+                assert channel is not None
+                channel.settle_delivery_now(command, ACK, False, False)
+            elif type(command) is tuple:
+                command[0](*command[1])
+            else:
+                command.act()  # something was forgotten
 
     def wake(self) -> None:
         """There is output that was not caused by `feed`."""

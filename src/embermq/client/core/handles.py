@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.engine import CLOSED, OPEN, Engine
+from embermq.client.errors import Timeout
 
 
 class ConnectionHandle:
     _engine: Engine
+
+    def no_answer(self, what: str, limit_s: float | None) -> Timeout:
+        """What to say to a call whose time is over."""
+        if not self.is_open:
+            why = "there is no connection at the moment"
+        elif self.blocked_reason is not None:
+            why = f"the broker has blocked publishing: {self.blocked_reason}"
+        else:
+            why = "connected, and not blocked"
+        return Timeout(f"{what} was not answered within {limit_s:g} s ({why})")
 
     @property
     def is_open(self) -> bool:

@@ -6,6 +6,7 @@ cdef class Inbox:
     cdef public Columns columns
     cdef public object consume
     cdef public object error
+    cdef public bint has_credit
     cdef public list messages
     cdef public bint no_ack
     cdef public str tag

@@ -7,7 +7,7 @@ from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 
-INBOX_BYTES_MAX = 32 * 1024 * 1024  # only consumers without acks or prefetch come near it
+INBOX_BYTES_MAX = 32 * 1024 * 1024  # of a consumer without acks or prefetch
 
 
 class Inbox:
@@ -19,6 +19,7 @@ class Inbox:
         "columns",
         "consume",
         "error",
+        "has_credit",
         "messages",
         "no_ack",
         "tag",
@@ -33,6 +34,7 @@ class Inbox:
         self.columns: Columns | None = None  # instead of messages, for who wants them so
         self.buffered_bytes = 0
         self.bytes_max = INBOX_BYTES_MAX  # with more than this nothing is read until its user has taken some
+        self.has_credit = False  # its acks bound what waits here: the prefetch, and nothing else
         self.touched = False  # since the last `wake`
         self.error: ClientError | None = None  # why no more will come
 
@@ -51,6 +53,12 @@ class Inbox:
         assert self.columns is not None
         self.buffered_bytes = 0
         return self.columns.take(epoch)
+
+    def give_back(self) -> None:
+        """No more is wanted: what waits goes back to its queue."""
+        for message in self.take():
+            if not self.no_ack:
+                message.nack(requeue=True)
 
     def interrupted(self) -> None:
         """The connection broke. What waits will come again, unless it counts as delivered already."""

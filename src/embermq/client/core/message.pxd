@@ -2,7 +2,7 @@ cimport cython
 
 @cython.no_gc_clear
 cdef class Message:
-    cdef object _channel
+    cdef readonly object _channel
     cdef object _decoded
     cdef readonly long long _epoch
     cdef bytes _raw_properties
@@ -15,3 +15,4 @@ cdef class Message:
     cdef public str reply_text
     cdef readonly str routing_key
     cdef public bint settled
+    cdef public bint told

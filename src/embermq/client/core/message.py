@@ -9,6 +9,7 @@ from embermq.wire.properties import Properties
 if TYPE_CHECKING:
     from embermq.client.core.channel import ChannelCore
 
+ACK, NACK, REJECT = range(3)
 STREAM_OFFSET = "x-stream-offset"
 STREAM_OFFSET_FIELD = b"\x0fx-stream-offsetl"  # name and type as brokers write them
 
@@ -35,6 +36,7 @@ class Message:
         "reply_text",
         "routing_key",
         "settled",
+        "told",
     )
 
     def __init__(
@@ -60,6 +62,7 @@ class Message:
         self.body = body
         self._decoded: Properties | None = None
         self.settled = False  # by a call on this very message, or because it needs no ack
+        self.told = False  # the broker has been, by the one thread that writes
         self.message_count = 0  # of a `get`: how many wait in the queue behind this one
         self.reply_text = ""  # of a returned message: why
 
@@ -98,20 +101,20 @@ class Message:
     def ack(self, multiple: bool = False) -> None:
         """Done with it; with `multiple`, with everything the channel delivered up to it as well."""
         if self._channel is not None and not self.settled:
-            self.settled = True
-            self._channel.ack(self.delivery_tag, multiple, self._epoch)
+            self._channel.settle_delivery(self, ACK, multiple, False)
+            self.settled = True  # afterwards: what a signal interrupts here can be repeated
 
     def nack(self, requeue: bool = True, multiple: bool = False) -> None:
         """Not done: back into the queue, or without `requeue` to the dead-letter exchange if there is one."""
         if self._channel is not None and not self.settled:
+            self._channel.settle_delivery(self, NACK, multiple, requeue)
             self.settled = True
-            self._channel.nack(self.delivery_tag, multiple, requeue, self._epoch)
 
     def reject(self, requeue: bool = False) -> None:
         """As `nack` for one message, by the method of the original protocol."""
         if self._channel is not None and not self.settled:
+            self._channel.settle_delivery(self, REJECT, False, requeue)
             self.settled = True
-            self._channel.reject(self.delivery_tag, requeue, self._epoch)
 
     def __repr__(self) -> str:
         return (

@@ -55,7 +55,9 @@ def on_close(engine: Engine, channel: ChannelCore, method: Method) -> None:
 
 
 def on_close_ok(engine: Engine, channel: ChannelCore, method: Method) -> None:
-    on_answer(channel, method)
+    if not channel.closing:
+        raise UnexpectedFrame(f"{method.NAME} answers nothing that was asked")
+    # What was asked just before may go without its answer: RabbitMQ forgets a basic.cancel that is under way.
     engine.drop_channel(channel, ChannelClosed("the channel was closed by its user: open another"))
 
 

@@ -6,7 +6,11 @@ cdef Py_ssize_t ROUTES_MAX
 
 cdef class Outlet:
     cdef public bint awake
+    cdef public object commands
+    cdef public int resting
+    cdef public object ring
     cdef public Py_ssize_t frame_max
+    cdef public bint full
     cdef public object lock
     cdef public Output out
     cdef public dict routes

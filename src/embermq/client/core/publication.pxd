@@ -19,6 +19,7 @@ cdef class Publication:
     cdef public bytes body
     cdef public bint mandatory
     cdef public Receipt receipt
+    cdef public int refusals
     cdef public object returned
 
 cpdef bytes as_bytes(object body)

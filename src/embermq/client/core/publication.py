@@ -53,7 +53,32 @@ def raw_properties(properties: Properties | bytes | None) -> bytes:
         if len(properties) < 2:
             raise ValueError("properties as bytes must be what Properties.encode() gave")
         return properties
-    return properties.encode()
+    try:
+        return properties.encode()
+    except (AttributeError, TypeError, OverflowError) as fault:
+        raise wrong_property(properties) or fault from None
+
+
+def wrong_property(properties: object) -> TypeError | None:
+    """Which one is of the wrong kind, and what it should be."""
+    if not isinstance(properties, Properties):
+        return TypeError(f"properties must be Properties(...) or bytes, not {type(properties).__name__}")
+    numbers = {"delivery_mode": 0xFF, "priority": 0xFF, "timestamp": 0xFFFF_FFFF_FFFF_FFFF}
+    for name in Properties.__slots__:
+        value = getattr(properties, name)
+        if value is None:
+            continue
+        if name in numbers:
+            if not isinstance(value, int) or not 0 <= value <= numbers[name]:
+                return TypeError(
+                    f"the property {name} must be a number from 0 to {numbers[name]}, not {value!r}"
+                )
+        elif name == "headers":
+            if not isinstance(value, dict):
+                return TypeError(f"the property headers must be a dict, not {type(value).__name__}")
+        elif not isinstance(value, str):
+            return TypeError(f"the property {name} must be text, not {value!r}")
+    return None
 
 
 class Receipt:
@@ -125,14 +150,21 @@ class Receipt:
 class Publication:
     """One message in the form in which it can be sent, and sent again after a reconnection."""
 
-    __slots__ = ("body", "mandatory", "method", "properties", "receipt", "returned")
+    __slots__ = ("body", "mandatory", "method", "properties", "receipt", "refusals", "returned")
 
     def __init__(
-        self, method: bytes, properties: bytes, body: bytes, mandatory: bool, receipt: Receipt | None
+        self,
+        method: bytes,
+        properties: bytes,
+        body: bytes,
+        mandatory: bool,
+        receipt: Receipt | None,
+        refusals: int = 0,
     ) -> None:
         self.method = method  # payload of basic.publish
         self.properties = properties  # flags and values
         self.body = body
         self.mandatory = mandatory
         self.receipt = receipt
+        self.refusals = refusals  # so often the broker closed the connection while this was unconfirmed
         self.returned: Message | None = None

@@ -7,6 +7,7 @@ from embermq.wire.rows cimport Rows
 
 cdef class Publishing(Incoming):
     cdef public bint confirming
+    cdef public long long held
     cdef public unsigned long long lowest_unconfirmed
     cdef public long long mandatory_count
     cdef public unsigned long long publish_tag

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from embermq.client.core.engine import Engine
 
 
+REFUSALS_MAX = 4  # a message after which the broker closes the connection is sent so often
+
+
 class Publishing(Incoming):
     __slots__ = (
         "confirming",
+        "held",
         "lowest_unconfirmed",
         "mandatory_count",
         "publish_tag",
@@ -43,6 +47,7 @@ class Publishing(Incoming):
         self.runs = RowRuns()  # more of them, published as columns
         self.unsent: list[Publication] = []  # of a channel without confirms, while there is no connection
         self.publish_tag = 0
+        self.held = 0  # the last so many of them are not on their way yet
         self.lowest_unconfirmed = 1
         self.mandatory_count = 0  # unconfirmed ones that may be returned
 
@@ -62,10 +67,21 @@ class Publishing(Incoming):
             self.transaction_open = True
             self.transaction_lost = self.transaction_lost or not self.ready
         if self.ready:
-            self.engine.out.put_publish(self.number, method, properties, body, self.engine.frame_max)
+            if self.confirming and (self.held or self.engine.full):
+                self.held += 1
+            else:
+                self.engine.out.put_publish(self.number, method, properties, body, self.engine.frame_max)
         elif not self.confirming and not self.transactional:
             self.unsent.append(Publication(method, properties, body, mandatory, None))
         return 0
+
+    def release(self, bytes_max: int) -> None:
+        """Send what was held while the transport was full, until so many bytes wait to be sent."""
+        engine = self.engine
+        while self.held and engine.out.size < bytes_max:
+            kept = self.unconfirmed[self.publish_tag - self.held + 1]
+            engine.out.put_publish(self.number, kept.method, kept.properties, kept.body, engine.frame_max)
+            self.held -= 1
 
     def publish_some(
         self,
@@ -192,12 +208,22 @@ class Publishing(Incoming):
 
     # -- coming and going
 
+    def refused(self, error: ClientError) -> None:
+        """The broker closed the connection, perhaps because of one of these: that cannot go on for ever."""
+        self.unconfirmed = {**self.unconfirmed, **self.runs.take()}
+        for tag, publication in list(self.unconfirmed.items()):
+            publication.refusals += 1
+            if publication.refusals >= REFUSALS_MAX:
+                del self.unconfirmed[tag]
+                if publication.receipt is not None:
+                    publication.receipt.abandon(error)
+
     def publish_again(self) -> None:
         """What was never confirmed goes out again, in order, before anything new."""
         unconfirmed = sorted({**self.unconfirmed, **self.runs.take()}.items())
         kept = [*(publication for _, publication in unconfirmed), *self.unsent]
         self.unconfirmed, self.unsent = {}, []
-        self.publish_tag, self.lowest_unconfirmed, self.mandatory_count = 0, 1, 0
+        self.publish_tag, self.lowest_unconfirmed, self.mandatory_count, self.held = 0, 1, 0, 0
         for publication in kept:
             self.publish(
                 publication.method,
@@ -206,6 +232,8 @@ class Publishing(Incoming):
                 publication.mandatory,
                 publication.receipt,
             )
+            if self.confirming:
+                self.unconfirmed[self.publish_tag].refusals = publication.refusals
 
     def abandon_publications(self, error: ClientError) -> None:
         """The channel is closed for good: nobody will ever know what became of them."""

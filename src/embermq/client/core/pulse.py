@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.client.errors import ClientError, ConnectionFailed, ConnectionLost
+from embermq.client.errors import ClientError, ConnectionClosed, ConnectionFailed, ConnectionLost
 
 if TYPE_CHECKING:
     from embermq.client.core.engine import Engine
@@ -52,9 +52,9 @@ class Pulse:
         patience_s = self.engine.settings.blocked_timeout_s
         if patience_s is None or now_s - self.blocked_at_s < patience_s:
             return None
-        return ConnectionLost(
-            f"the broker has blocked publishing for {patience_s:g} s ({self.engine.blocked_reason}): it is "
-            "short of memory or disk"
+        return ConnectionClosed(
+            f"given up: the broker has blocked publishing for {patience_s:g} s "
+            f"({self.engine.blocked_reason}): it is short of memory or disk"
         )
 
     def _heartbeat(self, now_s: float) -> ClientError | None:

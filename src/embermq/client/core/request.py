@@ -32,17 +32,24 @@ class Waiter(Protocol):
 
 
 class Request:
-    __slots__ = ("method", "on_answer", "waiter")
+    """`undo` is what takes the result back when whoever asked has gone before it got it."""
+
+    __slots__ = ("abandoned", "method", "on_answer", "refusals", "result", "undo", "waiter")
 
     def __init__(
         self,
         method: Method,
         waiter: Waiter | None = None,
         on_answer: Callable[[Answer], object] | None = None,
+        undo: Callable[[Any], object] | None = None,
     ) -> None:
         self.method = method
         self.waiter = waiter
         self.on_answer = on_answer  # what the core itself has to note; its result is what the waiter gets
+        self.undo = undo
+        self.abandoned = False
+        self.refusals = 0  # so often the broker closed the connection before it answered
+        self.result: object = None  # kept while it may have to be undone
 
     @property
     def repeatable(self) -> bool:
@@ -50,8 +57,23 @@ class Request:
 
     def answered(self, answer: Answer) -> None:
         result: object = answer if self.on_answer is None else self.on_answer(answer)
+        if self.abandoned:
+            self.take_back(result)
+            return
+        self.result = result
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(result)
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more: what was done, or will be, is undone."""
+        if not self.abandoned:
+            self.abandoned = True
+            result, self.result = self.result, None
+            self.take_back(result)
+
+    def take_back(self, result: object) -> None:
+        if self.undo is not None and result is not None:
+            self.undo(result)
 
     def failed(self, error: Exception) -> None:
         if self.waiter is not None and not self.waiter.done():

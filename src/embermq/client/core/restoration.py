@@ -128,6 +128,6 @@ class Restoration:
 
     def on_closed(self, answer: Answer) -> object:
         assert self.channel is not None
-        del self.engine.channels[self.channel.number]
+        self.engine.channels.pop(self.channel.number, None)
         self.engine.restored()
         return answer

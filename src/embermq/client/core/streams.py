@@ -62,6 +62,24 @@ def consume_arguments(
     return arguments
 
 
+def check_consume(is_embermq: bool, stream: str, *, no_ack: bool) -> None:
+    """RabbitMQ closes the whole connection (540) for this."""
+    if no_ack and not is_embermq:
+        raise ValueError(
+            f"this broker delivers streams with acks only: read '{stream}' without no_ack=True, and ack each "
+            "message or batch"
+        )
+
+
+def check_partitions(is_embermq: bool, partitions: int) -> None:
+    """RabbitMQ closes the whole connection (503) for an exchange type that it does not know."""
+    if partitions and not is_embermq:
+        raise ValueError(
+            "this broker may not know the exchange type x-modulus-hash (a plugin of RabbitMQ's): give the "
+            "routing_keys of the partitions instead of their number"
+        )
+
+
 def partition_names(name: str, count: int) -> list[str]:
     return [f"{name}-{number}" for number in range(count)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -12,6 +13,7 @@ from embermq.http.describing import describes
 from embermq.http.openapi import document
 from embermq.http.pages.document import FLAME, page
 from embermq.http.request import Request, Response
+from embermq.http.routing import Route
 
 STYLE = """
 section { margin: 2rem 0 0; scroll-margin-top: 1rem } h2 { margin: 0 0 .75rem }
@@ -28,12 +30,22 @@ nav a { margin-right: .8rem }
 
 @describes("This API, as an OpenAPI document.", answer=schemas.OBJECT)
 def openapi(request: Request) -> Response:
-    return Response.of(document(request.context.routes, request.context.version))
+    return openapi_of(request.context.routes, request.context.version)
+
+
+@lru_cache(1)  # it is long, and for everybody
+def openapi_of(routes: tuple[Route, ...], version: str) -> Response:
+    return Response.of(document(routes, version))
 
 
 @describes("This API, as a page for people.", answer=schemas.TEXT, content_type="text/html")
 def api_page(request: Request) -> Response:
-    described = document(request.context.routes, request.context.version)
+    return page_of(request.context.routes, request.context.version)
+
+
+@lru_cache(1)
+def page_of(routes: tuple[Route, ...], version: str) -> Response:
+    described = document(routes, version)
     groups: dict[str, list[str]] = {}
     for path, methods in described["paths"].items():
         for method, operation in methods.items():

@@ -1,0 +1,149 @@
+"""Identities that are the numbers of a series, kept as ranges: few bytes for a batch of any size.
+
+A publisher that numbers what it publishes says so in the identity, `series:NAME/PART/NUMBER`: NAME is that of
+a batch, PART one of those that publish it side by side, each of which counts its messages from 0. Of each
+part the table knows up to where all have come, and a bit for each that came beyond: a message that was
+refused, or that a power cut took, leaves a hole, and so do those that were routed elsewhere.
+
+A series is as young as the last of its numbers, and is forgotten as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+PREFIX = b"series:"
+BLOCK = 1024  # numbers whose bits are kept together
+NUMBER_MAX = (1 << 63) - 1
+
+
+def split(text: bytes) -> tuple[bytes, int, int] | None:
+    """The name, part and number in an identity; None: it is of no series."""
+    if not text.startswith(PREFIX):
+        return None
+    parts = text.rsplit(b"/", 2)
+    if len(parts) != 3 or not is_number(parts[1]) or not is_number(parts[2]):
+        return None
+    part, number = int(parts[1]), int(parts[2])
+    return None if part > NUMBER_MAX or number > NUMBER_MAX else (parts[0], part, number)
+
+
+def is_number(digits: bytes) -> bool:
+    """One way to write it only: identities that differ are different."""
+    return digits.isdigit() and len(digits) < 20 and (digits[0] != ord("0") or digits == b"0")
+
+
+class Part:
+    """The numbers of one part that have come."""
+
+    __slots__ = ("ahead", "next")
+
+    def __init__(self) -> None:
+        self.next = 0  # all below have come
+        self.ahead: dict[int, int] = {}  # of those beyond, the bits of each block
+
+    def has(self, number: int) -> bool:
+        if number < self.next:
+            return True
+        block, bit = divmod(number, BLOCK)
+        return bool(self.ahead.get(block, 0) >> bit & 1)
+
+    def add(self, number: int) -> None:
+        if number < self.next:
+            return
+        if number > self.next:
+            block, bit = divmod(number, BLOCK)
+            self.ahead[block] = self.ahead.get(block, 0) | 1 << bit
+            return
+        self.next += 1
+        while self.ahead:
+            block, bit = divmod(self.next, BLOCK)
+            if bit == 0:
+                self.ahead.pop(block - 1, None)
+            if not self.ahead.get(block, 0) >> bit & 1:
+                break
+            self.next += 1
+
+    def needs_block(self, number: int) -> bool:
+        return number > self.next and number // BLOCK not in self.ahead
+
+    @property
+    def size(self) -> int:
+        return 1 + len(self.ahead)
+
+
+class Series:
+    __slots__ = ("count", "first_ms", "last_ms", "parts", "size")
+
+    def __init__(self, time_ms: int) -> None:
+        self.first_ms = self.last_ms = time_ms
+        self.parts: dict[int, Part] = {}
+        self.size = 0  # parts and blocks
+        self.count = 0  # numbers
+
+
+class SeriesTable:
+    """The series that a queue remembers, the one that was added to last at the end."""
+
+    def __init__(self) -> None:
+        self.series: OrderedDict[bytes, Series] = OrderedDict()
+        self.size = 0  # parts and blocks of all
+        self.count = 0  # numbers of all
+
+    def find(self, name: bytes, part: int, number: int) -> int:
+        """When the series was added to last, if it has the number; -1: it has not."""
+        series = self.series.get(name)
+        if series is None or part not in series.parts or not series.parts[part].has(number):
+            return -1
+        return series.last_ms
+
+    def growth(self, name: bytes, part: int, number: int) -> int:
+        """By how much the table would grow with a number."""
+        series = self.series.get(name)
+        known = None if series is None else series.parts.get(part)
+        return 1 + (number > 0) if known is None else int(known.needs_block(number))
+
+    def size_of(self, name: bytes) -> int:
+        series = self.series.get(name)
+        return 0 if series is None else series.size
+
+    def touch(self, name: bytes, time_ms: int) -> None:
+        """The series is being added to."""
+        series = self.series.get(name)
+        if series is not None:
+            self.series.move_to_end(name)
+            series.last_ms = max(series.last_ms, time_ms)
+
+    def add(self, name: bytes, part: int, number: int, time_ms: int) -> None:
+        self.touch(name, time_ms)
+        series = self.series.get(name)
+        if series is None:
+            series = self.series[name] = Series(time_ms)
+        known = series.parts.get(part)
+        before = 0 if known is None else known.size
+        if known is None:
+            known = series.parts[part] = Part()
+        elif known.has(number):
+            return
+        known.add(number)
+        series.count += 1
+        self.count += 1
+        series.size += known.size - before
+        self.size += known.size - before
+
+    def oldest_ms(self) -> int:
+        """When the one that was left alone longest was added to; -1: there is none."""
+        return next(iter(self.series.values())).last_ms if self.series else -1
+
+    def first_ms(self) -> int:
+        """When the first number came of all that are remembered; -1: there is none."""
+        return min((series.first_ms for series in self.series.values()), default=-1)
+
+    def drop_oldest(self) -> None:
+        self.drop(next(iter(self.series)))
+
+    def drop(self, name: bytes) -> None:
+        gone = self.series.pop(name, None)
+        if gone is not None:
+            self.size -= gone.size
+            self.count -= gone.count

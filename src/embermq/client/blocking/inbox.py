@@ -1,0 +1,183 @@
+"""Between the thread of a connection, which puts deliveries in, and the threads that take them out.
+
+What is taken out is taken by one bytecode (a `for` over `pops`): neither another thread nor an exception out
+of a signal handler can come between a message and its `return`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from embermq.client.blocking.waiter import Waiter
+from embermq.client.core.calls import cancel_request
+from embermq.client.core.channel import ChannelCore
+from embermq.client.core.columns import ColumnBatch
+from embermq.client.core.consumers import ConsumerInbox, StreamInbox
+from embermq.client.core.outlet import AWAKE, LINGERING
+from embermq.wire.methods import BasicConsume
+
+if TYPE_CHECKING:
+    from embermq.client.core.engine import Engine
+
+MESSAGES_MAX = 200_000  # of a consumer without acks or prefetch: more are not read before some are taken
+ENOUGH_BYTES = 4 * 1024 * 1024  # waiting for more columns than this makes nothing quicker
+
+
+class Forgotten(weakref.ref[Any]):
+    """Posts itself when its object is gone, by a call into C: a signal might interrupt a `__del__`."""
+
+    __slots__ = ("inbox",)
+    inbox: BlockingInbox
+
+    def act(self) -> None:
+        """Nobody can take the messages any more: a loop was left by `break`, say."""
+        core = self.inbox.core
+        if core.consumers.get(self.inbox.tag) is self.inbox:
+            self.inbox.set_cancelled()
+            core.request(cancel_request(core, self.inbox))
+
+
+class BlockingInbox(ConsumerInbox):
+    def __init__(self, core: ChannelCore, consume: BasicConsume) -> None:
+        super().__init__(consume)
+        self.core = core
+        self.ready: deque[Any] = deque()
+        self.pops: Iterator[Any] = iter(self.ready.popleft, None)  # raises IndexError when there is nothing
+        self.sleepers: deque[Waiter] = deque()
+
+    # -- the thread of the connection
+
+    def wake(self) -> None:
+        size = self.buffered_bytes if self.ready else 0
+        self.ready.extend(self.take())
+        self.buffered_bytes = size
+        if not self.has_credit and len(self.ready) > MESSAGES_MAX:
+            self.core.engine.congested = self
+        self.notify()
+
+    def notify(self) -> None:
+        while self.sleepers:
+            self.sleepers.popleft().set_result(None)
+
+    def relieve(self) -> None:
+        self.buffered_bytes = 0
+        self.core.engine.relieve(self)
+
+    def interrupted(self) -> None:
+        super().interrupted()
+        if not self.no_ack:
+            self.ready.clear()
+
+    def give_back(self) -> None:
+        if not self.no_ack:
+            for message in [*self.ready, *self.messages]:
+                message.nack(requeue=True)
+        self.ready.clear()
+        self.messages = []
+
+    # -- users' threads
+
+    def watch(self, handle: object) -> None:
+        """Cancel the consumer when its user has forgotten the handle."""
+        self._watch = Forgotten(handle, self.core.engine.commands.append)
+        self._watch.inbox = self
+
+    def something_to_say(self) -> bool:
+        return bool(self.ready) or self.error is not None or self.is_finished()
+
+    def set_cancelled(self) -> None:
+        self._cancelled = True
+
+
+class BlockingStreamInbox(StreamInbox, BlockingInbox):
+    def interrupted(self) -> None:
+        self.progress.interrupted([*self.ready, *self.messages])
+        BlockingInbox.interrupted(self)
+
+    def give_back(self) -> None:
+        """Nothing is taken out of a stream, so nothing goes back."""
+        self.messages = []
+        self.ready.clear()
+
+
+class ColumnInbox(BlockingInbox):
+    """`ready` holds batches, each taken out of the columns when a thread wants one."""
+
+    def __init__(self, core: ChannelCore, consume: BasicConsume) -> None:
+        super().__init__(core, consume)
+        self.bytes_max = 2 * ENOUGH_BYTES  # one to work with and one that arrives, near to the processor
+        self._wanted: int | None = None  # a thread waits for so many messages
+
+    @property
+    def count(self) -> int:
+        assert self.columns is not None
+        handed_out: int = sum(batch.count for batch in list(self.ready))
+        return self.columns.count + handed_out
+
+    def wake(self) -> None:
+        assert self.columns is not None
+        if self._wanted is not None and (
+            self.columns.count >= self._wanted
+            or self.buffered_bytes >= ENOUGH_BYTES
+            or self.error is not None
+            or self._cancelled
+        ):
+            self.hand_out()
+
+    def want(self, messages: int) -> None:
+        self._wanted = messages
+        self.wake()
+
+    def hand_out(self) -> None:
+        """All that is whole; `want` no more."""
+        assert self.columns is not None
+        self._wanted = None
+        if self.columns.count and not self._cancelled and not self.ready:
+            batch: ColumnBatch = self.take_columns(self.core.epoch)
+            self.ready.append(batch)
+        self.core.engine.relieve(self)
+        self.notify()
+
+    def end(self, error: Any) -> None:
+        super().end(error)
+        self.notify()
+
+    def give_back(self) -> None:
+        """The broker gives back what is not acked when the channel closes."""
+        assert self.columns is not None
+        self.columns.clear()
+        self.ready.clear()
+
+
+def await_arrival(engine: Engine, inboxes: Sequence[BlockingInbox], deadline_s: float) -> bool:
+    """Sleep until one of them has something to say; whether it has."""
+    waiter = Waiter()
+    try:
+        for inbox in inboxes:
+            inbox.sleepers.append(waiter)
+        while not any(inbox.something_to_say() for inbox in inboxes):
+            if engine.congested in inboxes:
+                for inbox in inboxes:
+                    engine.post(inbox.relieve)
+            if engine.resting == LINGERING:  # acks that wait are what the broker waits for
+                engine.resting = AWAKE
+                engine.ring(b"\0")
+            if not waiter.wait(None if deadline_s == math.inf else deadline_s - time.monotonic()):
+                return False
+            # Another thread, or this one before it slept, may have taken what it was woken for.
+            waiter = Waiter()
+            for inbox in inboxes:
+                inbox.sleepers.append(waiter)
+    finally:
+        for inbox in inboxes:
+            if waiter in inbox.sleepers:
+                try:
+                    inbox.sleepers.remove(waiter)
+                except (ValueError, IndexError):
+                    pass  # it has just been woken
+    return True
