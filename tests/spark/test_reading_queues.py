@@ -146,6 +146,7 @@ def test_a_batch_that_is_run_again_reads_its_lease(
         assert rows == numbers(0, 6)
     reader.commit(end)
     reader.commit(end)
+    reader.stop()
     query.run()
     assert query.found() == numbers(6, 10)
 
@@ -178,6 +179,8 @@ def test_what_a_killed_driver_had_leased_is_available_now_as_well(
             reader.commit(end)
         place = end
     assert counts == [count for count in (taken, 10 - taken) if count]
+    killed.stop()
+    reader.stop()
 
 
 def test_a_lease_in_a_batch_read_is_settled_by_its_name(
