@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from pyspark_embermq.broker_link import BrokerLink, until_cancelled
 from pyspark_embermq.errors import AMQPSourceError, DataLossError, Missing
 from pyspark_embermq.options import Options
 
+log = logging.getLogger("pyspark_embermq")
+
 ANSWER_S_MAX = 300.0  # a million messages are taken in a while
 RENEWED_TIMES = 3  # within one time-out
-MESSAGES_MAX = 1_000_000  # in one lease
+MESSAGES_MAX, BYTES_MAX = 1_000_000, 1024**3  # in one lease: the broker's limits
 OPEN, SETTLED = "open", "settled"
 
 
@@ -47,8 +50,9 @@ class Leases:
 
     def take(self, name: str, messages_max: int, bytes_max: int = 0, timeout_ms: int = 0) -> Lease:
         """Take a lease, or find the one of that name; it has no messages when the queue is empty."""
-        limits = {"messages": messages_max, "timeout": timeout_ms}
-        return self.ask("take", name, limits | ({"bytes": bytes_max} if bytes_max else {}))
+        limits: dict[str, object] = {"messages": min(messages_max, MESSAGES_MAX), "timeout": timeout_ms}
+        limits |= {"bytes": min(bytes_max, BYTES_MAX)} if bytes_max else {}
+        return self.ask("take", name, limits)
 
     def take_again(self, name: str, timeout_ms: int = 0) -> Lease | None:
         """A lease that should be there. One that was released is taken again, if it can be had unchanged."""
@@ -169,7 +173,7 @@ def parts_of(queue: str, lease: str, count: int, parts: int) -> list[LeasePart]:
 
 
 def read(link: BrokerLink, part: LeasePart, wanted: Collection[str]) -> Iterator[Arrivals]:
-    """The messages of a part, in order. What is missing is an error, never a shorter batch."""
+    """The messages of a part, in order. What is missing is an error, unless the user accepts that."""
     arguments: dict[str, object] = {
         "x-lease": part.lease,
         "x-lease-from": part.start,
@@ -182,9 +186,13 @@ def read(link: BrokerLink, part: LeasePart, wanted: Collection[str]) -> Iterator
             left -= len(arrived)
             yield arrived
     if left:
-        raise AMQPSourceError(
-            f"lease '{part.lease}' of queue '{part.queue}' ended early; messages missing: {left}"
+        problem = (
+            f"lease '{part.lease}' of queue '{part.queue}' lacks {left} of its messages: those that are not "
+            "persistent end with the broker"
         )
+        if link.options.fail_on_data_loss:
+            raise DataLossError(f"{problem}. With failOnDataLoss=false the query goes on without them")
+        log.warning("%s", problem)
 
 
 def name_of(lease: str, number: int) -> str:

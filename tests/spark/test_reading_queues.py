@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from embermq.testing import EmbeddedBroker
 from pyspark_embermq import DataLossError, settle
 from pyspark_embermq.batch_reader import BatchReader
 from pyspark_embermq.broker_link import BrokerLink
-from pyspark_embermq.lease_reader import LeaseReader
+from pyspark_embermq.lease_reader import LeaseReader, last_lease
 from pyspark_embermq.leases import Leases, take_all
 from pyspark_embermq.offsets import places_in
 from pyspark_embermq.options import Options
@@ -134,7 +136,7 @@ def test_a_batch_that_is_run_again_reads_its_lease(
     channel.queue_declare("q", durable=True)
     channel.publish_batch(numbers(0, 10), "q", properties=Properties(delivery_mode=2))
     query = Query(spark, url, tmp_path, queue="q", **EXACTLY_ONCE)
-    reader = LeaseReader(StructType.fromDDL("body binary"), Options(url=url), "q")
+    reader = LeaseReader(StructType().add("body", "binary"), Options(url=url), "q")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadMaxRows(6))
     assert reader.latestOffset(start, ReadMaxRows(6)) == end  # asked again, the same
@@ -144,6 +146,7 @@ def test_a_batch_that_is_run_again_reads_its_lease(
         assert rows == numbers(0, 6)
     reader.commit(end)
     reader.commit(end)
+    reader.stop()
     query.run()
     assert query.found() == numbers(6, 10)
 
@@ -176,6 +179,8 @@ def test_what_a_killed_driver_had_leased_is_available_now_as_well(
             reader.commit(end)
         place = end
     assert counts == [count for count in (taken, 10 - taken) if count]
+    killed.stop()
+    reader.stop()
 
 
 def test_a_lease_in_a_batch_read_is_settled_by_its_name(
@@ -258,7 +263,7 @@ def test_leases_need_no_other_port_and_go_over_tls(tmp_path: Path) -> None:
         with connect(options.url) as connection, connection.channel() as channel:
             channel.queue_declare("q", durable=True)
             channel.publish_batch(numbers(0, 5), "q", properties=PERSISTENT)
-            reader = LeaseReader(StructType.fromDDL("body binary"), options, "q")
+            reader = LeaseReader(StructType().add("body", "binary"), options, "q")
             start = reader.initialOffset()
             end = reader.latestOffset(start, ReadMaxRows(5))
             (partition,) = reader.partitions(start, end)
@@ -311,10 +316,10 @@ def test_both_limits_of_a_batch_hold(channel: Channel, url: str) -> None:
     schema = StructType().add("offset", LongType())
     bodies = [bytes(100)] * 50
     channel.queue_declare("q", durable=True)
-    channel.publish_batch(bodies, "q", properties=PERSISTENT)
     declare_stream(channel, "s", bodies)
 
     def counts(kind: Any, queues: Any, **limits: int) -> list[int]:
+        channel.publish_batch(bodies, "q", properties=PERSISTENT)
         reader = kind(schema, Options(url=url, **limits), queues)
         place = reader.initialOffset()
         found = []
@@ -330,6 +335,8 @@ def test_both_limits_of_a_batch_hold(channel: Channel, url: str) -> None:
     for kind, queues in ((QueueReader, ["q"]), (LeaseReader, "q"), (StreamReader, ["s"])):
         few = counts(kind, queues, max_records_per_trigger=3, max_bytes_per_trigger=100_000)
         assert few == [3, 3], kind
+        large = counts(kind, queues, max_records_per_trigger=2_000_000, max_bytes_per_trigger=1 << 40)
+        assert large[0] > 3, kind
         small = counts(kind, queues, max_records_per_trigger=1000, max_bytes_per_trigger=500)
         assert all(1 <= count <= 5 for count in small), kind
     assert counts(QueueReader, ["q"], max_bytes_per_trigger=50) == [1, 1]  # one that is larger than the limit
@@ -339,5 +346,54 @@ def test_draining_says_that_it_takes_everything(channel: Channel, url: str, capl
     channel.queue_declare("q", durable=True)
     channel.publish_batch(numbers(0, 5), "q")
     for mode, told in (("browse", False), ("drain", True)):
-        BatchReader(StructType.fromDDL("body binary"), Options(url=url, queue="q", mode=mode)).partitions()
+        BatchReader(StructType().add("body", "binary"), Options(url=url, queue="q", mode=mode)).partitions()
         assert ("takes all messages that wait in queue 'q' (5 at this moment)" in caplog.text) == told
+
+
+def test_messages_that_ended_with_the_broker_are_told(tmp_path: Path, caplog: Any) -> None:
+    """Of a lease that had some which were not persistent."""
+    with EmbeddedBroker(persistent=True) as broker:
+        with connect(broker.url) as connection, connection.channel() as channel:
+            channel.queue_declare("q", durable=True)
+            channel.publish_batch(numbers(0, 5), "q", properties=PERSISTENT)
+            channel.publish_batch(numbers(5, 8), "q")
+        schema = StructType().add("body", "binary")
+        reader = LeaseReader(schema, Options(url=broker.url), "q")
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, ReadMaxRows(8))
+        (partition,) = reader.partitions(start, end)
+        reader.stop()
+        broker.restart()
+        with pytest.raises(DataLossError, match="lacks 3 of its messages"):
+            list(reader.read(partition))
+        careless = LeaseReader(schema, Options(url=broker.url, fail_on_data_loss=False), "q")
+        assert sum(batch.num_rows for batch in careless.read(partition)) == 5
+        assert "lacks 3 of its messages" in caplog.text
+        careless.stop()
+
+
+def test_a_lease_with_a_time_out_is_renewed_while_its_reader_runs(
+    channel: Channel, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark_embermq.leases.RENEWED_TIMES", 1000)  # every second, that is
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 3), "q", properties=PERSISTENT)
+    reader = LeaseReader(
+        StructType().add("body", "binary"), Options(url=url, lease_timeout_ms=1_000_000), "q"
+    )
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(3))
+    reader.partitions(start, end)
+
+    def expires_ms() -> int:
+        arguments = {"x-lease": last_lease(end), "x-lease-action": "show"}
+        with channel.consume("q", no_ack=True, arguments=arguments) as consumer:
+            return int(json.loads(consumer.fetch(1, 60)[0].body)["expires_ms"])
+
+    seen = {expires_ms()}
+    deadline = time.monotonic() + 60
+    while len(seen) < 4:
+        assert time.monotonic() < deadline
+        seen.add(expires_ms())
+        time.sleep(0.1)
+    reader.stop()
