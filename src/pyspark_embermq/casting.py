@@ -30,9 +30,16 @@ class Misfit(Exception):
 
 
 class FloatText(str):
-    """A number of JSON with a fraction or an exponent, NaN or Infinity, as the body has it."""
+    """A number of JSON with a fraction or an exponent, NaN or Infinity, as the body has it: for decimals."""
 
     __slots__ = ()
+
+
+def needs_text(kind: pa.DataType) -> bool:
+    """Whether values of this type take all digits of a number; else floats, which are faster, will do."""
+    if pa.types.is_decimal(kind) or is_variant(kind):
+        return True
+    return any(needs_text(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def misfit(value: Any, kind: str) -> Misfit:
@@ -176,7 +183,7 @@ SPECIAL = {
 
 
 def as_float(value: Any, problems: list[str]) -> Any:
-    if isinstance(value, FloatText):
+    if type(value) is float or type(value) is FloatText:
         return float(value)
     if type(value) is int:
         try:
@@ -234,7 +241,6 @@ def as_nothing(value: Any, problems: list[str]) -> Any:
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
-MICROSECOND = datetime.timedelta(microseconds=1)
 MICROS_MAX = (1 << 63) - 1
 INTEGER = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL)
@@ -249,11 +255,14 @@ OFFSET_MAX, NO_TIME = datetime.timedelta(seconds=OFFSET_S_MAX), datetime.timedel
 
 
 def as_timestamp(value: Any, problems: list[str]) -> Any:
-    """Microseconds; a number is in seconds."""
-    if type(value) is int:
-        micros = value * 1_000_000
-    elif type(value) is str:
+    """Microseconds, or a datetime; a number is in seconds."""
+    if type(value) is str:
+        found = common_time(value)
+        if found is not None and (found.tzinfo is None or is_near(found.tzinfo)):
+            return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
         micros = micros_of(value, zoned=True)
+    elif type(value) is int:
+        micros = value * 1_000_000
     else:
         raise misfit(value, "a timestamp")
     if not -MICROS_MAX <= micros <= MICROS_MAX:
@@ -264,21 +273,28 @@ def as_timestamp(value: Any, problems: list[str]) -> Any:
 def as_local_timestamp(value: Any, problems: list[str]) -> Any:
     if type(value) is not str:
         raise misfit(value, "a timestamp without a zone")
-    return micros_of(value, zoned=False)
+    found = common_time(value)
+    return found if found is not None and found.tzinfo is None else micros_of(value, zoned=False)
+
+
+def common_time(text: str) -> datetime.datetime | None:
+    """Of a text in the common form, ten times as fast as the others."""
+    if len(text) < 19 or not text[4] == "-" == text[7] or not text[13] == ":" == text[16]:
+        return None
+    if "," in text or text[11:13] == "24":  # which Spark does not take
+        return None
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def is_near(zone: datetime.tzinfo) -> bool:
+    return zone is datetime.UTC or abs(zone.utcoffset(None) or NO_TIME) <= OFFSET_MAX
 
 
 def micros_of(text: str, zoned: bool) -> int:
     """Since 1970, of a text as `cast(... as timestamp)` takes it."""
-    if len(text) >= 19 and text[13] == ":" == text[16] and text[4] == "-" == text[7] and "," not in text:
-        try:  # the common form, ten times as fast
-            found = datetime.datetime.fromisoformat(text)
-        except ValueError:
-            pass
-        else:
-            if found.tzinfo is None:
-                return (found - LOCAL_EPOCH) // MICROSECOND
-            if zoned and abs(found.tzinfo.utcoffset(None) or NO_TIME) <= OFFSET_MAX:
-                return (found - EPOCH) // MICROSECOND
     match = TIMESTAMP.fullmatch(text.strip())
     if match is None:
         raise misfit(text, "a timestamp")
@@ -295,7 +311,12 @@ def micros_of(text: str, zoned: bool) -> int:
 
 
 def as_date(value: Any, problems: list[str]) -> Any:
-    """Days."""
+    """Days, or a date."""
+    if type(value) is str and len(value) == 10 and value[4] == "-" == value[7]:
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            pass
     match = DATE.fullmatch(value.strip()) if type(value) is str else None
     if match is None:
         raise misfit(value, "a date")
@@ -304,10 +325,12 @@ def as_date(value: Any, problems: list[str]) -> Any:
 
 def as_json_date(value: Any, problems: list[str]) -> Any:
     """As Spark 1.5 wrote it, too: a number of days, as text."""
-    if type(value) is str and INTEGER.fullmatch(value) and not DATE.fullmatch(value):
-        if -(1 << 31) <= int(value) < 1 << 31:
+    try:
+        return as_date(value, problems)
+    except Misfit:
+        if type(value) is str and INTEGER.fullmatch(value) and -(1 << 31) <= int(value) < 1 << 31:
             return int(value)
-    return as_date(value, problems)
+        raise
 
 
 def days_of(text: str, year: str, month: str | None, day: str | None) -> int:
@@ -372,9 +395,9 @@ SIMPLE: tuple[tuple[Callable[[pa.DataType], Any], Convert], ...] = (
 # -- JSON as text
 
 
-def json_text(value: Any, float_text: Callable[[FloatText], str] = str) -> str:
+def json_text(value: Any, float_text: Callable[[float | FloatText], str] = str) -> str:
     """A value of JSON as text, without spaces."""
-    if isinstance(value, FloatText):
+    if isinstance(value, float | FloatText):
         return float_text(value)
     if isinstance(value, str):
         return encode_basestring(as_utf8(value))
@@ -393,9 +416,9 @@ def json_text(value: Any, float_text: Callable[[FloatText], str] = str) -> str:
     return str(value)
 
 
-def java_float(text: FloatText) -> str:
+def java_float(value: float | FloatText) -> str:
     """1.0E8 for 1e8, and so on; what is no number stands in quotes."""
-    number = float(text)
+    number = float(value)
     if not math.isfinite(number):
         return '"NaN"' if math.isnan(number) else '"Infinity"' if number > 0 else '"-Infinity"'
     if number == 0 or 1e-3 <= abs(number) < 1e7:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_embermq.casting import Convert, FloatText, Misfit, converter, misfit, text_converter
+from pyspark_embermq.casting import Convert, FloatText, Misfit, converter, misfit, needs_text, text_converter
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 
@@ -83,13 +83,11 @@ def column_of(field: pa.Field, convert: Convert, values: list[Any], problems: di
     try:
         if not kinds or kinds == native(kind):
             return pa.array(values, kind)
-        if kinds == {FloatText} and pa.types.is_floating(kind):
-            return pa.array([None if value is None else float(value) for value in values], kind)
     except (pa.ArrowException, OverflowError, UnicodeError):
         pass  # one of them does not fit: which?
     found: list[Any] = []
+    inner: list[str] = []
     for index, value in enumerate(values):
-        inner: list[str] = []
         try:
             found.append(None if value is None else convert(value, inner))
         except Misfit as why:
@@ -97,6 +95,7 @@ def column_of(field: pa.Field, convert: Convert, values: list[Any], problems: di
             inner = [str(why)]
         if inner:
             problems.setdefault(index, f"field '{field.name}' {inner[0]}")
+            inner = []
     return pa.array(found, kind)
 
 
@@ -106,6 +105,8 @@ def native(kind: pa.DataType) -> set[type]:
         return {bool}
     if pa.types.is_integer(kind):
         return {int}
+    if pa.types.is_floating(kind):
+        return {float}
     return {str} if pa.types.is_string(kind) else set()
 
 
@@ -113,8 +114,9 @@ def native(kind: pa.DataType) -> set[type]:
 
 
 def json_reader(options: Options, schema: pa.Schema) -> Read:
+    hook = FloatText if any(needs_text(field.type) for field in schema) else None
+    decoder: Any = json.JSONDecoder(parse_float=hook, parse_constant=hook)
     # Without the decoder's own search for spaces, which takes longer than the rest.
-    decoder: Any = json.JSONDecoder(parse_float=FloatText, parse_constant=FloatText)
     scan: Any = json.scanner.make_scanner(decoder)
 
     def read(body: bytes, problems: list[str]) -> Row:

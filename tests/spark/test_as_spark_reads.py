@@ -186,8 +186,9 @@ def differences(bodies: list[bytes], ours: list[Any], theirs: list[Any]) -> list
 @pytest.mark.parametrize("seed", [random.randrange(1 << 30)])
 def test_json_as_from_json(spark: SparkSession, seed: int) -> None:
     bodies = random_bodies(random.Random(seed), 1000)
-    theirs = as_spark(spark, bodies, SCHEMA, sql.from_json)
-    assert differences(bodies, as_ours(bodies, SCHEMA, "json"), theirs) == []
+    for text in (SCHEMA, SCHEMA.replace("m decimal(10,2), ", "")):  # numbers are read in two ways
+        theirs = as_spark(spark, bodies, text, sql.from_json)
+        assert differences(bodies, as_ours(bodies, text, "json"), theirs) == []
 
 
 CSV_SCHEMA = "i int, s string, d double, o boolean, m decimal(10,2), y date, t timestamp, x binary"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,6 +58,7 @@ class Window(NamedTuple):
 # name was hashed.
 Identity = tuple[int, int, bytes, int, int, int]
 NO_SERIES = -1
+GROWTH_MAX = 4  # of what is remembered, by one message: a part and a block, for its queue and its exchange
 
 _HALVES = struct.Struct("<QQ")
 
@@ -86,12 +88,18 @@ def identity_in(message: Message, window: Window, scope: bytes) -> Identity | No
         if value is None:
             return None
         text = str(value).encode("utf-8", "surrogateescape")
-    part = number = NO_SERIES
     if text.startswith(PREFIX) and (found := split(text)) is not None:
-        text, part, number = found
+        name, part, number = found
+        return 0, 0, name_hash(name, scope), window.window_ms, part, number
     hash = blake2b(text, digest_size=16, key=scope).digest()
     first, second = _HALVES.unpack(hash)
-    return first, second, hash, window.window_ms, part, number
+    return first, second, hash, window.window_ms, NO_SERIES, NO_SERIES
+
+
+@lru_cache(1000)
+def name_hash(name: bytes, scope: bytes) -> bytes:
+    """Of a series: many messages have the same."""
+    return blake2b(name, digest_size=16, key=scope).digest()
 
 
 def first_header_at(content: bytes) -> int:
@@ -161,21 +169,24 @@ class Deduplication:
 
     def append(self, rules: QueueRules, message: Message) -> int:
         """What the rules do with a message, unless it was here before."""
-        now_ms = self.turn.now_ms
         identities = self.identities_of(message)
+        if not identities:
+            return rules.take(message)
+        now_ms = self.turn.now_ms
         for identity in identities:
             came_ms = self.came_ms(identity)
             if came_ms >= 0 and now_ms - came_ms <= identity[3]:
                 self.duplicate_count += 1
                 return ACCEPTED
-        # Rather than forget the beginning of a batch while its end comes in.
-        if any(self.is_too_large(identity) for identity in identities):
-            return REFUSED
+            # Rather than forget the beginning of a batch while its end comes in.
+            if identity[4] != NO_SERIES and self.is_too_large(identity):
+                return REFUSED
         level = rules.level_for(message)
         sequence = level.next_sequence
         answer = rules.take(message)
-        if answer == ACCEPTED and identities:
-            self.evict(now_ms, identities)
+        if answer == ACCEPTED:
+            if not self.has_room(now_ms):
+                self.evict(now_ms, identities)
             for identity in identities:
                 self.remember(identity, now_ms)
                 if message.persistent and self.journal is not None:
@@ -199,7 +210,7 @@ class Deduplication:
     def is_too_large(self, identity: Identity) -> bool:
         """Is it of a series that all that may be remembered does not suffice for?"""
         _, _, name, _, part, number = identity
-        if part == NO_SERIES:
+        if self.series.size + GROWTH_MAX <= self.count_max:
             return False
         growth = self.series.growth(name, part, number)
         return growth > 0 and self.series.size_of(name) + growth > self.count_max
@@ -216,6 +227,15 @@ class Deduplication:
             if identity is not None:
                 found.append(identity)
         return found
+
+    def has_room(self, now_ms: int) -> bool:
+        """Is there nothing to forget, with whatever one message brings?"""
+        table, series, since_ms = self.table, self.series, now_ms - self.window_ms
+        if table.count + series.size + GROWTH_MAX > self.count_max:
+            return False
+        if table.count and table.oldest_ms() < since_ms:
+            return False
+        return not series.size or series.oldest_ms() >= since_ms
 
     def evict(self, now_ms: int, more: Iterable[Identity] = ()) -> None:
         """Forget what is too old, or too much with these."""

@@ -44,7 +44,7 @@ EVERYTHING = (1 << 64) - 1
 
 _RECORD = struct.Struct("<16sQH")
 _RECORD_IN_HALVES = struct.Struct("<QQQH")
-_IN_SERIES = struct.Struct("<QQ")
+_RECORD_IN_SERIES = struct.Struct("<16sQHQQ")
 
 
 def number_of(queue: Queue, level: Level) -> int:
@@ -96,9 +96,10 @@ class IdJournal(Logged):
         level_number = self.level_numbers.get(level)
         if level_number is None:
             level_number = self.level_numbers[level] = number_of(self.queue, level)
-        payload = _RECORD.pack(hash, sequence, level_number)
-        if part >= 0:
-            payload += _IN_SERIES.pack(part, number)
+        if part < 0:
+            payload = _RECORD.pack(hash, sequence, level_number)
+        else:
+            payload = _RECORD_IN_SERIES.pack(hash, sequence, level_number, part, number)
         log.append(max(log.next_sequence, 1), time_ms, PERSISTENT, (payload,))
         if not self.dirty:
             self.dirty = True
@@ -169,8 +170,8 @@ class IdJournal(Logged):
                 first, second, _, _ = _RECORD_IN_HALVES.unpack(payload)
                 table.add(first, second, record.timestamp_ms)
             else:
-                part, number = _IN_SERIES.unpack_from(payload, _RECORD.size)
-                series.add(bytes(payload[:16]), part, number, record.timestamp_ms)
+                name, _, _, part, number = _RECORD_IN_SERIES.unpack(payload)
+                series.add(name, part, number, record.timestamp_ms)
 
         reader, at = log.new_reader(), log.first_sequence
         while records := reader.read(at, READ_BYTES):

@@ -10,27 +10,22 @@ A series is as young as the last of its numbers, and is forgotten as a whole.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 
 PREFIX = b"series:"
 BLOCK = 1024  # numbers whose bits are kept together
-NUMBER_MAX = (1 << 63) - 1
+# There is one way to write a number: identities that differ are different.
+_IDENTITY = re.compile(rb"(series:.*)/(0|[1-9][0-9]{0,17})/(0|[1-9][0-9]{0,17})", re.DOTALL)
 
 
 def split(text: bytes) -> tuple[bytes, int, int] | None:
     """The name, part and number in an identity; None: it is of no series."""
-    if not text.startswith(PREFIX):
+    match = _IDENTITY.fullmatch(text)
+    if match is None:
         return None
-    parts = text.rsplit(b"/", 2)
-    if len(parts) != 3 or not is_number(parts[1]) or not is_number(parts[2]):
-        return None
-    part, number = int(parts[1]), int(parts[2])
-    return None if part > NUMBER_MAX or number > NUMBER_MAX else (parts[0], part, number)
-
-
-def is_number(digits: bytes) -> bool:
-    """One way to write it only: identities that differ are different."""
-    return digits.isdigit() and len(digits) < 20 and (digits[0] != ord("0") or digits == b"0")
+    name, part, number = match.groups()
+    return name, int(part), int(number)
 
 
 class Part:
@@ -120,14 +115,17 @@ class SeriesTable:
         if series is None:
             series = self.series[name] = Series(time_ms)
         known = series.parts.get(part)
+        if known is not None and known.has(number):
+            return
+        series.count += 1
+        self.count += 1
+        if known is not None and known.next == number and not known.ahead:
+            known.next += 1  # as almost always
+            return
         before = 0 if known is None else known.size
         if known is None:
             known = series.parts[part] = Part()
-        elif known.has(number):
-            return
         known.add(number)
-        series.count += 1
-        self.count += 1
         series.size += known.size - before
         self.size += known.size - before
 
