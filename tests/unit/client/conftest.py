@@ -13,7 +13,7 @@ from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 @pytest.fixture(scope="module")
 def ember(target: str) -> Iterator[Broker]:
-    """EmberMQ; with EMBERMQ_TEST_TARGET=rabbitmq its tests show what of the client holds for RabbitMQ, too."""
+    """EmberMQ; EMBERMQ_TEST_TARGET=rabbitmq shows what of the client holds for RabbitMQ, too."""
     with (RabbitBroker if target == "rabbitmq" else EmberBroker)() as running:
         yield running
 
