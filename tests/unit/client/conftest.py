@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from embermq.client import Channel, Connection, connect
-from tools.brokers import Broker, EmberBroker
+from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 
 @pytest.fixture(scope="module")
-def ember() -> Iterator[Broker]:
-    with EmberBroker() as running:
+def ember(target: str) -> Iterator[Broker]:
+    """EmberMQ; EMBERMQ_TEST_TARGET=rabbitmq shows what of the client holds for RabbitMQ, too."""
+    with (RabbitBroker if target == "rabbitmq" else EmberBroker)() as running:
         yield running
 
 

@@ -76,7 +76,7 @@ class World:
         if self.consumer is None:
             await self.observer.queue_declare(self.queue)
             await self.observer.publish_batch([b"%d" % number for number in range(MESSAGES)], self.queue)
-            await AsyncSuperStream(self.observer, self.stream).declare(2)
+            await AsyncSuperStream(self.observer, self.stream).declare(routing_keys=["0", "1"])
             for number in range(2):
                 await self.observer.publish_batch([b"s"] * 3, f"{self.stream}-{number}")
         self.consumer = await self.channel.consume(self.queue)

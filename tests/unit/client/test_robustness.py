@@ -5,18 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import random
-import signal
 import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
 
 import pytest
 
 from embermq.client import Channel, ConnectionClosed, Consumer, Message, connect
+from tests.unit.client.interrupts import interrupted, interrupts
 from tools.brokers import Broker
 
 PATIENCE_S = 60
@@ -169,38 +167,6 @@ def test_many_threads_share_one_consumer(ember: Broker) -> None:
 
 
 # -- signals
-
-
-class Interrupted(Exception):
-    """What the signal handler raises."""
-
-
-@contextmanager
-def interrupts() -> Iterator[Callable[[float], object]]:
-    """Its result sets an alarm after so many seconds, whose handler raises."""
-
-    def on_alarm(number: int, frame: object) -> None:
-        raise Interrupted
-
-    before = signal.signal(signal.SIGALRM, on_alarm)
-    try:
-        yield partial(signal.setitimer, signal.ITIMER_REAL)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def interrupted(alarm: Callable[[float], object], delay_s: float, function: Callable[[], object]) -> bool:
-    """Whether the alarm came while the function ran."""
-    try:
-        try:
-            alarm(delay_s)
-            function()
-        finally:
-            alarm(0)
-    except Interrupted:
-        return True
-    return False
 
 
 class Worker:

@@ -67,8 +67,9 @@ class ChannelCore(Publishing):
     # -- settling deliveries
 
     def on_got(self, message: Message) -> None:
-        request = self.requests.popleft()
+        request = next(asked for asked in self.requests if isinstance(asked.method, BasicGet))
         assert isinstance(request.method, BasicGet)
+        self.requests.remove(request)
         message.settled = request.method.no_ack
         request.answered(message)
 
@@ -207,6 +208,19 @@ class ChannelCore(Publishing):
         if isinstance(method, ChannelClose):
             self.closing = True
             self.ready = False  # nothing may come behind it, neither acks nor publishes
+
+    def answered_by(self, answer: Method) -> Request | None:
+        """The first request that this may be the answer to.
+
+        Answers come in the order of the questions, but for those that RabbitMQ has its queues give: cancel-ok
+        may come behind the answer to what was asked next.
+        """
+        tag = getattr(answer, "consumer_tag", None)
+        for request in self.requests:
+            method = request.method
+            if answer.ID in method.RESPONSES and getattr(method, "consumer_tag", tag) in (tag, ""):
+                return request
+        return None
 
     def note(self, method: Method, answer: Answer) -> object:
         """The broker has done it: remember it for the next connection. The result is what the user gets."""

@@ -10,7 +10,6 @@ from embermq.wire.frame import method_frame
 from embermq.wire.methods import (
     BasicCancel,
     BasicCancelOk,
-    BasicGet,
     BasicGetOk,
     BasicNack,
     BasicReturn,
@@ -27,10 +26,11 @@ if TYPE_CHECKING:
 
 
 def on_answer(channel: ChannelCore, method: Method) -> None:
-    """Answers come in the order of the questions."""
-    if not channel.requests or method.ID not in channel.requests[0].method.RESPONSES:
+    request = channel.answered_by(method)
+    if request is None:
         raise UnexpectedFrame(f"{method.NAME} answers nothing that was asked")
-    channel.requests.popleft().answered(method)
+    channel.requests.remove(request)
+    request.answered(method)
 
 
 def on_nack(engine: Engine, channel: ChannelCore, method: Method) -> None:
@@ -39,9 +39,7 @@ def on_nack(engine: Engine, channel: ChannelCore, method: Method) -> None:
 
 
 def on_content_method(engine: Engine, channel: ChannelCore, method: Method) -> None:
-    if isinstance(method, BasicGetOk) and (
-        not channel.requests or not isinstance(channel.requests[0].method, BasicGet)
-    ):
+    if isinstance(method, BasicGetOk) and channel.answered_by(method) is None:
         raise UnexpectedFrame(f"{method.NAME} answers nothing that was asked")
     channel.on_content_method(method)
 
