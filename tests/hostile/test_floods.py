@@ -8,7 +8,7 @@ import time
 import pytest
 
 from embermq.wire import methods
-from embermq.wire.frame import PROTOCOL_HEADER, content_header, frame, method_frame
+from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, content_header, frame, method_frame
 from tests.hostile.conftest import RSS_BYTES_MAX, wait_until
 from tests.hostile.peers import HANDSHAKE, NO_PROPERTIES, Peer, healthy_round_trip, publish, unique
 from tools.brokers import EmberBroker
@@ -270,3 +270,32 @@ def flood_in_background(peer: Peer, block: bytes, total: int, enough: int) -> in
     peer.socket.settimeout(60)
     assert not thread.is_alive(), "the broker stopped reading in the middle of a frame"
     return sent[0]
+
+
+def test_a_consumer_that_sends_heartbeats_and_reads_nothing_is_dropped(victim: EmberBroker) -> None:
+    """By the system's clock for unread bytes, shorter here than by default; its messages go to another."""
+    queue, count = unique(), 200
+    with EmberBroker(env={"EMBERMQ_LIMITS_TCP_USER_TIMEOUT_S": "1"}) as broker:
+        with Peer(broker) as owner, Peer(broker, receive_buffer_bytes=4096) as deaf:
+            owner.open()
+            owner.declare(queue)
+            owner.send_bytes(publish(queue, bytes(100_000)) * count)
+            assert ready(owner, queue) == count
+            before = broker.rss_bytes()
+            deaf.open()
+            deaf.send(methods.BasicConsume(queue=queue))
+
+            def is_dropped() -> bool:
+                deaf.send_if_heard(HEARTBEAT_FRAME)
+                return "the client has taken nothing of what was sent to it" in broker.log_path.read_text()
+
+            wait_until(is_dropped)
+            wait_until(lambda: ready(owner, queue) == count)
+            assert broker.rss_bytes() - before < 16 * MIB, "it held what its buffers hold, not the queue"
+
+
+def ready(peer: Peer, queue: str) -> int:
+    peer.send(methods.QueueDeclare(queue=queue, passive=True))
+    declared = peer.expect(methods.QueueDeclareOk)
+    assert isinstance(declared, methods.QueueDeclareOk)
+    return declared.message_count

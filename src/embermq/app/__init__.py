@@ -86,6 +86,7 @@ class App:
         self.limits = limits_of(config)
         self.server = Server(self.connect, self.limits, self.loop)
         self.server.handshake_s = config.limits.handshake_s
+        self.server.take_s = config.limits.tcp_user_timeout_s
         lobby = self.server.lobby
         lobby.set_room(room_of(config))
         self.server.certificate_kind = config.auth.certificate_name

@@ -15,6 +15,7 @@ Addresses of IPv6 count by their network of 64 bits, for that is what one custom
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import logging
@@ -74,6 +75,7 @@ class Lobby:
         self.told_at = -TELL_EVERY_S
         self.told_refused_count = 0
         self.closed = False
+        self.handshaking = asyncio.Lock()  # one by one, at whichever port
         self.set_room(Room())
 
     def set_room(self, room: Room) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -27,6 +29,18 @@ WRITE_BUFFER_LOW_BYTES = 256 * 1024
 HELD_OUTPUT_POLL_S = 0.005
 FAREWELL_S_MAX = 10.0
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
+TAKES_NOTHING = "%s: TCP timeout: the client has taken nothing of what was sent to it, or is unreachable"
+TCP_INFO_BYTES, ACKED_BYTES_AT = 128, 120  # struct tcp_info of Linux, tcpi_bytes_acked
+
+
+def taken_bytes(transport: asyncio.Transport) -> int:
+    """What the peer's system has acknowledged so far; where ours does not tell, what still waits here."""
+    sock = transport.get_extra_info("socket")
+    try:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+        return int.from_bytes(info[ACKED_BYTES_AT:TCP_INFO_BYTES], sys.byteorder)
+    except (OSError, AttributeError):
+        return transport.get_write_buffer_size()
 
 
 class Gone:
@@ -86,6 +100,8 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.spoke_at = 0.0
         self.heartbeat_s = 0
         self.stalled = False  # held because replies pile up unsent
+        self.taken_bytes = -1  # by the peer's system, when that was last seen to change
+        self.taken_at = 0.0
 
     # -- asyncio calls these
 
@@ -127,9 +143,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         if self.connection.state == OPEN:
             text = "%s: client unexpectedly closed TCP connection"
             if isinstance(exc, OSError) and exc.errno == errno.ETIMEDOUT:
-                text = (
-                    "%s: TCP timeout: the client has taken nothing of what was sent to it, or is unreachable"
-                )
+                text = TAKES_NOTHING
             self.server.log.warning(text, self.connection.name, extra=about(self.connection))
         self.connection.lost()
         self.server.farewell(self, exc)
@@ -253,6 +267,11 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             self.spoke = False
             self.spoke_at = now
         self.read_this_turn = 0
+        if self.takes_nothing(now):
+            self.server.log.warning(TAKES_NOTHING, self.connection.name, extra=about(self.connection))
+            self.connection.lost()
+            self.transport.abort()
+            return
         if not self.heartbeat_s or self.connection.state == CLOSED:
             return
         if now - self.heard_at > 2 * self.heartbeat_s:
@@ -262,6 +281,19 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             self.transport.abort()
         elif now - self.spoke_at >= self.heartbeat_s / 2:
             self.connection.put_heartbeat()
+
+    def takes_nothing(self, now: float) -> bool:
+        """Has the peer taken nothing for too long of what waits for it?
+
+        The system asks the same (TCP_USER_TIMEOUT), but not of a peer that keeps sending, heartbeats perhaps.
+        """
+        if self.connection.writable or not self.server.take_s:
+            self.taken_bytes = -1
+            return False
+        taken = taken_bytes(self.transport)
+        if taken != self.taken_bytes:
+            self.taken_bytes, self.taken_at = taken, now
+        return now - self.taken_at > self.server.take_s
 
     def force_close(self, reason: str) -> None:
         if self.connection.state == OPEN:

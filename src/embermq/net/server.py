@@ -43,6 +43,7 @@ class Server:
         self.empty = asyncio.Event()  # nobody is connected
         self.connection_count = 0
         self.handshake_s = 10.0
+        self.take_s = 0.0  # in which a peer must take something of what waits for it; 0: any time
         self.certificate_kind = "common_name"  # what of a client's certificate is its name
         self.ticker: asyncio.Handle | None = None  # the next tick, or the next step of the round under way
 
