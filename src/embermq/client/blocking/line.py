@@ -64,6 +64,7 @@ class Line:
         self._dialed: Transport | OSError | None = None
         self._bell, bell_rope = socket.socketpair()
         self._bell.setblocking(False)
+        self._bell_number = self._bell.fileno()
         bell_rope.setblocking(False)
         self._bell_rope = bell_rope
         self.engine.commands = deque()
@@ -206,8 +207,8 @@ class Line:
         pulse = Pulse(engine, time.monotonic())
         poller = select.poll()
         poller.register(self._bell, select.POLLIN)
-        bell = self._bell.fileno()
         next_tick_s = 0.0
+        registered = -1
         while True:
             engine.run_commands()
             blocked = not self._send(transport)
@@ -216,8 +217,10 @@ class Line:
                 return self.end
             if self._without_room:
                 self._tell_of_room()
-            reading = select.POLLIN if engine.may_read() else 0
-            poller.register(transport, reading | (select.POLLOUT if blocked else 0))
+            wanted = (select.POLLIN if engine.may_read() else 0) | (select.POLLOUT if blocked else 0)
+            if wanted != registered:
+                poller.register(transport, wanted)
+                registered = wanted
             now_s = time.monotonic()
             if now_s >= next_tick_s:
                 next_tick_s = now_s + pulse.tick_s
@@ -228,7 +231,7 @@ class Line:
                     continue
             rung = False
             for descriptor, event in self._poll(poller, max(next_tick_s - now_s, 0) * 1000):
-                if descriptor == bell:
+                if descriptor == self._bell_number:
                     rung = True
                 elif event & ~select.POLLOUT:
                     try:
@@ -250,8 +253,9 @@ class Line:
         else:
             events = poller.poll(timeout_ms)
         engine.resting = AWAKE
-        if any(descriptor == self._bell.fileno() for descriptor, _ in events):
-            self._bell.recv(4096)
+        for descriptor, _ in events:
+            if descriptor == self._bell_number:
+                self._bell.recv(4096)
         return events
 
     def _linger(self, poller: select.poll) -> None:
