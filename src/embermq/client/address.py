@@ -12,7 +12,7 @@ import ssl
 from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from embermq.client.core.login import MECHANISMS
@@ -58,6 +58,32 @@ class Settings:
     reconnect_delay_s: float = 0.2  # doubled with each failure, and varied at random
     reconnect_delay_max_s: float = 30.0
     reconnect_attempts: int = 0  # rounds through all hosts; 0: no limit
+
+
+class ConnectOptions(TypedDict, total=False):
+    """The options of `connect`, so that type checkers know them; `Settings` says what they mean."""
+
+    virtual_host: str
+    username: str
+    password: str
+    mechanism: str
+    tls: ssl.SSLContext | None
+    server_hostname: str | None
+    heartbeat_s: int | None
+    channel_max: int
+    frame_max: int
+    locale: str
+    name: str
+    client_properties: Mapping[str, object]
+    connect_timeout_s: float
+    connection_attempts: int
+    retry_delay_s: float
+    blocked_timeout_s: float | None
+    call_timeout_s: float | None
+    reconnect: bool
+    reconnect_delay_s: float
+    reconnect_delay_max_s: float
+    reconnect_attempts: int
 
 
 def settings_of(url: str | Sequence[str] = "", **options: Any) -> Settings:

@@ -12,6 +12,7 @@ from embermq.client.aio.consumer import AsyncConsumer, MessageCallback
 from embermq.client.aio.declaring import AsyncDeclaring
 from embermq.client.core.calls import Arguments, consume_method, consume_request, request_for
 from embermq.client.core.channel import ChannelCore
+from embermq.client.core.consumers import OnError, check_on_error
 from embermq.client.core.handles import ChannelHandle
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Receipt, as_bytes, raw_properties
@@ -170,19 +171,22 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
         consumer_tag: str = "",
         arguments: Arguments = None,
         timeout_s: float | None = None,
+        on_error: OnError = "stop",
     ) -> AsyncConsumer:
         """Begin to consume. Iterate over the result, or give a callback (a function or coroutine function).
 
         With `timeout_s` the iteration ends when nothing came for so long. `prefetch` holds for this consumer
-        and for those after it on the channel. No name means the queue declared last.
+        and for those after it on the channel. No name means the queue declared last. What a callback raises
+        ends the consumer; with `on_error` "requeue" or "reject" it is logged, and the consumer goes on.
         """
+        check_on_error(on_error)
         if prefetch is not None:
             await self.qos(prefetch)
         method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments)
         consumer = AsyncConsumer(self, self._core, method, timeout_s)
         await self.connection.call(self._core, consume_request(self._core, consumer))
         if callback is not None:
-            consumer.start(callback, concurrency)
+            consumer.start(callback, concurrency, on_error)
         return consumer
 
     async def cancel(self, consumer_tag: str) -> None:

@@ -7,11 +7,11 @@ import logging
 import socket
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
-from embermq.client.address import Endpoint, Settings, settings_of
+from embermq.client.address import ConnectOptions, Endpoint, Settings, settings_of
 from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.protocol import ClientProtocol
 from embermq.client.attempts import Attempts, is_passing
@@ -32,11 +32,49 @@ CLOSE_S_MAX = 10.0
 Callback = Callable[..., Coroutine[Any, Any, None] | None]
 
 
-async def connect_async(url: str | Sequence[str] = "amqp://localhost", **options: Any) -> AsyncConnection:
-    """Connect and wait until the broker has let us in; arguments as of `connect`."""
-    connection = AsyncConnection(settings_of(url, **options))
-    await connection.start()
-    return connection
+def connect_async(
+    url: str | Sequence[str] = "amqp://localhost", **options: Unpack[ConnectOptions]
+) -> Connecting:
+    """Connect and wait until the broker has let us in; arguments as of `connect`.
+
+    Await it, or use it in `async with`.
+    """
+    return Connecting(settings_of(url, **options))
+
+
+class Connecting(Coroutine[Any, Any, "AsyncConnection"]):
+    """`connection = await connect_async(url)`, or `async with connect_async(url) as connection:`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._coroutine = self._connect(settings)
+        self._connection: AsyncConnection | None = None
+
+    async def _connect(self, settings: Settings) -> AsyncConnection:
+        connection = AsyncConnection(settings)
+        await connection.start()
+        return connection
+
+    def __await__(self) -> Generator[Any, Any, AsyncConnection]:
+        return self._coroutine.__await__()
+
+    def send(self, value: Any, /) -> Any:
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    async def __aenter__(self) -> AsyncConnection:
+        self._connection = await self._coroutine
+        return self._connection
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._connection is not None
+        await self._connection.__aexit__(kind, error, trace)
 
 
 class AsyncConnection(ConnectionHandle):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.core.calls import cancel_request
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.consumers import ConsumerInbox
+from embermq.client.core.consumers import ConsumerInbox, OnError, callback_failed
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
@@ -169,10 +169,12 @@ class AsyncConsumer(ConsumerInbox):
 
     # -- callbacks
 
-    def start(self, callback: MessageCallback, concurrency: int) -> None:
+    def start(self, callback: MessageCallback, concurrency: int, on_error: OnError = "stop") -> None:
         """Have `concurrency` tasks call `callback`; with one, messages are handled in order."""
         for _ in range(concurrency):
-            task = self.channel.connection.background(self._call(callback), f"embermq-consumer-{self.tag}")
+            task = self.channel.connection.background(
+                self._call(callback, on_error), f"embermq-consumer-{self.tag}"
+            )
             self._workers.append(task)
 
     async def join(self) -> None:
@@ -182,7 +184,7 @@ class AsyncConsumer(ConsumerInbox):
         if self._failure is not None:
             raise self._failure
 
-    async def _call(self, callback: MessageCallback) -> None:
+    async def _call(self, callback: MessageCallback, on_error: OnError) -> None:
         try:
             async for message in self:
                 try:
@@ -190,9 +192,8 @@ class AsyncConsumer(ConsumerInbox):
                     if result is not None:
                         await result
                 except Exception:
-                    if not self.no_ack and not message.settled:
-                        message.nack(requeue=True)
-                    raise
+                    if not callback_failed(message, on_error, self.no_ack):
+                        raise
         except Exception as failure:
             if failure is self.error and self.channel.connection.closed_by_user:
                 return

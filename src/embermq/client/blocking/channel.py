@@ -14,6 +14,7 @@ from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.publishing import Publishing
 from embermq.client.core.calls import Arguments, consume_method, consume_request, request_for
 from embermq.client.core.channel import ChannelCore
+from embermq.client.core.consumers import OnError, check_on_error
 from embermq.client.core.handles import ChannelHandle
 from embermq.client.core.message import Message
 from embermq.wire.methods import (
@@ -90,19 +91,22 @@ class Channel(ChannelHandle, Declaring, Publishing):
         consumer_tag: str = "",
         arguments: Arguments = None,
         timeout_s: float | None = None,
+        on_error: OnError = "stop",
     ) -> Consumer:
         """Begin to consume. Iterate over the result, or give a callback, which runs in a thread of its own.
 
         With `timeout_s` the iteration ends when nothing came for so long. `prefetch` holds for this consumer
-        and for those after it on the channel. No name means the queue declared last.
+        and for those after it on the channel. No name means the queue declared last. What a callback raises
+        ends the consumer; with `on_error` "requeue" or "reject" it is logged, and the consumer goes on.
         """
+        check_on_error(on_error)
         if prefetch is not None:
             self.qos(prefetch)
         method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments)
         consumer = Consumer(self, BlockingInbox(self._core, method), timeout_s)
         self.connection.call(self._core, consume_request(self._core, consumer.inbox))
         if callback is not None:
-            consumer.start(callback)
+            consumer.start(callback, on_error)
         return consumer
 
     def consume_columns(

@@ -10,9 +10,9 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
-from embermq.client.address import Settings, settings_of
+from embermq.client.address import ConnectOptions, Settings, settings_of
 from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.line import Line
 from embermq.client.blocking.waiter import Waiter
@@ -30,7 +30,7 @@ log = logging.getLogger("embermq.client")
 CLOSE_S_MAX = 10.0
 
 
-def connect(url: str | Sequence[str] = "amqp://localhost", **options: Any) -> Connection:
+def connect(url: str | Sequence[str] = "amqp://localhost", **options: Unpack[ConnectOptions]) -> Connection:
     """Connect and wait until the broker has let us in.
 
     `url` may name several hosts or be a list of URLs; `options` are the fields of `Settings`, for example

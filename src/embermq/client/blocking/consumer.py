@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.blocking.inbox import BlockingInbox, await_arrival
 from embermq.client.core.calls import cancel_request
+from embermq.client.core.consumers import OnError, callback_failed
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
@@ -205,10 +206,10 @@ class Consumer(Consuming):
 
     # -- callbacks
 
-    def start(self, callback: Callable[[Message], Any]) -> None:
+    def start(self, callback: Callable[[Message], Any], on_error: OnError = "stop") -> None:
         """Have a thread call `callback` for each message, in order."""
         self._thread = threading.Thread(
-            target=self._call, args=(callback,), name=f"embermq-consumer-{self.tag}", daemon=True
+            target=self._call, args=(callback, on_error), name=f"embermq-consumer-{self.tag}", daemon=True
         )
         self._thread.start()
 
@@ -219,15 +220,14 @@ class Consumer(Consuming):
         if self._failure is not None:
             raise self._failure
 
-    def _call(self, callback: Callable[[Message], Any]) -> None:
+    def _call(self, callback: Callable[[Message], Any], on_error: OnError) -> None:
         try:
             for message in self:
                 try:
                     callback(message)
                 except Exception:
-                    if not self.no_ack and not message.settled:
-                        message.nack(requeue=True)
-                    raise
+                    if not callback_failed(message, on_error, self.no_ack):
+                        raise
         except Exception as failure:
             if failure is self.inbox.error and self.channel.connection.closed_by_user:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from embermq.wire.properties import Properties
@@ -116,8 +117,44 @@ class Message:
             self._channel.settle_delivery(self, REJECT, False, requeue)
             self.settled = True
 
+    def process(self, *, requeue: bool = False) -> Processing:
+        """For a `with` or `async with` block: the message is acked at its end, unless the block settled it.
+
+        If the block raises, it goes back into the queue, or without `requeue` to the dead-letter exchange.
+        """
+        return Processing(self, requeue)
+
     def __repr__(self) -> str:
         return (
             f"<Message {self.delivery_tag} exchange={self.exchange!r} routing_key={self.routing_key!r} "
             f"{len(self.body)} bytes>"
         )
+
+
+class Processing:
+    """A block in which one message is worked on."""
+
+    def __init__(self, message: Message, requeue: bool) -> None:
+        self.message = message
+        self.requeue = requeue
+
+    def __enter__(self) -> Message:
+        return self.message
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.message.ack()
+        elif issubclass(kind, Exception):
+            self.message.reject(requeue=self.requeue)
+        else:
+            self.message.nack(requeue=True)  # Ctrl-C or a cancelled task: the message is not to blame
+
+    async def __aenter__(self) -> Message:
+        return self.message
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
