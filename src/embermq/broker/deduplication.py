@@ -130,6 +130,7 @@ class Deduplication:
         self.table = IdTable()
         self.series = SeriesTable()
         self.duplicate_count = 0
+        self.looked_ms = 0  # for what is too old
         storage = queue.vhost.storage
         self.journal = IdJournal(queue, storage) if queue.keeps and storage is not None else None
 
@@ -233,6 +234,9 @@ class Deduplication:
         table, series, since_ms = self.table, self.series, now_ms - self.window_ms
         if table.count + series.size + GROWTH_MAX > self.count_max:
             return False
+        if now_ms == self.looked_ms:
+            return True  # the clock stands still for a turn
+        self.looked_ms = now_ms
         if table.count and table.oldest_ms() < since_ms:
             return False
         return not series.size or series.oldest_ms() >= since_ms

@@ -80,51 +80,65 @@ class Series:
 class SeriesTable:
     """The series that a queue remembers, the one that was added to last at the end."""
 
+    __slots__ = ("count", "last", "last_name", "series", "size")
+
     def __init__(self) -> None:
         self.series: OrderedDict[bytes, Series] = OrderedDict()
+        self.last_name = b""  # of the one at the end, which is almost always the one that is asked for
+        self.last = Series(0)
         self.size = 0  # parts and blocks of all
         self.count = 0  # numbers of all
 
+    def get(self, name: bytes) -> Series | None:
+        return self.last if name == self.last_name else self.series.get(name)
+
     def find(self, name: bytes, part: int, number: int) -> int:
         """When the series was added to last, if it has the number; -1: it has not."""
-        series = self.series.get(name)
-        if series is None or part not in series.parts or not series.parts[part].has(number):
+        series = self.get(name)
+        known = None if series is None else series.parts.get(part)
+        if series is None or known is None or not known.has(number):
             return -1
         return series.last_ms
 
     def growth(self, name: bytes, part: int, number: int) -> int:
         """By how much the table would grow with a number."""
-        series = self.series.get(name)
+        series = self.get(name)
         known = None if series is None else series.parts.get(part)
         return 1 + (number > 0) if known is None else int(known.needs_block(number))
 
     def size_of(self, name: bytes) -> int:
-        series = self.series.get(name)
+        series = self.get(name)
         return 0 if series is None else series.size
 
     def touch(self, name: bytes, time_ms: int) -> None:
         """The series is being added to."""
-        series = self.series.get(name)
-        if series is not None:
+        series = self.get(name)
+        if series is None:
+            return
+        if name != self.last_name:
             self.series.move_to_end(name)
-            series.last_ms = max(series.last_ms, time_ms)
+            self.last_name, self.last = name, series
+        if series.last_ms < time_ms:
+            series.last_ms = time_ms
 
     def add(self, name: bytes, part: int, number: int, time_ms: int) -> None:
+        if name != self.last_name and name not in self.series:
+            self.series[name] = Series(time_ms)
         self.touch(name, time_ms)
-        series = self.series.get(name)
-        if series is None:
-            series = self.series[name] = Series(time_ms)
+        series = self.last
         known = series.parts.get(part)
-        if known is not None and known.has(number):
+        if known is None:
+            known = series.parts[part] = Part()
+            series.size += 1
+            self.size += 1
+        elif known.has(number):
             return
         series.count += 1
         self.count += 1
-        if known is not None and known.next == number and not known.ahead:
+        if known.next == number and not known.ahead:
             known.next += 1  # as almost always
             return
-        before = 0 if known is None else known.size
-        if known is None:
-            known = series.parts[part] = Part()
+        before = known.size
         known.add(number)
         series.size += known.size - before
         self.size += known.size - before
@@ -142,6 +156,8 @@ class SeriesTable:
 
     def drop(self, name: bytes) -> None:
         gone = self.series.pop(name, None)
+        if name == self.last_name:
+            self.last_name, self.last = b"", Series(0)
         if gone is not None:
             self.size -= gone.size
             self.count -= gone.count

@@ -12,6 +12,7 @@ from embermq.broker.message import Message
 from embermq.broker.queue import Queue
 from embermq.wire.properties import Properties
 from tests.unit.broker.stored import StoredBroker
+from tests.unit.broker.test_expiry import TwoClocks
 from tests.unit.broker.world import message, new_queue
 
 COUNT = 6
@@ -97,18 +98,21 @@ def test_a_series_that_cannot_be_remembered_is_refused(tmp_path: Path) -> None:
     stored.stop()
 
 
-def test_a_series_is_as_young_as_its_last_message(tmp_path: Path) -> None:
-    stored = StoredBroker(tmp_path)
+def test_a_series_is_as_young_as_its_last_message() -> None:
+    clocks = TwoClocks()
     arguments = {"x-deduplication": True, "x-deduplication-window": 1000}
-    queue = new_queue(stored.vhost, durable=True, arguments=arguments)
-    turn = stored.loop.turn
+    queue = new_queue(clocks.vhost, arguments=arguments)
+
+    def pass_time(seconds: float) -> None:
+        clocks.step(seconds)
+        clocks.loop.turn.refresh()
+
     for number in range(10):  # takes much longer than the window
         queue.append(numbered(number, number % 2))
-        turn.now_ms += 900
+        pass_time(0.9)
     for number in range(10):
         queue.append(numbered(number, number % 2))
     assert queue.ready_count == 10
-    turn.now_ms += 1001
+    pass_time(1.1)
     queue.append(numbered(0))
     assert queue.ready_count == 11, "now it is forgotten"
-    stored.stop()
