@@ -13,7 +13,7 @@ from embermq.broker.vhost import VirtualHost
 from tests.unit.broker.test_timetable import Clock
 from tests.unit.broker.world import Loop, constant, message, new_queue, new_vhost
 
-PAUSE_MS = constant("dropped", "PAUSE_MS")
+PAUSE_MS = constant("embermq.broker.dropped", "PAUSE_MS")
 
 
 def fail_once_too_often(queue: Queue, count: int) -> None:
