@@ -7,7 +7,7 @@ from embermq.amqp.publish_rules import require_topic
 from embermq.amqp.settling import await_unbinding
 from embermq.amqp.waiting import wait_while
 from embermq.broker.exchange import Exchange
-from embermq.broker.exchanges import DEFAULT_EXCHANGE, check_exchange_type
+from embermq.broker.vhost import DEFAULT_EXCHANGE, check_exchange_type
 from embermq.errors import AccessRefused, FrameError
 from embermq.wire import methods
 

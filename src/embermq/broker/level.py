@@ -23,7 +23,6 @@ from embermq.broker.rewriting import with_delivery_count
 from embermq.broker.ring import Ring
 from embermq.broker.turn import Turn
 from embermq.store.log import Log
-from embermq.store.purge import purge_from
 from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
@@ -373,7 +372,7 @@ class Level(Logged):
         if self.paged_count:
             assert self.log is not None
             if self.held is None:
-                purge_from(self.log, self.paged_from)
+                self.log.purge_from(self.paged_from)
             else:
                 self.log.ack_many(set(range(self.paged_from, self.next_sequence)) - self.held)
             self.mark()

@@ -6,7 +6,6 @@ from embermq.broker.queue cimport Queue
 from embermq.broker.stream_cursor cimport Cursor
 from embermq.broker.stream_groups cimport Groups
 from embermq.store.log cimport Log
-from embermq.store.straight cimport append_spans
 
 cdef Py_ssize_t CURSOR_BUDGET
 cdef Py_ssize_t STREAM_BUDGET

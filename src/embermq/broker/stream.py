@@ -37,7 +37,6 @@ from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
 from embermq.store.record import PERSISTENT
 from embermq.store.segment_index import write_indexes
-from embermq.store.straight import append_spans
 from embermq.store.stream import Block, sequence_at_time
 
 if TYPE_CHECKING:
@@ -136,8 +135,7 @@ class Stream(Queue):
         offset = level.next_sequence
         if not (self.unwritten and level.dirty and self.log.active is self.noted_segment):
             return False
-        if not append_spans(
-            self.log,
+        if not self.log.append_spans(
             offset,
             self.turn.now_ms,
             STORED,

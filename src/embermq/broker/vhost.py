@@ -11,22 +11,23 @@ import os
 from collections.abc import Callable
 
 from embermq.broker import arguments as args
-from embermq.broker.binding import Binding
-from embermq.broker.catalog import Catalog, queue_body, vhost_body
+from embermq.broker.binding import Binding, identity_of
+from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body, vhost_body
 from embermq.broker.dead_letters import DeadLetters
 from embermq.broker.defaults import Defaults
 from embermq.broker.delays import Delays
 from embermq.broker.departing import Departing
 from embermq.broker.dropped import Dropped
-from embermq.broker.event_properties import limits_set, queue_created
+from embermq.broker.event_properties import binding_ends, exchange_created, limits_set, queue_created
 from embermq.broker.events import Events
-from embermq.broker.exchange import Exchange
-from embermq.broker.exchanges import DEFAULT_EXCHANGE, PREDECLARED, RESERVED_PREFIX, Exchanges
+from embermq.broker.exchange import DELAYED_TYPE, Exchange
 from embermq.broker.leases import Leases
+from embermq.broker.matcher import MATCHERS
 from embermq.broker.parameter import Parameters
 from embermq.broker.policy import Policies
 from embermq.broker.queue import Queue, describe
 from embermq.broker.quota import changed_limits, limit_reached
+from embermq.broker.sharing import check_binding, check_hash_arguments
 from embermq.broker.storage import Storage
 from embermq.broker.stream import Stream
 from embermq.broker.stream_arguments import STREAM, check_declaration, require_equal_declaration
@@ -34,9 +35,18 @@ from embermq.broker.tally import Tally
 from embermq.broker.trace import Trace, add_trace_exchange
 from embermq.broker.turn import Turn
 from embermq.broker.unbinding import REPLY_PREFIX, Unbinding
-from embermq.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
+from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
 from embermq.store.layout import new_queue_id
 
+RESERVED_PREFIX = "amq."
+DEFAULT_EXCHANGE = ""
+PREDECLARED = {
+    "amq.direct": "direct",
+    "amq.fanout": "fanout",
+    "amq.topic": "topic",
+    "amq.headers": "headers",
+    "amq.match": "headers",
+}
 GENERATED_PREFIX = "amq.gen-"
 
 
@@ -45,7 +55,7 @@ def generated_name(prefix: str) -> str:
     return prefix + base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
 
 
-class VirtualHost(Exchanges):
+class VirtualHost:
     def __init__(
         self,
         name: str,
@@ -277,6 +287,163 @@ class VirtualHost(Exchanges):
         """Forget its ready messages and those that wait to come to it; how many were ready."""
         self.delays.take_back_from_queue(queue.name)
         return queue.purge()
+
+    # -- exchanges
+
+    def exchange(self, name: str) -> Exchange:
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            raise NotFound(f"no exchange '{name}' in vhost '{self.name}'")
+        return exchange
+
+    def declare_exchange(
+        self,
+        name: str,
+        type: str,
+        *,
+        durable: bool,
+        auto_delete: bool,
+        internal: bool,
+        arguments: dict[str, object],
+    ) -> Exchange:
+        check_exchange_type(type)
+        if type == DELAYED_TYPE:
+            args.check_delayed_type(arguments.get("x-delayed-type"), MATCHERS)
+        existing = self.exchanges.get(name)
+        if existing is not None:
+            what = describe_exchange(existing)
+            args.require_equal(what, "type", args.atom(type), args.atom(existing.type))
+            args.require_equal(what, "durable", durable, bool(existing.durable))
+            args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
+            args.require_equal(what, "internal", internal, bool(existing.internal))
+            args.require_equal_arguments(
+                what, args.COMPARED_EXCHANGE_ARGUMENTS, arguments, existing.arguments
+            )
+            self.catalog.rely("exchange", self.name, name)
+            return existing
+        if name.startswith(RESERVED_PREFIX):
+            raise AccessRefused(f"exchange name '{name}' contains reserved prefix 'amq.*'")
+        what = f"exchange '{name}' in vhost '{self.name}'"
+        args.require_name("exchange name", name)
+        args.check_exchange_arguments(what, arguments)
+        if "x-consistent-hash" in (type, arguments.get("x-delayed-type")):
+            check_hash_arguments(what, arguments)
+        self.unbinding.finish(Exchange, name)
+        exchange = Exchange(
+            self,
+            name,
+            type,
+            durable=durable,
+            auto_delete=auto_delete,
+            internal=internal,
+            arguments=arguments,
+        )
+        self.exchanges[name] = exchange
+        self.policies.apply_to_exchange(exchange)
+        exchange.changed()  # somebody may have named it as an alternate before
+        if durable:
+            self.catalog.put("exchange", self.name, name, exchange_body(exchange))
+        self.events.emit("exchange.created", exchange_created, exchange)
+        return exchange
+
+    def delete_exchange_named(self, name: str, if_unused: bool) -> Exchange | None:
+        """What exchange.delete asks for; a missing exchange is no error (RabbitMQ since 3.2)."""
+        if name.startswith(RESERVED_PREFIX):
+            raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{self.name}' not allowed")
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            self.catalog.rely("exchange", self.name, name)
+            return None
+        if if_unused and exchange.bindings:
+            raise PreconditionFailed(f"{describe_exchange(exchange)} in use")
+        self.delete_exchange(exchange)
+        return exchange
+
+    def delete_exchange(self, exchange: Exchange) -> None:
+        if not exchange.deleted:
+            self.take_out(exchange)
+            self.unbinding.note(exchange)
+            self.unbinding.begin(exchange, self.unbinding.of_exchange(exchange))
+
+    def take_out(self, exchange: Exchange) -> None:
+        """It is no longer here; its bindings are left."""
+        exchange.deleted = True
+        del self.exchanges[exchange.name]
+        exchange.changed()
+        self.past.add_exchange(exchange)
+        if exchange.durable:
+            self.catalog.delete("exchange", self.name, exchange.name)
+        self.delays.take_back_from_exchange(exchange.name)
+        if exchange.alternate is not None:
+            self.alternates[exchange.alternate].pop(exchange, None)
+
+    def is_unused(self, exchange: Exchange) -> bool:
+        """An auto-delete exchange goes with its last binding."""
+        return bool(exchange.auto_delete and not exchange.bindings and not exchange.deleted)
+
+    def delete_if_unused(self, exchange: Exchange) -> None:
+        if self.is_unused(exchange):
+            self.delete_exchange(exchange)
+
+    def forget_routes(self) -> None:
+        """Whoever publishes here must ask again whether that is allowed, and where it goes."""
+        for exchange in self.exchanges.values():
+            exchange.version += 1
+            exchange.forget_routes()
+
+    # -- bindings
+
+    def bind(
+        self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
+    ) -> None:
+        args.require_name("routing key", routing_key)
+        binding = Binding(source, destination, routing_key, arguments)
+        check_binding(binding)
+        if not self.add_binding(binding):
+            self.catalog.rely("binding", self.name, binding_name(binding))
+            return
+        if binding.durable:
+            self.catalog.put("binding", self.name, binding_name(binding), binding_body(binding))
+        self.events.emit("binding.created", binding_ends, binding)
+
+    def add_binding(self, binding: Binding) -> bool:
+        """Bind in memory; False when it was so before."""
+        if not binding.source.add_binding(binding):
+            return False
+        if isinstance(binding.destination, Queue):
+            self.queue_bindings.setdefault(binding.destination, {})[binding] = None
+        return True
+
+    def unbind(
+        self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
+    ) -> None:
+        binding = source.bindings.get(identity_of(destination, routing_key, arguments))
+        if binding is None:
+            gone = Binding(source, destination, routing_key, arguments)
+            self.catalog.rely("binding", self.name, binding_name(gone))
+            return
+        self.remove_binding(binding)
+        self.delete_if_unused(source)
+
+    def remove_binding(self, binding: Binding) -> None:
+        if not binding.source.remove_binding(binding):
+            return  # it went with its other end
+        if isinstance(binding.destination, Queue):
+            self.queue_bindings.get(binding.destination, {}).pop(binding, None)
+        if binding.durable:
+            self.catalog.delete("binding", self.name, binding_name(binding))
+        self.events.emit("binding.deleted", binding_ends, binding)
+
+
+def describe_exchange(exchange: Exchange) -> str:
+    return f"exchange '{exchange.name}' in vhost '{exchange.vhost.name}'"
+
+
+def check_exchange_type(type: str) -> None:
+    if not type:
+        raise CommandInvalid("invalid exchange type ''")
+    if type not in MATCHERS and type != DELAYED_TYPE:
+        raise CommandInvalid(f"unknown exchange type '{type}'")
 
 
 def require_access(queue: Queue, owner: object) -> None:

@@ -23,10 +23,9 @@ from embermq.broker.binding import Binding
 from embermq.broker.broker import Broker
 from embermq.broker.event_exchange import EVENT_EXCHANGE
 from embermq.broker.exchange import Exchange
-from embermq.broker.exchanges import PREDECLARED
 from embermq.broker.policy import POLICY
 from embermq.broker.queue import Queue
-from embermq.broker.vhost import VirtualHost
+from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
 from embermq.http import schemas, topic_permissions
 from embermq.http.context import RABBITMQ_VERSION

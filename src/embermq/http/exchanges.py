@@ -7,9 +7,8 @@ from typing import TypeVar
 
 from embermq.broker.binding import Binding
 from embermq.broker.exchange import Exchange
-from embermq.broker.exchanges import DEFAULT_EXCHANGE
 from embermq.broker.queue import Queue
-from embermq.broker.vhost import VirtualHost
+from embermq.broker.vhost import DEFAULT_EXCHANGE, VirtualHost
 from embermq.errors import AccessRefused
 from embermq.http import schemas
 from embermq.http.describing import describes, flag

@@ -7,9 +7,8 @@ from typing import Any
 
 from embermq.broker.access import Permission
 from embermq.broker.broker import Broker
-from embermq.broker.exchanges import RESERVED_PREFIX
 from embermq.broker.trace import set_tracing
-from embermq.broker.vhost import VirtualHost
+from embermq.broker.vhost import RESERVED_PREFIX, VirtualHost
 from embermq.http import schemas
 from embermq.http.describing import describes
 from embermq.http.listing import COLUMNS, LIST, listing, single

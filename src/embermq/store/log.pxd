@@ -1,7 +1,9 @@
 import cython
 
 from embermq.store.filesystem cimport File, write_part
-from embermq.store.log_files cimport LogFiles
+from embermq.store.dirty cimport Dirty
+from embermq.store.disk cimport Disk
+from embermq.store.kernel cimport put_spans
 from embermq.store.room cimport make_room
 from embermq.store.segment cimport Segment
 
@@ -9,7 +11,14 @@ cdef unsigned long long EVERYTHING
 cdef unsigned long long SPAN_MAX
 cdef unsigned long long DRAINED_SPAN
 
-cdef class Log(LogFiles):
+cdef class Log:
+    cdef public str directory
+    cdef public Disk disk
+    cdef public bint has_directory
+    cdef public object owner
+    cdef public frozenset dirty_files
+    cdef public frozenset dirty_directories
+    cdef public frozenset dirty_acks
     cdef public object recovery
     cdef public Py_ssize_t segment_bytes
     cdef public list segments
@@ -48,3 +57,12 @@ cdef class Log(LogFiles):
     cdef void _write_segment(self, Segment segment) except *
     @cython.locals(segments=list, segment=Segment, low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
     cpdef Segment segment_from(self, unsigned long long sequence)
+    @cython.locals(segment=Segment, fill=Py_ssize_t, end=Py_ssize_t)
+    cpdef bint append_spans(
+        self, unsigned long long sequence, unsigned long long timestamp_ms, int flags, bytes prefix,
+        bytearray source, Py_ssize_t start_1, Py_ssize_t stop_1, Py_ssize_t start_2, Py_ssize_t stop_2
+    ) except -1
+    cdef File file(self, str name, bint exists)
+    @cython.locals(file=File, acks=bytearray, done=Py_ssize_t)
+    cdef void write_acks(self, Segment segment) except *
+    cpdef Dirty take_dirty(self)

@@ -13,11 +13,16 @@ appended to; `count` is the number of records neither acked nor dropped.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterable
+from typing import Protocol
 
+from embermq.store.dirty import NO_FILES, NO_NAMES, Dirty
 from embermq.store.disk import Disk
-from embermq.store.filesystem import write_part
-from embermq.store.log_files import LogFiles
+from embermq.store.filesystem import File, write_all, write_part
+from embermq.store.kernel import put_spans
+from embermq.store.layout import LABEL
 from embermq.store.page_cache import Callback
 from embermq.store.read_ahead import segment_began
 from embermq.store.reader import Reader
@@ -36,7 +41,15 @@ DRAINED_SPAN = 1 << 16  # or when so many sequences went through it: each takes 
 EVERYTHING, SPAN_MAX = SEQUENCE_MAX, SEQUENCE_SPAN_MAX  # the same as C numbers
 
 
-class Log(LogFiles):
+class Owner(Protocol):
+    def records_lost(self) -> None:
+        """Damage was found, and what it took is not here any more."""
+
+    def label(self) -> bytes:
+        """What the directory shall say about itself; empty: nothing."""
+
+
+class Log:
     """See the module. Made by `Log.open`; nothing is created on disk before the first `write`."""
 
     __slots__ = (
@@ -45,9 +58,16 @@ class Log(LogFiles):
         "active",
         "bytes_on_disk",
         "count",
+        "directory",
+        "dirty_acks",
+        "dirty_directories",
+        "dirty_files",
+        "disk",
         "finished",
+        "has_directory",
         "in_order",
         "next_sequence",
+        "owner",
         "reader",
         "recovery",
         "removable_below",
@@ -64,7 +84,13 @@ class Log(LogFiles):
     def __init__(
         self, directory: str, disk: Disk, recovery: Recovery, segment_bytes: int, removable_below: int
     ) -> None:
-        super().__init__(directory, disk, recovery.has_directory)
+        self.directory = directory
+        self.disk = disk
+        self.has_directory = recovery.has_directory
+        self.owner: Owner | None = None  # counts what is here as well
+        self.dirty_files = NO_FILES
+        self.dirty_directories = NO_NAMES
+        self.dirty_acks = NO_FILES
         self.recovery = recovery
         self.segment_bytes = segment_bytes
         self.segments = recovery.segments
@@ -130,6 +156,50 @@ class Log(LogFiles):
         self.bytes_on_disk += segment.size - size
         self.next_sequence = sequence + 1
         self.count += 1
+
+    def append_spans(
+        self,
+        sequence: int,
+        timestamp_ms: int,
+        flags: int,
+        prefix: bytes,
+        source: bytearray,
+        start_1: int,
+        stop_1: int,
+        start_2: int,
+        stop_2: int,
+    ) -> bool:
+        """Append a record of `prefix` and two spans of `source`: no object is made of it, its bytes are copied
+        once. False, and nothing is done, for the first record of a file or of a write: use `append`."""
+        segment = self.active
+        if (
+            segment is None
+            or not segment.queued
+            or segment.size >= self.segment_bytes
+            or sequence - segment.first >= SPAN_MAX
+        ):
+            return False
+        assert sequence >= self.next_sequence
+        fill = segment.fill
+        end = put_spans(
+            segment.buffer,
+            fill,
+            segment.seed,
+            sequence,
+            timestamp_ms,
+            flags,
+            prefix,
+            source,
+            start_1,
+            stop_1,
+            start_2,
+            stop_2,
+        )
+        segment.appended(sequence, timestamp_ms, end)
+        self.bytes_on_disk += end - fill
+        self.next_sequence = sequence + 1
+        self.count += 1
+        return True
 
     def roll(self) -> None:
         """Seal the active segment; the next append begins a new one."""
@@ -379,3 +449,82 @@ class Log(LogFiles):
         self.segments, self.unwritten, self.ack_dirty, self.finished = [], [], [], []
         self.active = self.ack_segment = None
         self.count = self.bytes_on_disk = 0
+
+    # -- acking much at once: by segment, not by record
+
+    def purge_from(self, sequence: int) -> int:
+        """Ack everything from `sequence` on; how many were alive. Costs per segment, but for the first."""
+        purged = 0
+        for segment in list(self.segments):
+            if segment.first >= sequence:
+                alive = segment.ack_all(self.may_bury())
+                if alive:
+                    purged += alive
+                    self.count -= alive
+                    if segment.ack_count and not segment.ack_dirty:
+                        segment.ack_dirty = True
+                        self.ack_dirty.append(segment)
+                    if segment.sealed:
+                        self.finished.append(segment)
+            elif segment.count and segment.last >= sequence:
+                purged += self.ack_many(range(sequence, segment.last + 1))
+        self.trim()
+        return purged
+
+    # -- its files: nothing is there before it is needed
+
+    def file(self, name: str, exists: bool) -> File:
+        path = f"{self.directory}/{name}"
+        if exists:
+            return self.disk.open_file(path)
+        if not self.has_directory:
+            self.disk.make_directory(self.directory)
+            self.has_directory = True
+            self.dirty_directories = self.dirty_directories | {os.path.dirname(self.directory)}
+            self.write_label()
+        self.dirty_directories = self.dirty_directories | {self.directory}
+        try:
+            return self.disk.open_file(path, create=True)
+        except FileExistsError:
+            return self.disk.open_file(path)  # created by a write that failed behind that point
+
+    def write_label(self) -> None:
+        """Say in the new directory whose it is, for the day when no definition does. Nobody waits for it."""
+        label = b"" if self.owner is None else self.owner.label()
+        if label:
+            with contextlib.suppress(OSError):
+                file = self.disk.filesystem.open(f"{self.directory}/{LABEL}", create=True)
+                write_all(self.disk.filesystem, file, label, 0)
+                self.dirty_acks = self.dirty_acks | {file}
+
+    def write_acks(self, segment: Segment) -> None:
+        file = self.file(segment.ack_name, segment.ack_written > 0)
+        acks = segment.ack_buffer
+        while acks:
+            done = write_part(self.disk.filesystem, file, acks, len(acks), segment.ack_written)
+            segment.ack_written += done
+            del acks[:done]
+        self.dirty_acks = self.dirty_acks | {file}
+
+    def take_dirty(self) -> Dirty:
+        """What was written since the last call and is not known to be safe."""
+        dirty = Dirty(self.dirty_files, self.dirty_directories, self.dirty_acks)
+        self.dirty_files = NO_FILES
+        self.dirty_directories = NO_NAMES
+        self.dirty_acks = NO_FILES
+        return dirty
+
+    def delete(self, segment: Segment) -> None:
+        """In the background; nobody need sync it any more."""
+        path = os.path.join(self.directory, segment.name)
+        ack_path = os.path.join(self.directory, segment.ack_name)
+        self.dirty_files = frozenset(file for file in self.dirty_files if file.path != path)
+        self.disk.delete_segment(path, ack_path)
+
+    def drop_all(self, segments: list[Segment]) -> None:
+        """Delete the directory with everything in it, in the background."""
+        for segment in segments:
+            self.disk.forget_file(os.path.join(self.directory, segment.name))
+            self.disk.forget_file(os.path.join(self.directory, segment.ack_name))
+        self.take_dirty()
+        self.disk.drop_directory(self.directory)

@@ -13,7 +13,6 @@ from embermq.store.filesystem import FileSystem
 from embermq.store.kernel import keep_alive
 from embermq.store.log import DRAINED_PART, Log
 from embermq.store.note import note
-from embermq.store.purge import purge_from
 from embermq.store.record import ACK_HEADER_SIZE, PERSISTENT, SEGMENT_HEADER_SIZE
 from embermq.store.segment import Segment
 from tests.unit.store.faulty_disk import FaultyFileSystem
@@ -81,12 +80,12 @@ def test_the_others_are_written(log: Log) -> None:
 
 def test_a_purge_buries_what_is_not_written(log: Log) -> None:
     fill(log, 4)
-    assert purge_from(log, 0) == 4
+    assert log.purge_from(0) == 4
     fill(log, 1)
     log.write()
     assert list(contents(reopened(log))) == [4]
     fill(log, 4)
-    assert purge_from(log, 0) == 5
+    assert log.purge_from(0) == 5
     log.write()
     log.disk.wait_deleted()
     assert os.listdir(log.directory) == []

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from embermq.store.disk import Disk
 from embermq.store.filesystem import FileSystem, write_all
 from embermq.store.log import Log
-from embermq.store.purge import purge_from
 from embermq.store.record import PERSISTENT, encode_segment_header
 from embermq.store.segment import Segment, new_identity
 from tests.unit.store.faulty_disk import FaultyFileSystem
@@ -130,7 +129,7 @@ def test_a_power_cut_while_files_are_deleted_brings_nothing_back(tmp_path: Path,
     log.ack_many([0, 7, 14, 20])
     log.write()
     sync(log, filesystem, with_acks=True)
-    purge_from(log, 0)
+    log.purge_from(0)
     log.write()
     sync(log, filesystem, with_acks=True)
     go_on.set()

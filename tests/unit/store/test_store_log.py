@@ -16,7 +16,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from embermq.store.disk import Disk
 from embermq.store.filesystem import FileSystem
 from embermq.store.log import Log
-from embermq.store.purge import purge_from
 from embermq.store.record import PERSISTENT, SEQUENCE_SPAN_MAX
 from embermq.store.stream import retain
 
@@ -92,7 +91,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def purge(self) -> None:
-        assert purge_from(self.log, 0) == len(self.live)
+        assert self.log.purge_from(0) == len(self.live)
         self.live.clear()
 
     @precondition(lambda self: self.live)
@@ -100,7 +99,7 @@ class LogMachine(RuleBasedStateMachine):
     def purge_from(self, data: st.DataObject) -> None:
         first = data.draw(st.sampled_from(sorted(self.live)))
         gone = [sequence for sequence in self.live if sequence >= first]
-        assert purge_from(self.log, first) == len(gone)
+        assert self.log.purge_from(first) == len(gone)
         for sequence in gone:
             del self.live[sequence]
 
@@ -191,7 +190,7 @@ def test_records_in_memory_are_read_and_acked_without_a_file(tmp_path: Path, dis
     log = Log.open(str(tmp_path / "log"), disk)
     fill(log, 3)
     assert list(contents(log)) == [0, 1, 2]
-    purge_from(log, 0)
+    log.purge_from(0)
     log.roll()
     log.write()
     assert not (tmp_path / "log").exists()

@@ -9,7 +9,6 @@ import pytest
 
 from embermq.store.disk import Disk
 from embermq.store.log import Log
-from embermq.store.purge import purge_from
 from embermq.store.record import PERSISTENT
 from embermq.store.room import WRITES_BEFORE_ROOM
 from tests.unit.store.faulty_disk import FaultyFileSystem
@@ -116,7 +115,7 @@ def test_it_is_not_for_acks(log: Log) -> None:
 
 def test_it_is_not_for_what_is_gone_already(log: Log) -> None:
     append(log)
-    purge_from(log, 0)
+    log.purge_from(0)
     assert not log.write_synced()
 
 
