@@ -169,8 +169,8 @@ class Log:
         start_2: int,
         stop_2: int,
     ) -> bool:
-        """Append a record of `prefix` and two spans of `source`: no object is made of it, its bytes are
-        copied once. False, and nothing is done, for the first record of a file or of a write: use `append`."""
+        """Append a record of `prefix` and two spans of `source`: no object is made of it, and its bytes are
+        copied once. False, and nothing is done, for the first record of a file or write: use `append`."""
         segment = self.active
         if (
             segment is None
