@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 from embermq.amqp.closing import unexpected, unknown_frame
 from embermq.amqp.confirming import SOMEWHERE, Confirming
 from embermq.amqp.ending import end_channel
-from embermq.amqp.later import publish_later
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties, exchange_to_write, require_topic
 from embermq.amqp.settling import settle
-from embermq.amqp.special import Wishes, granted, wishes_in
+from embermq.amqp.special import Wishes, granted, publish_later, wishes_in
 from embermq.amqp.straight import Straight
 from embermq.broker.access import User
 from embermq.broker.exchange import Route

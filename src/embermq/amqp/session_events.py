@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.broker.event_properties import consumer_created, consumer_deleted
+from embermq.broker.events import consumer_created, consumer_deleted
 
 if TYPE_CHECKING:
     from embermq.amqp.channel import Channel

@@ -9,7 +9,8 @@ from embermq.broker import catalog as definitions
 from embermq.broker.access import Permission, TopicPermission, User
 from embermq.broker.authentication import Authenticator
 from embermq.broker.catalog import Catalog
-from embermq.broker.event_properties import (
+from embermq.broker.events import (
+    Events,
     limits_set,
     name_only,
     permission_created,
@@ -18,7 +19,6 @@ from embermq.broker.event_properties import (
     topic_permission_deleted,
     user_tags,
 )
-from embermq.broker.events import Events
 from embermq.broker.quota import changed_limits
 from embermq.broker.vhost import VirtualHost
 from embermq.store.definitions import Definitions

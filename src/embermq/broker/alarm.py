@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from embermq.broker.event_properties import alarm
-from embermq.broker.events import Events
+from embermq.broker.events import Events, alarm
 from embermq.broker.turn import Turn
 
 log = logging.getLogger("embermq.alarm")

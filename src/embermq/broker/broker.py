@@ -15,7 +15,7 @@ from embermq.broker.deduplication import recall_exchanges
 from embermq.broker.defaults import Defaults
 from embermq.broker.delays import KIND as DELAYED
 from embermq.broker.event_exchange import add_event_exchange
-from embermq.broker.event_properties import name_only, vhost_created
+from embermq.broker.events import name_only, vhost_created
 from embermq.broker.exchange import Exchange
 from embermq.broker.leases import restore_all as restore_leases
 from embermq.broker.parameter import Parameters

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from embermq.broker.composing import composed
 from embermq.broker.deduplication import window_from
 from embermq.broker.lease import Lease
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
+from embermq.broker.rewriting import composed
 from embermq.broker.stream import Stream
 from embermq.broker.stream_arguments import Place
 from embermq.broker.super_stream import is_super_stream, partitions

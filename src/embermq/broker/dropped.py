@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from embermq.broker.event_properties import messages_dropped
+from embermq.broker.events import messages_dropped
 
 if TYPE_CHECKING:
     from embermq.broker.queue import Queue

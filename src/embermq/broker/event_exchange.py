@@ -7,10 +7,10 @@ virtual host; its matcher listens to events while there is a binding, so that no
 from __future__ import annotations
 
 from embermq.broker.binding import Binding
-from embermq.broker.composing import composed
 from embermq.broker.events import Event, Events
 from embermq.broker.exchange import Exchange
 from embermq.broker.matcher import TopicMatcher
+from embermq.broker.rewriting import composed
 from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from embermq.broker.access import User
 from embermq.broker.arguments import TTL_MS_MAX
-from embermq.broker.composing import PERSISTENT, composed
 from embermq.broker.due_time import due_ms, with_delay_spent
 from embermq.broker.exchange import Exchange
 from embermq.broker.message import Message
+from embermq.broker.rewriting import PERSISTENT, composed
 from embermq.errors import PreconditionFailed
 from embermq.wire.properties import Properties
 

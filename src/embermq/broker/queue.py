@@ -19,8 +19,7 @@ from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.priorities import HIGH_PRIORITY
 from embermq.broker.returned import HasFailed, body_bytes_of, failed, put_back
-from embermq.broker.rule_arguments import has_rules
-from embermq.broker.rules import QueueRules
+from embermq.broker.rules import QueueRules, has_rules
 from embermq.broker.selection import (
     DRAIN_BYTES_MAX,
     consumer_added,

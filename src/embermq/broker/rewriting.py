@@ -67,3 +67,18 @@ def with_delivery_count(message: Message, returns: int) -> Message:
     headers = [field for field in typed_headers(message) if field[0] not in DELIVERY_COUNTS]
     headers += [(name, "l", returns) for name in DELIVERY_COUNTS]
     return rewritten(message, message.names, message.properties, headers)
+
+
+CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
+PERSISTENT = 2
+
+
+def composed(exchange: str, routing_key: str, properties: Properties, body: bytes) -> Message:
+    """ValueError or TypeError when the properties cannot be written."""
+    header = CLASS_AND_WEIGHT + len(body).to_bytes(8, "big") + properties.encode()
+    names = names_of(exchange, routing_key)
+    persistent = properties.delivery_mode == PERSISTENT
+    message = Message(names, header + body, len(header), persistent, properties.priority or 0, 0)
+    if properties.expiration is not None:
+        message.ttl_ms = int(properties.expiration)
+    return message

@@ -19,7 +19,6 @@ from embermq.broker.piecework import Share
 from embermq.broker.priorities import HIGH_PRIORITY, Priorities
 from embermq.broker.retry import Retry, retry_from
 from embermq.broker.return_counts import append_again, count_return
-from embermq.broker.rule_arguments import has_rules
 from embermq.broker.weighing import is_unweighed, weigh_pieces
 
 if TYPE_CHECKING:
@@ -28,6 +27,28 @@ if TYPE_CHECKING:
     from embermq.broker.message import Message
     from embermq.broker.queue import Queue
     from embermq.broker.returned import HasFailed
+
+ARGUMENTS = frozenset(
+    {
+        "x-message-ttl",
+        "x-expires",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-dead-letter-exchange",
+        "x-max-priority",
+        "x-single-active-consumer",
+        "x-delivery-limit",
+        "x-retry-delay",
+        "x-deduplication",
+    }
+)
+
+
+def has_rules(arguments: dict[str, object]) -> bool:
+    if arguments.get("x-queue-type") == "stream":
+        return False
+    return not ARGUMENTS.isdisjoint(arguments) or arguments.get("x-queue-type") == "quorum"
+
 
 HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
 

@@ -4,7 +4,7 @@ from embermq.broker.level cimport Entry, Level
 from embermq.broker.message cimport Message
 from embermq.broker.queue cimport Queue
 from embermq.broker.stream_cursor cimport Cursor
-from embermq.broker.stream_groups cimport Groups
+from embermq.broker.stream_group cimport Groups
 from embermq.store.log cimport Log
 
 cdef Py_ssize_t CURSOR_BUDGET

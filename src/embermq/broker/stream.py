@@ -20,6 +20,7 @@ from embermq.broker.message import FLAGS_AT, Message
 from embermq.broker.message_record import message_of
 from embermq.broker.queue import KEEPS_ALL, Queue, describe
 from embermq.broker.returned import HasFailed, failed
+from embermq.broker.rewriting import rewritten, typed_headers
 from embermq.broker.stream_arguments import (
     OFFSET_MAX,
     Place,
@@ -29,9 +30,8 @@ from embermq.broker.stream_arguments import (
     place_from,
 )
 from embermq.broker.stream_cursor import Cursor
-from embermq.broker.stream_filter import Filters, choice_from, value_of
-from embermq.broker.stream_groups import Groups
-from embermq.broker.stream_headers import HEADERS_FLAG, prepared
+from embermq.broker.stream_filter import HEADERS_FLAG, Filters, choice_from, value_of
+from embermq.broker.stream_group import Groups
 from embermq.broker.stream_retention import StreamRetention
 from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
@@ -43,6 +43,22 @@ if TYPE_CHECKING:
     from embermq.broker.storage import Storage
     from embermq.broker.vhost import VirtualHost
     from embermq.store.segment import Segment
+
+OFFSET_HEADER = "x-stream-offset"
+TIME_HEADER = "x-stream-timestamp"
+
+
+def prepared(message: Message) -> Message:
+    """The message without what another stream that it came from said of it: it will get that of its own."""
+    content = message.content
+    if content[FLAGS_AT] & HEADERS_FLAG and (
+        content.find(b"\x0fx-stream-offset", 0, message.header_size) >= 0
+        or content.find(b"\x12x-stream-timestamp", 0, message.header_size) >= 0
+    ):
+        headers = [field for field in typed_headers(message) if field[0] not in (OFFSET_HEADER, TIME_HEADER)]
+        return rewritten(message, message.names, message.properties, headers)
+    return message
+
 
 CURSOR_BUDGET = 512 * 1024  # bytes that one consumer gets in one turn
 STREAM_BUDGET = 2 * 1024 * 1024  # and all of a stream together

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from embermq.broker.arguments import boolean, type_name
 from embermq.broker.message import FLAGS_AT, Message
-from embermq.broker.stream_headers import HEADERS_FLAG
 from embermq.errors import PreconditionFailed
 from embermq.store.segment_filter import (
     SegmentFilter,
@@ -23,12 +22,13 @@ from embermq.store.segment_filter import (
     read_filter,
     write_filter,
 )
-from embermq.wire.properties import Properties
+from embermq.wire.properties import FLAG_HEADERS, Properties
 
 if TYPE_CHECKING:
     from embermq.store.log import Log
     from embermq.store.segment import Segment
 
+HEADERS_FLAG = FLAG_HEADERS >> 8  # in the first of the two octets of the flags
 VALUE = "x-stream-filter-value"
 VALUE_IN_TABLE = b"\x15x-stream-filter-value"
 KNOWN_MAX = 256  # filters of a stream in memory, of 4 KiB each

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from embermq.broker.composing import composed
 from embermq.broker.dead_letters import copy_keys
 from embermq.broker.exchange import Exchange
 from embermq.broker.node import node_name
+from embermq.broker.rewriting import composed
 from embermq.broker.selection import is_selective
 from embermq.wire.properties import Properties
 from embermq.wire.table import Timestamp, encode_table

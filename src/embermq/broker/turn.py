@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Protocol
 from embermq.broker.company import Company
 from embermq.broker.marked import Logged, LogWriter, Sink
 from embermq.broker.piecework import Piecework
-from embermq.broker.unreadable import Unreadable
 from embermq.clock import monotonic_s, wall_ms
 from embermq.store.histogram import Histogram
 
 if TYPE_CHECKING:
     from embermq.broker.timetable import Timetable
 
-
 log = logging.getLogger("embermq.broker")
 
 TIMED_MASK = 15  # one turn in sixteen is timed
+RETRY_MS = 1000  # until a queue that could not be read is tried again
 LIGHT_SINKS_MAX = 16  # with more of them to send to, publishers are told first
 
 
@@ -37,6 +36,28 @@ class Drainable(Protocol):
     def drain(self) -> bool:
         """Deliver what can be delivered; True when some is left for the next turn."""
         ...
+
+
+class Unreadable:
+    """Queues that could not be read, waiting for their next try: a try may cost the disk much."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.queues: set[Drainable] = set()
+
+    def add(self, queue: Drainable, error: OSError) -> None:
+        log.error("cannot read from %r: %s; its consumers wait until this is mended", queue, error)
+        if self.turn.timetable is not None:
+            if not self.queues:
+                self.turn.timetable.ask(self.turn.now_ms + RETRY_MS, self)
+            self.queues.add(queue)
+
+    def on_due(self, now_ms: int) -> None:
+        queues, self.queues = self.queues, set()
+        for queue in queues:
+            if not queue.dirty:
+                queue.dirty = True
+                self.turn.add_queue(queue)
 
 
 class Turn:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication import stop_serving
-from embermq.broker.event_properties import named, queue_deleted
+from embermq.broker.events import named, queue_deleted
 from embermq.broker.exchange import Exchange
 from embermq.broker.queue import Queue
 

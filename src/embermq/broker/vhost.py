@@ -18,8 +18,7 @@ from embermq.broker.defaults import Defaults
 from embermq.broker.delays import Delays
 from embermq.broker.departing import Departing
 from embermq.broker.dropped import Dropped
-from embermq.broker.event_properties import binding_ends, exchange_created, limits_set, queue_created
-from embermq.broker.events import Events
+from embermq.broker.events import Events, binding_ends, exchange_created, limits_set, queue_created
 from embermq.broker.exchange import DELAYED_TYPE, Exchange
 from embermq.broker.leases import Leases
 from embermq.broker.matcher import MATCHERS

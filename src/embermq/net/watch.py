@@ -10,9 +10,38 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from embermq.net.cgroup import memory_limits
+MEMBERSHIP = Path("/proc/self/cgroup")
+ROOT = Path("/sys/fs/cgroup")
+
+
+def memory_limits(membership: Path = MEMBERSHIP, root: Path = ROOT) -> Iterator[int]:
+    """In bytes; none where nobody has set one."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:  # version 2
+            yield from limits_up_to(root, path, "memory.max")
+        elif "memory" in controllers.split(","):  # version 1
+            yield from limits_up_to(root / "memory", path, "memory.limit_in_bytes")
+
+
+def limits_up_to(root: Path, path: str, name: str) -> Iterator[int]:
+    """The limits of a group and of those around it."""
+    group = Path(path.lstrip("/"))
+    for directory in (group, *group.parents):
+        try:
+            text = (root / directory / name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():  # or "max"
+            yield int(text)
+
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # Free space below which publishers wait, unless configured: a hundredth of the disk, 200 MiB at most.

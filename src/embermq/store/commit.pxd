@@ -1,11 +1,24 @@
 import cython
-
-from embermq.store.batch cimport Batch
-from embermq.store.callback cimport call_all
-from embermq.store.dirty cimport Dirty
 from embermq.store.filesystem cimport FileSystem
 from embermq.store.histogram cimport Histogram
 from embermq.store.sync_speed cimport SyncSpeed
+
+cdef class Dirty:
+    cdef readonly frozenset files
+    cdef readonly frozenset directories
+    cdef readonly frozenset acks
+
+cdef class Batch:
+    cdef public set files
+    cdef public set directories
+    cdef public set acks
+    cdef public bint everything
+    cdef public bint with_acks
+    cdef public list callbacks
+    cpdef bint is_dirty(self) except -1
+    cpdef bint is_small(self) except -1
+
+cpdef int call_all(list callbacks, object failure) except -1
 
 cdef class Committer:
     cdef readonly FileSystem filesystem

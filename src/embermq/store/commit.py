@@ -28,17 +28,15 @@ import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from embermq.store.batch import Batch
-from embermq.store.callback import Callback, call_all
-from embermq.store.dirty import Dirty
 from embermq.store.failure import CommitFailed
-from embermq.store.filesystem import FileSystem
+from embermq.store.filesystem import File, FileSystem
 from embermq.store.histogram import Histogram
 from embermq.store.sync_speed import QUICK_SYNC_SECONDS, SyncSpeed
 
 logger = logging.getLogger("embermq.store")
 
 FILES_SYNCED_SINGLY_MAX = 8
+FILES_SYNCED_HERE_MAX = 2  # by the loop's own thread
 ACK_SYNC_SECONDS_MAX = 1.0
 SYNCS_AFTER_COMPANY = 16  # so many are left to the thread when anybody else had a turn between two of them
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
@@ -47,6 +45,46 @@ TRIES_WHEN_CLOSING = 20
 IDLE_ROUNDS = 5  # the thread looks so many times for something to do before it waits to be called
 
 SyncMode = Literal["always", "os"]
+Callback = Callable[[Exception | None], None]
+
+# Sets that are never changed, only replaced: idle logs, of which there are many, share the empty ones.
+NO_FILES: frozenset[File] = frozenset()
+NO_NAMES: frozenset[str] = frozenset()
+
+
+class Dirty:
+    """What must be synced before anything written so far counts as safe; `acks` may wait longer."""
+
+    __slots__ = ("acks", "directories", "files")
+
+    def __init__(self, files: frozenset[File], directories: frozenset[str], acks: frozenset[File]) -> None:
+        self.files = files
+        self.directories = directories
+        self.acks = acks
+
+
+class Batch:
+    """What one round of syncing has to do, and whom it tells."""
+
+    __slots__ = ("acks", "callbacks", "directories", "everything", "files", "with_acks")
+
+    def __init__(self) -> None:
+        self.files: set[File] = set()
+        self.directories: set[str] = set()
+        self.acks: set[File] = set()
+        self.everything = False  # too many files to name them: syncfs
+        self.with_acks = False
+        self.callbacks: list[Callback] = []
+
+    def is_dirty(self) -> bool:
+        return bool(self.files or self.directories or self.acks or self.everything)
+
+    def is_small(self) -> bool:
+        """Is there so little to sync that the loop's thread may do it?"""
+        return (
+            not (self.directories or self.everything)
+            and len(self.files) + len(self.acks) <= FILES_SYNCED_HERE_MAX
+        )
 
 
 class HasDirty(Protocol):
@@ -312,3 +350,13 @@ class Committer:
         except RuntimeError:
             # The loop is closed: nobody is left to be told.
             return
+
+
+def call_all(callbacks: list[Callback], failure: CommitFailed | None) -> int:
+    """Tell each, in order, whatever the others make of it."""
+    for callback in callbacks:
+        try:
+            callback(failure)
+        except Exception:  # the others wait as well
+            logger.exception("a fault of ours, telling that something is safe: %r", callback)
+    return 0

@@ -28,7 +28,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from embermq.store.callback import Callback, call_all
+from embermq.store.commit import Callback, call_all
 from embermq.store.commit_note import SUM_MASK, CommitNote, Commits, read_note, row_hash
 from embermq.store.failure import CommitFailed, DefinitionsBehind, NewerVersion, NotADataDirectory
 from embermq.store.filesystem import FileSystem

@@ -1,7 +1,7 @@
 import cython
 
 from embermq.store.filesystem cimport File, write_part
-from embermq.store.dirty cimport Dirty
+from embermq.store.commit cimport Dirty
 from embermq.store.disk cimport Disk
 from embermq.store.kernel cimport put_spans
 from embermq.store.room cimport make_room

@@ -18,13 +18,12 @@ import os
 from collections.abc import Iterable
 from typing import Protocol
 
-from embermq.store.dirty import NO_FILES, NO_NAMES, Dirty
+from embermq.store.commit import NO_FILES, NO_NAMES, Dirty
 from embermq.store.disk import Disk
 from embermq.store.filesystem import File, write_all, write_part
 from embermq.store.kernel import put_spans
 from embermq.store.layout import LABEL
-from embermq.store.page_cache import Callback
-from embermq.store.read_ahead import segment_began
+from embermq.store.page_cache import Callback, segment_began
 from embermq.store.reader import Reader
 from embermq.store.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
 from embermq.store.recovery import Recovery, recover

@@ -10,7 +10,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from embermq.store.read_ahead import at_hand
+from embermq.store.page_cache import at_hand
 from embermq.store.record import RECORD_HEADER, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
 from embermq.store.recovery import damage_read
 from embermq.store.salvage import salvage_span

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from embermq.store.log import READ_BLOCK_BYTES, Log
-from embermq.store.page_cache import Callback
-from embermq.store.read_ahead import at_hand
+from embermq.store.page_cache import Callback, at_hand
 from embermq.store.reader import Reader, first_at_time
 from embermq.store.record import RECORD_HEADER_SIZE
 from embermq.store.segment import Segment

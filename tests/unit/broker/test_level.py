@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 import embermq.broker.level as level_module
-from embermq.broker import unreadable
+from embermq.broker import turn as turn_module
 from embermq.broker.level import Entry
 from embermq.broker.queue import Queue
 from embermq.broker.timetable import Timetable
@@ -131,7 +131,7 @@ def test_what_cannot_be_read_now_is_read_later(
     stored: StoredBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As with too many open files: nothing is taken out of the queue that nobody gets."""
-    monkeypatch.setattr(unreadable, "RETRY_MS", 0)
+    monkeypatch.setattr(turn_module, "RETRY_MS", 0)
     timers: list[Callable[[], None]] = []
     turn = stored.loop.turn
     turn.timetable = Timetable(turn, lambda _, call: Timer(timers, call))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store import read_ahead
+from embermq.store import page_cache
 from embermq.store.disk import Disk
 from embermq.store.filesystem import File, FileSystem
 from embermq.store.log import Log
@@ -85,7 +85,7 @@ class Queue:
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Queue:
     # The last record of a segment reaches beyond its size.
-    monkeypatch.setattr(read_ahead, "KEPT_BYTES", KEPT_SEGMENTS * (SEGMENT_BYTES + 1000))
+    monkeypatch.setattr(page_cache, "KEPT_BYTES", KEPT_SEGMENTS * (SEGMENT_BYTES + 1000))
     return Queue(tmp_path)
 
 
@@ -142,7 +142,7 @@ def test_what_is_not_is_fetched_once_and_then_read(queue: Queue) -> None:
 
 
 def test_the_end_of_the_log_is_in_memory(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "RECENT_BYTES", 5000)
+    monkeypatch.setattr(page_cache, "RECENT_BYTES", 5000)
     queue.fill(2)
     for _ in range(8):
         queue.log.append(queue.log.next_sequence, 1000, PERSISTENT, (b"x" * 1000,))
@@ -159,7 +159,7 @@ def test_a_reader_that_had_to_wait_asks_for_what_follows(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So far ahead, in order and without gaps, from one segment into the next, as far as they are written."""
-    monkeypatch.setattr(read_ahead, "AHEAD_BYTES", 4000)
+    monkeypatch.setattr(page_cache, "AHEAD_BYTES", 4000)
     queue.fill(4)
     queue.filesystem.cold = True
     sequence = 0

@@ -1,7 +1,8 @@
 cimport cython
-
 from embermq.broker.level cimport Entry
 from embermq.broker.stream_cursor cimport Cursor
+
+
 
 cdef class Groups:
     cdef object stream

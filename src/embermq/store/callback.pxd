@@ -1,1 +1,0 @@
-cpdef int call_all(list callbacks, object failure) except -1

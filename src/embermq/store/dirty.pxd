@@ -1,4 +1,0 @@
-cdef class Dirty:
-    cdef readonly frozenset files
-    cdef readonly frozenset directories
-    cdef readonly frozenset acks
