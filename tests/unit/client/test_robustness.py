@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import random
@@ -13,7 +14,7 @@ from collections.abc import Callable
 
 import pytest
 
-from embermq.client import Channel, ConnectionClosed, Consumer, Message, connect
+from embermq.client import Channel, ConnectionClosed, Consumer, Message, connect, connect_async
 from tests.unit.client.interrupts import interrupted, interrupts
 from tools.brokers import Broker
 
@@ -133,6 +134,26 @@ def test_a_child_cannot_use_the_connection_and_the_parent_goes_on(ember: Broker)
         rest = consumer.fetch_all(3, PATIENCE_S)
         assert [one.body for one in rest] == [b"2", b"3", b"parent"]
         consumer.ack(rest)
+
+
+def test_a_child_cannot_use_an_asyncio_connection_either(ember: Broker) -> None:
+    async def run() -> None:
+        async with connect_async(ember.url) as connection, await connection.channel() as channel:
+            queue = (await channel.queue_declare(exclusive=True)).name
+            await channel.publish(b"x", queue)
+            message = await channel.get(queue)
+            assert message is not None
+
+            def use() -> None:
+                for attempt in (message.ack, message.nack, lambda: channel.publish(b"child", queue)):
+                    with pytest.raises(ConnectionClosed, match="fork"):
+                        attempt()
+
+            assert in_child(use) == 0
+            message.nack()
+            assert (await channel.queue_declare(queue, passive=True)).message_count == 1
+
+    asyncio.run(run())
 
 
 # -- threads

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -103,6 +105,7 @@ class AsyncConnection(ConnectionHandle):
         self._first: asyncio.Future[None] = self.loop.create_future()
         self._life: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
+        CONNECTIONS.add(self)
 
     # -- for everybody
 
@@ -217,6 +220,13 @@ class AsyncConnection(ConnectionHandle):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def _leave_to_parent(self) -> None:
+        self.closed_by_user = True
+        self._protocol = None
+        self._engine.leave_to_parent(
+            ConnectionClosed("a connection does not survive fork(): connect in the new process")
+        )
 
     # -- the engine's shell
 
@@ -353,3 +363,14 @@ class AsyncConnection(ConnectionHandle):
             if error is not None:
                 protocol.transport.abort()
                 return error
+
+
+CONNECTIONS: weakref.WeakSet[AsyncConnection] = weakref.WeakSet()
+
+
+def leave_all_to_parent() -> None:
+    for connection in list(CONNECTIONS):
+        connection._leave_to_parent()
+
+
+os.register_at_fork(after_in_child=leave_all_to_parent)

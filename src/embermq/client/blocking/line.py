@@ -23,7 +23,7 @@ from embermq.client.attempts import Attempts, is_passing
 from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.transport import Transport, open_transport
 from embermq.client.blocking.waiter import Waiter
-from embermq.client.core.engine import CLOSED, CLOSING, OPEN, Engine
+from embermq.client.core.engine import CLOSING, OPEN, Engine
 from embermq.client.core.message import Message
 from embermq.client.core.outlet import ASLEEP, AWAKE, LINGERING
 from embermq.client.core.pulse import Pulse
@@ -40,7 +40,7 @@ ROOM_BYTES = 1024 * 1024  # with more than this on its way out, those who want t
 NOTHING = memoryview(b"")  # not the empty end of what was sent, whose memory is to be used again
 LINGER_MS = 1  # acks may gather so long: taking turns for each of them is dear
 PAUSE_POLL_S = 60.0
-SETTLING = ("settle_delivery_now", "ack_batch_now", "ack")
+AFTER_THE_END = ("settle_delivery_now", "ack_batch_now", "ack", "abandon", "give_up")  # no errors then
 
 
 class Line:
@@ -327,9 +327,8 @@ class Line:
         """In the child: the connection stays the parent's, and every use of it here raises."""
         engine = self.engine
         engine.commands = ParentsCommands(error)
-        engine.state, engine.error = CLOSED, error
+        engine.leave_to_parent(error)
         for channel in engine.channels.values():
-            channel.error = error
             for inbox in channel.consumers.values():
                 assert isinstance(inbox, BlockingInbox)
                 inbox.error = error
@@ -340,14 +339,14 @@ class Line:
 
 
 class ClosedCommands(deque[Any]):
-    """After the end: nothing can be asked for any more. Settling does nothing, as after any loss."""
+    """After the end: nothing can be asked for any more. Settling and undoing do nothing, as after a loss."""
 
     def __init__(self, error: ClientError) -> None:
         super().__init__()
         self.error = error
 
     def append(self, command: Any) -> None:
-        if type(command) is tuple and command[0].__name__ not in SETTLING:
+        if type(command) is tuple and command[0].__name__ not in AFTER_THE_END:
             raise self.error
 
 

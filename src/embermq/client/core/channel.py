@@ -92,7 +92,8 @@ class ChannelCore(Publishing):
         engine = self.engine
         commands = engine.commands
         if commands is None:
-            self.settle_delivery_now(message, kind, multiple, requeue)
+            with engine.lock:
+                self.settle_delivery_now(message, kind, multiple, requeue)
             return 0
         if kind == ACK and not multiple:
             commands.append(message)

@@ -62,6 +62,19 @@ class Shell(Protocol):
         """blocked, unblocked, returned, cancelled, flow: for the user's callbacks."""
 
 
+class Refusing:
+    """A lock that cannot be had."""
+
+    def __init__(self, error: ClientError) -> None:
+        self.error = error
+
+    def __enter__(self) -> None:
+        raise self.error
+
+    def __exit__(self, *error: object) -> None:
+        """It was never entered."""
+
+
 class Engine(Outlet):
     __slots__ = (
         "blocked_reason",
@@ -213,6 +226,13 @@ class Engine(Outlet):
             refused = isinstance(error, ConnectionClosed) and error.reply_code != CONNECTION_FORCED
             for channel in list(self.channels.values()):
                 channel.suspend(error if refused else None)
+
+    def leave_to_parent(self, error: ClientError) -> None:
+        """After a fork, in the child: the connection stays the parent's, and every use of it here raises."""
+        self.state, self.error = CLOSED, error
+        self.lock = Refusing(error)
+        for channel in self.channels.values():
+            channel.error = error
 
     def put_heartbeat(self) -> None:
         self.out.write(HEARTBEAT_FRAME)

@@ -34,7 +34,7 @@ class Outlet:
     )
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock: Any = threading.RLock()
         self.out = Output()
         self.frame_max = FRAME_MAX_BEFORE_TUNE
         self.awake = False  # the shell knows that there is output
