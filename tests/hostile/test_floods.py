@@ -84,7 +84,9 @@ def test_thousands_of_channels(victim: EmberBroker) -> None:
 def test_channels_beyond_the_maximum_end_the_connection(victim: EmberBroker) -> None:
     with Peer(victim) as peer:
         peer.open()
-        peer.send(methods.ChannelOpen(), channel=2048)
+        for number in range(2, 2048):
+            peer.send(methods.ChannelOpen(), channel=number)
+        peer.send(methods.ChannelOpen(), channel=5000)
         close = peer.expect(methods.ConnectionClose)
         assert isinstance(close, methods.ConnectionClose) and close.reply_code == 530
 

@@ -7,6 +7,7 @@ deleted thing everything that hung on it. Permissions are checked by the caller,
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -418,8 +419,9 @@ class VirtualHost:
     ) -> None:
         binding = source.bindings.get(identity_of(destination, routing_key, arguments))
         if binding is None:
-            gone = Binding(source, destination, routing_key, arguments)
-            self.catalog.rely("binding", self.name, binding_name(gone))
+            with contextlib.suppress(PreconditionFailed):  # arguments that no binding can have
+                gone = Binding(source, destination, routing_key, arguments)
+                self.catalog.rely("binding", self.name, binding_name(gone))
             return
         self.remove_binding(binding)
         self.delete_if_unused(source)

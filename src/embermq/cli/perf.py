@@ -150,10 +150,13 @@ def perf(api: Api, output: Output, options: argparse.Namespace) -> None:
     finally:
         run.stop.set()
         elapsed_s = time.monotonic() - begun
-        if not run.is_blocked:  # else nobody would answer
+        if not run.is_blocked:  # else the broker would not answer
             for thread in threads:
                 thread.join(60)
-            for connection in connections:
+        for connection in connections:
+            if run.is_blocked:
+                connection.abort()
+            else:
                 connection.close()
         if not options.queue:
             channel.queue_delete(queue)

@@ -149,7 +149,7 @@ def test_a_first_start_that_may_write_nothing_names_the_file(tmp_path: Path) -> 
     words = " ".join(serving(tmp_path / "data"))
     done = run(["bash", "-c", f"ulimit -f 0; exec {words}"])
     assert done.returncode == 1
-    assert done.stderr == f"embermq: {tmp_path}/data/LOCK: file too large\n"
+    assert done.stderr == f"embermq: {tmp_path}/data/VERSION.new: file too large\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

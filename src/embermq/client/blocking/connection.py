@@ -110,6 +110,10 @@ class Connection(ConnectionHandle):
         """Say goodbye and end the thread. Publishes without their confirm fail with ConnectionClosed."""
         self._end(politely=True)
 
+    def abort(self) -> None:
+        """End at once, without a goodbye: for a broker that would not read it, as during an alarm."""
+        self._end(politely=False)
+
     def _end(self, *, politely: bool) -> None:
         self.closed_by_user = True
         if self.is_closed:
