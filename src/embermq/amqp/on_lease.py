@@ -50,6 +50,7 @@ def lease_consumer(channel: Channel, queue: Queue, tag: str, method: methods.Bas
     """The consumer for it; PreconditionFailed for nonsense."""
     arguments, what = method.arguments, describe(queue)
     check_arguments(queue, arguments)
+    wait_while(is_under_way(channel.vhost.leases.of.get(queue, {}).get(str(arguments[LEASE]))))
     lease: Lease = channel.vhost.leases.find(queue, str(arguments[LEASE]))
     if not method.no_ack:
         raise PreconditionFailed(f"lease '{lease.name}' on {what} is read without acknowledgements")
@@ -57,6 +58,10 @@ def lease_consumer(channel: Channel, queue: Queue, tag: str, method: methods.Bas
     assert isinstance(begin, int) and isinstance(end, int)
     reading = LeaseReading(lease, begin, end)
     return ChannelConsumer(channel, reading, tag, True, False, 0, arguments)
+
+
+def is_under_way(lease: Lease | None) -> bool:
+    return lease is not None and (lease.being_made or lease.being_released)
 
 
 def act_on_lease(channel: Channel, queue: Queue, method: methods.BasicConsume) -> None:
@@ -69,7 +74,7 @@ def act_on_lease(channel: Channel, queue: Queue, method: methods.BasicConsume) -
     if not 0 < len(name.encode("utf-8", "surrogateescape")) <= SHORTSTR_BYTES_MAX:
         raise PreconditionFailed(f"invalid arg '{LEASE}': a name has 1 to {SHORTSTR_BYTES_MAX} bytes")
     lease = channel.vhost.leases.of.get(queue, {}).get(name)
-    wait_while(lease is not None and lease.being_made)
+    wait_while(is_under_way(lease))
     if FORGET in method.arguments:
         channel.vhost.leases.forget(queue, str(method.arguments[FORGET]))
     channel.link.turn.refresh()
@@ -180,8 +185,20 @@ def settle(request: Request) -> None:
 
 def release(request: Request) -> None:
     lease = request.require_open()
-    request.leases.release(lease)
-    request.answer(lease)
+
+    def done() -> None:
+        if request.channel.closing:
+            return
+        if request.queue.deleted:
+            request.refuse(NotFound(f"no {describe(request.queue)}"))
+        elif request.leases.has(lease):
+            request.refuse(
+                PreconditionFailed(f"lease '{lease.name}' on {describe(request.queue)} could not be released")
+            )
+        else:
+            request.answer(lease)
+
+    in_pieces(request.channel, request.leases.releasing(lease), done)
 
 
 def renew(request: Request) -> None:

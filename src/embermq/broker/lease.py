@@ -15,6 +15,7 @@ What is on disk is kept as runs of sequences only; messages that are not are kep
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,8 @@ from embermq.broker.level import Entry, Level
 from embermq.broker.message import Message
 from embermq.broker.message_record import message_of
 from embermq.broker.piecework import Pieces
-from embermq.broker.returned import PIECE_COUNT, body_bytes_of, untouched
+from embermq.broker.returned import PIECE_COUNT, Runs, body_bytes_of, by_sequence, take_back
+from embermq.store.record import Record
 from embermq.store.stream import is_alive
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ KIND = "lease"  # of definitions
 MESSAGES_MAX, BYTES_MAX = 1_000_000, 1024 * 1024 * 1024  # of bodies
 TIMEOUT_MS_MAX = 30 * 24 * 3600 * 1000
 RUNS_MAX = 10_000  # a queue with more holes than that gives smaller leases
-READ_BYTES = 256 * 1024
+READ_BYTES = 32 * 1024  # of the log in one piece
 SETTLED_MESSAGE = Message(b"", b"", 0, False, 0, 0)  # what it was matters no more
 
 
@@ -64,6 +66,7 @@ class Lease:
         self.expires_ms = expires_ms  # 0: never
         self.state = OPEN
         self.being_made = True  # messages are still being taken
+        self.being_released = False  # they are on their way back; on disk the lease is what it was
         self.is_old = False  # and that has been told
         self.runs: list[Run] = []
         self.count = 0
@@ -145,18 +148,21 @@ class Lease:
             if level.log is not None and is_alive(level.log, sequence):
                 yield Entry(SETTLED_MESSAGE, level, sequence, True, True)
 
-    def give_back(self) -> None:
-        """All messages to their places, as delivered before. After an OSError nothing has happened."""
-        everything = [Return(run) for run in self.runs]
-        entries: list[Entry] = []
-        unread_bytes = self.stored_bytes
-        for each in everything:
-            returned = each.carry_out()
-            if each.run.entries is None:
-                unread_bytes -= body_bytes_of(returned)
-            entries += returned
-        self.queue.correct(0, 0, 0, -unread_bytes)
-        self.queue.requeue(entries, untouched)
+    def give_back(self) -> Pieces:
+        """All messages to their places, as delivered before: read in pieces, there all at once.
+
+        Until then, and after an OSError, nothing has happened. Of a deleted queue nothing comes back.
+        """
+        returning = Returning(self)
+        try:
+            for _ in returning.gather():
+                yield
+                if self.queue.deleted:
+                    return
+        except BaseException:
+            returning.undo()
+            raise
+        returning.arrive()
 
     def cut_off(self) -> None:
         """Sequences that a power cut has taken with their messages will be those of others."""
@@ -183,56 +189,138 @@ class Lease:
         }
 
 
-class Return:
-    """What a run gives back: read here, done in a second step."""
+class Piece:
+    """Some messages of a run as they were read, without one of others between them."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.ahead: list[int] = []  # what the queue has not come to since its start, and stays on disk
-        level, rest = run.level, run
-        if run.entries is None and level.held is not None:
-            # Only before others that are on disk: what stands in the ring must not be overtaken.
-            begin = max(run.first, level.paged_from) if level.paged_count else run.stop
-            self.ahead = [sequence for sequence in range(begin, run.stop) if sequence in level.held]
-            rest = Run(level, run.first, min(max(begin - run.first, 0), run.count), run.base, None)
-        self.ahead_bytes = missed_bytes(level, self.ahead)
-        self.records = list(records_of(rest)) if run.entries is None else []
+    __slots__ = ("first", "level", "records", "sizes", "stop")
 
-    def carry_out(self) -> list[Entry]:
-        """Let go of what is on disk ahead; the others as entries."""
-        run, level = self.run, self.run.level
-        if run.entries is not None:
-            return run.entries
-        level.paged_count += len(self.ahead)
-        level.queue.correct(len(self.ahead), self.ahead_bytes, -len(self.ahead))
+    def __init__(self, level: Level, records: list[Record]) -> None:
+        self.level = level
+        self.records = records
+        self.first = records[0].sequence
+        self.stop = records[-1].sequence + 1
+
+    def is_reached(self) -> bool:
+        """Has the queue, which passes over it since its start, come to its end?"""
+        return self.level.paged_count == 0 or self.stop <= self.level.paged_from
+
+    def entries(self) -> list[Entry]:
+        entries = [self.level.entry_of(record) for record in self.records]
+        for entry in entries:
+            entry.redelivered = True
+        return entries
+
+    def weigh(self) -> None:
+        """Note the sizes of the bodies, so that `stay` need not look at each."""
+        messages = (message_of(record.payload, record.flags) for record in self.records)
+        self.sizes = [message.size - message.header_size for message in messages]
+
+    def stay(self) -> None:
+        """On disk, and ready. Those count that were out when others were weighed (see `weighing`)."""
+        level, count = self.level, len(self.records)
+        unweighed = 0
+        if level.unweighed_below > self.first:
+            unweighed = bisect_left(self.records, level.unweighed_below, key=by_sequence)
+        level.paged_count += count
+        level.queue.correct(count, sum(self.sizes[unweighed:]), -count)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """It is no longer kept from the queue."""
+        level = self.level
         if level.held is not None:
-            level.held.difference_update(range(run.first, run.stop))
-        return [level.entry_of(record) for record in self.records]
+            level.held.difference_update(range(self.first, self.stop))
+            level.held = level.held or None
 
 
-def missed_bytes(level: Level, sequences: list[int]) -> int:
-    """The bodies of those that were out when the messages around them were weighed (see `weighing`)."""
-    missed = {sequence for sequence in sequences if sequence >= level.unweighed_below}
-    if not missed:
-        return 0
-    around = Run(level, min(missed), max(missed) + 1 - min(missed), 0, None)
-    messages = (
-        message_of(record.payload, record.flags) for record in records_of(around) if record.sequence in missed
-    )
-    return sum(message.size - message.header_size for message in messages)
+class Returning:
+    """The messages of a lease on their way back to the queue.
+
+    Most stand beside the ring in the end (see `returned`). Those that the queue has not come to since its
+    start are on disk among others that are ready, and stay there: in memory they would overtake them.
+    """
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.runs: dict[Level, Runs] = {}
+        self.ahead: list[Piece] = []
+        self.unread_bytes = lease.stored_bytes
+
+    def gather(self) -> Pieces:
+        by_level: dict[Level, list[Run]] = {}
+        for run in self.lease.runs:
+            if run.entries is None:
+                by_level.setdefault(run.level, []).append(run)
+            else:
+                yield from self.gather_memory(run.level, run.entries)
+        for level, runs in by_level.items():
+            for piece in pieces_of(level, runs):
+                if piece is None:
+                    yield
+                elif piece.is_reached():
+                    self.add(piece)
+                else:
+                    piece.weigh()
+                    self.ahead.append(piece)
+        while reached := [piece for piece in self.ahead if piece.is_reached()]:
+            # The queue has come to them meanwhile.
+            self.ahead = [piece for piece in self.ahead if not piece.is_reached()]
+            for piece in reached:
+                self.add(piece)
+                yield
+
+    def gather_memory(self, level: Level, entries: list[Entry]) -> Pieces:
+        for start in range(0, len(entries), PIECE_COUNT):
+            if start:
+                yield
+            piece = entries[start : start + PIECE_COUNT]
+            for entry in piece:
+                entry.redelivered = True
+            self.runs.setdefault(level, Runs()).add(piece)
+
+    def add(self, piece: Piece) -> None:
+        entries = piece.entries()
+        self.unread_bytes -= body_bytes_of(entries)
+        self.runs.setdefault(piece.level, Runs()).add(entries)
+        piece.let_go()
+
+    def undo(self) -> None:
+        """They are not taken from the disk after all."""
+        for level, runs in self.runs.items():
+            for _, run in runs.heap:
+                level.returns.update((entry.sequence, entry.returns) for entry in run if entry.returns)
+
+    def arrive(self) -> None:
+        """All are read, and nothing has happened since."""
+        queue = self.lease.queue
+        for piece in self.ahead:
+            if piece.first < piece.level.paged_from:
+                self.add(piece)  # the queue has come to its middle; what is on disk begins behind it
+                piece.level.paged_from = piece.stop
+            else:
+                piece.stay()
+        queue.correct(0, 0, 0, -self.unread_bytes)
+        for level, runs in self.runs.items():
+            take_back(level, runs)
+        queue.returned()
 
 
-def records_of(run: Run) -> Iterator[Any]:
-    if run.count == 0 or run.level.log is None:
+def pieces_of(level: Level, runs: list[Run]) -> Iterator[Piece | None]:
+    """What the log has of them; None before each time that the disk is read, but for the first."""
+    if level.log is None:
         return
-    reader = run.level.log.new_reader()
-    sequence = run.first
-    while sequence < run.stop:
-        records = reader.read(sequence, READ_BYTES)
-        for record in records:
-            if record.sequence >= run.stop:
-                return
-            yield record
-            sequence = record.sequence + 1
-        if not records:
-            return
+    reader = level.log.new_reader()
+    block: list[Record] = []
+    for run in runs:
+        sequence = run.first
+        while sequence < run.stop:
+            if not block or not block[0].sequence <= sequence <= block[-1].sequence:
+                if block:
+                    yield None
+                block = reader.read(sequence, READ_BYTES)
+                if not block:
+                    break
+            begin, end = (bisect_left(block, bound, key=by_sequence) for bound in (sequence, run.stop))
+            if begin < end:
+                yield Piece(level, block[begin:end])
+            sequence = block[-1].sequence + 1

@@ -7,12 +7,13 @@
                          released                          likewise; to everybody else the name is free
 
 "Being made" is a state of the memory only: a broker that dies then has all the messages in the queue again.
+So is "being released": on disk a lease is open until its last message is read and back in its place.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ RELEASED_MAX = 1000  # and of released ones
 LEASES_MAX = 1000  # open ones of a queue
 OLD_MS = 24 * 3600 * 1000  # then the log tells of it
 LOOKED_AT_ONCE = 512  # messages, while those of a lease are looked for
+AGAIN_MS = 1000  # when messages that shall be given back cannot be read: too many open files, perhaps
 
 
 class Leases:
@@ -50,6 +52,9 @@ class Leases:
         if lease is None or lease.state != OPEN or lease.being_made:
             raise NotFound(f"no lease '{name}' on {describe(queue)}")
         return lease
+
+    def has(self, lease: Lease) -> bool:
+        return self.of.get(lease.queue, {}).get(lease.name) is lease
 
     def open_ones(self) -> list[Lease]:
         """Of all queues."""
@@ -98,7 +103,7 @@ class Leases:
             if there == lease.count == released.count:
                 self.keep(lease)
             else:
-                lease.give_back()
+                yield from lease.give_back()
                 self.drop(lease)
 
     @contextmanager
@@ -107,8 +112,7 @@ class Leases:
             yield
         except BaseException:  # also when nobody works through the pieces any more
             if not lease.queue.deleted:
-                lease.give_back()
-                self.drop(lease)
+                self.end(lease, "given up")
             raise
 
     def keep(self, lease: Lease) -> None:
@@ -140,7 +144,7 @@ class Leases:
 
         def done() -> None:
             lease.runs = []
-            if not lease.queue.deleted and self.of.get(lease.queue, {}).get(lease.name) is lease:
+            if not lease.queue.deleted and self.has(lease):
                 self.write(lease)
                 self.forget_old(lease.queue)
 
@@ -153,11 +157,39 @@ class Leases:
         if not lease.queue.deleted:
             self.vhost.turn.piecework.start(lease.ack_pieces(), acked, about=lease)
 
-    def release(self, lease: Lease, why: str = "released") -> None:
-        lease.give_back()  # which may have to be tried again: too many open files, perhaps
+    def release(self, lease: Lease, why: str = "released", done: Callable[[], None] | None = None) -> None:
+        """At once, or in pieces if it is large; then call `done`."""
+        self.vhost.turn.piecework.start(self.releasing(lease, why), done or (lambda: None), about=lease)
+
+    def releasing(self, lease: Lease, why: str = "released") -> Pieces:
+        """Who finds the lease when this is done (see `has`) knows that its messages could not be read."""
+        lease.being_released = True
+        return self.release_pieces(lease, why)
+
+    def release_pieces(self, lease: Lease, why: str) -> Pieces:
+        try:
+            yield from lease.give_back()
+        except OSError as error:
+            log.error("lease '%s' on %s cannot be %s: %s", lease.name, describe(lease.queue), why, error)
+            return
+        finally:
+            lease.being_released = False
+        if lease.queue.deleted:
+            return
         self.drop(lease)
-        self.remember(lease)
-        lease.end_readings(f"lease '{lease.name}' on {describe(lease.queue)} was {why}")
+        if not lease.being_made:
+            self.remember(lease)
+            lease.end_readings(f"lease '{lease.name}' on {describe(lease.queue)} was {why}")
+
+    def end(self, lease: Lease, why: str) -> None:
+        """Nobody asked for that: try again until it is released."""
+
+        def done() -> None:
+            timetable = self.vhost.turn.timetable
+            if self.has(lease) and timetable is not None:
+                timetable.ask(self.vhost.turn.now_ms + AGAIN_MS, Deadline(self, lease))
+
+        self.release(lease, why, done)
 
     def remember(self, lease: Lease) -> None:
         """What a released lease had, if that is on disk: nothing else can be told apart after a restart."""
@@ -207,11 +239,13 @@ class Leases:
         self.watch_ages()
 
     def on_due(self, lease: Lease, now_ms: int) -> None:
-        if self.of.get(lease.queue, {}).get(lease.name) is not lease or lease.state != OPEN:
+        if not self.has(lease) or lease.state != OPEN or lease.being_released:
             return
-        if lease.expires_ms and now_ms >= lease.expires_ms:
+        if lease.being_made:
+            self.end(lease, "given up")  # once more
+        elif lease.expires_ms and now_ms >= lease.expires_ms:
             log.warning("lease '%s' on %s is over: released", lease.name, describe(lease.queue))
-            self.release(lease, "over")
+            self.end(lease, "over")
 
     # -- on disk
 

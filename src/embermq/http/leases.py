@@ -77,8 +77,7 @@ async def create(request: Request) -> Response:
     bytes_max = number(request, "max_bytes", BYTES_DEFAULT, 1, BYTES_MAX)
     existing = leases.of.get(queue, {}).get(name)
     if existing is not None:
-        if existing.being_made:
-            raise Refusal(409, "conflict", f"lease '{name}' is being made")
+        require_rest(existing)
         return Response.of(description_of_lease(existing))
     queue.vhost.turn.refresh()
     lease = leases.begin(queue, name, timeout_ms)
@@ -118,10 +117,16 @@ def settle(request: Request) -> Response:
 
 
 @describes("Give all messages of a lease back to the queue, each to its place.", status=204)
-def release(request: Request) -> Response:
+async def release(request: Request) -> Response:
     lease = lease_of(request)
     require_open(lease)
-    lease.queue.vhost.leases.release(lease)
+    leases, done = lease.queue.vhost.leases, asyncio.Event()
+    leases.release(lease, done=done.set)
+    await done.wait()
+    if lease.queue.deleted:
+        raise not_found()
+    if leases.has(lease):
+        raise Refusal(503, "service_unavailable", f"lease '{lease.name}' could not be released now")
     return Response(204)
 
 
@@ -136,6 +141,13 @@ def renew(request: Request) -> Response:
 
 
 def require_open(lease: Lease) -> None:
-    if lease.state != OPEN or lease.being_made:
-        state = "being made" if lease.being_made else lease.state
-        raise Refusal(409, "conflict", f"lease '{lease.name}' is {state}")
+    require_rest(lease)
+    if lease.state != OPEN:
+        raise Refusal(409, "conflict", f"lease '{lease.name}' is {lease.state}")
+
+
+def require_rest(lease: Lease) -> None:
+    """Its messages are neither being taken nor on their way back."""
+    if lease.being_made or lease.being_released:
+        what = "made" if lease.being_made else "released"
+        raise Refusal(409, "conflict", f"lease '{lease.name}' is being {what}")
