@@ -8,9 +8,16 @@ import time
 import pytest
 
 from embermq.wire import methods
-from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, content_header, frame, method_frame
+from embermq.wire.frame import (
+    HEARTBEAT_FRAME,
+    PROTOCOL_HEADER,
+    content_frames,
+    content_header,
+    frame,
+    method_frame,
+)
 from tests.hostile.conftest import RSS_BYTES_MAX, wait_until
-from tests.hostile.peers import HANDSHAKE, NO_PROPERTIES, Peer, healthy_round_trip, publish, unique
+from tests.hostile.peers import FRAME_MAX, HANDSHAKE, NO_PROPERTIES, Peer, healthy_round_trip, publish, unique
 from tools.brokers import EmberBroker
 
 MIB = 1024 * 1024
@@ -294,6 +301,37 @@ def test_a_consumer_that_sends_heartbeats_and_reads_nothing_is_dropped(victim: E
             wait_until(is_dropped)
             wait_until(lambda: ready(owner, queue) == count)
             assert broker.rss_bytes() - before < 16 * MIB, "it held what its buffers hold, not the queue"
+
+
+def test_a_body_is_held_once_however_many_consumers_do_not_read_it(victim: EmberBroker) -> None:
+    name, count, body_bytes = unique(), 20, 8 * MIB
+    deaf = [Peer(victim, receive_buffer_bytes=4096) for _ in range(count)]
+    try:
+        with Peer(victim) as owner:
+            owner.open()
+            owner.send(methods.ExchangeDeclare(exchange=name, type="fanout", auto_delete=True))
+            owner.expect(methods.ExchangeDeclareOk)
+            for number, peer in enumerate(deaf):
+                queue = f"{name}.{number}"
+                peer.open()
+                peer.send(
+                    methods.QueueDeclare(queue=queue, auto_delete=True),
+                    methods.QueueBind(queue=queue, exchange=name),
+                    methods.BasicConsume(queue=queue),
+                )
+                peer.expect(methods.BasicConsumeOk)
+            before = victim.rss_bytes()
+            message = methods.BasicPublish(exchange=name, routing_key="")
+            header = content_header(body_bytes, NO_PROPERTIES)
+            owner.send_bytes(
+                method_frame(1, message) + content_frames(1, header, bytes(body_bytes), FRAME_MAX)
+            )
+            wait_until(lambda: all(ready(owner, f"{name}.{number}") == 0 for number in range(count)))
+            assert victim.rss_bytes() - before < 6 * body_bytes, "each has a copy"
+            healthy_round_trip(victim)
+    finally:
+        for peer in deaf:
+            peer.socket.close()
 
 
 def ready(peer: Peer, queue: str) -> int:

@@ -270,7 +270,7 @@ class Connection(Sending):
             # An -ok for something durable leaves when that is on disk.
             self.hold_output()
             self.broker.catalog.when_safe(self.release_output)
-        if self.out.size > REPLIES_BYTES_MAX:
+        if self.out.size + self.out.pieces_size > REPLIES_BYTES_MAX:
             self.stalled = True
         return True
 

@@ -20,7 +20,6 @@ cdef class ChannelConsumer(Consumer):
     @cython.locals(channel=Channel, link=Link, size=Py_ssize_t)
     cpdef int deliver_stored(self, Entry entry, bytes block, Py_ssize_t names_at, Py_ssize_t content_at,
                              Py_ssize_t stop, Py_ssize_t header_size, unsigned long long offset) except -1
-    cpdef bint can_take_block(self) except -1
     @cython.locals(channel=Channel, link=Link)
     cpdef int deliver_block(self, bytes block, Py_ssize_t start, Py_ssize_t stop, unsigned long long offset,
                             Py_ssize_t count) except -1

@@ -142,9 +142,6 @@ class ChannelConsumer(Consumer):
             channel.shared_unacked_bytes += size
         return 0
 
-    def can_take_block(self) -> bool:
-        return self.channel.link.has_room_for_block() and self.can_take(0)
-
     def deliver_block(self, block: bytes, start: int, stop: int, offset: int, count: int) -> int:
         channel = self.channel
         link = channel.link

@@ -20,5 +20,4 @@ cdef class Link(Sink):
     cdef public long long number
     cpdef int touch(self) except -1
     cpdef bint has_room(self) except -1
-    cpdef bint has_room_for_block(self) except -1
     cpdef int count_copies(self, Py_ssize_t count) except -1

@@ -58,17 +58,10 @@ class Link(Sink):
         """May another delivery be put together in this turn?"""
         if not self.writable:
             return False
-        if self.out.size >= OUTPUT_TURN_BYTES_MAX:
+        if self.out.size + self.out.pieces_size >= OUTPUT_TURN_BYTES_MAX:
             self.starved = True
             return False
         return True
-
-    def has_room_for_block(self) -> bool:
-        """The same for a block of a stream: those stand beside `out.size`."""
-        if self.out.pieces_size >= OUTPUT_TURN_BYTES_MAX:
-            self.starved = True
-            return False
-        return self.has_room()
 
     def count_copies(self, count: int) -> int:
         """A few bytes for thousands of queues are work for a whole turn: the rest of what was read waits."""

@@ -80,10 +80,6 @@ class Consumer:
         """A message of a stream, as it stands in a block of the log; no entry: it is not to be acked."""
         raise NotImplementedError
 
-    def can_take_block(self) -> bool:
-        """Is there credit for a block of stored messages now?"""
-        raise NotImplementedError
-
     def deliver_block(self, block: bytes, start: int, stop: int, offset: int, count: int) -> int:
         """So many records of a stream, as they stand there one behind the other; the first one's offset."""
         raise NotImplementedError

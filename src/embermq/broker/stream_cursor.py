@@ -157,7 +157,7 @@ class Cursor:
         """The same, as many records at once as stand in one piece and fit into a frame."""
         used = 0
         limit = min(safe_end, self.end)
-        while self.offset < limit and used < budget and self.consumer.can_take_block():
+        while self.offset < limit and used < budget and self.consumer.can_take(0):
             if self.segment is None and used and budget - used < READ_BYTES_MIN:
                 return budget  # what is left is not worth a read
             if self.segment is None and not self.is_at_hand(budget - used):

@@ -20,6 +20,8 @@ cdef class Output:
                          const unsigned char* names, Py_ssize_t names_size, int channel) except -1
     cdef int put_body(self, int channel, const unsigned char* source, Py_ssize_t body_size,
                       Py_ssize_t frame_max) except -1
+    cdef int put_pieces(self, int channel, bytes block, Py_ssize_t start, Py_ssize_t stop,
+                        Py_ssize_t frame_max) except -1
     cpdef int put_stored_delivery(self, bytes prefix, unsigned long long delivery_tag, int channel, bytes block,
                                   Py_ssize_t names_at, Py_ssize_t content_at, Py_ssize_t stop,
                                   Py_ssize_t header_size, bytes field, unsigned long long number,

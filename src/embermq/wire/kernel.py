@@ -12,6 +12,8 @@ _CONTENT_HEADER = struct.Struct(">HHQ")
 _ACK_FRAME = struct.Struct(">BHIIQBB")
 _TAG_AND_FLAG = struct.Struct(">QB")
 
+STAYS_BYTES_MIN = 64 * 1024  # a body to deliver from this size on is not copied
+
 
 def _check(buf: bytearray, start: int, stop: int) -> None:
     if start < 0 or stop < start or stop > len(buf):
@@ -77,8 +79,8 @@ def _check_content(content: bytes, header_size: int, frame_max: int) -> None:
 class Output:
     """Frames on their way out of one connection, in the order in which they were put.
 
-    Large bodies that stand somewhere else already may stay there: `pieces` says where between the frames they
-    belong (None: there are none), and `take_pieces` answers all of it.
+    Large bodies of deliveries stay where they are, so that a peer that does not read holds no copy of them:
+    `pieces` says where between the frames they belong (None: there are none), and `take_pieces` answers all.
     """
 
     __slots__ = ("data", "pieces", "pieces_size", "size")
@@ -122,14 +124,31 @@ class Output:
     def put_content(self, channel: int, content: bytes, header_size: int, frame_max: int) -> int:
         """Append the header frame and as many body frames as `frame_max` makes necessary."""
         _check_content(content, header_size, frame_max)
-        part_max = frame_max - 8
-        total = len(content)
-        data = self.data
-        data += _FRAME_HEADER.pack(2, channel, header_size) + content[:header_size] + _FRAME_END
-        for start in range(header_size, total, part_max):
-            part = content[start : start + part_max]
-            data += _FRAME_HEADER.pack(3, channel, len(part)) + part + _FRAME_END
-        self.size = len(data)
+        self.data += _FRAME_HEADER.pack(2, channel, header_size) + content[:header_size] + _FRAME_END
+        if len(content) - header_size >= STAYS_BYTES_MIN:
+            return self.put_pieces(channel, content, header_size, len(content), frame_max)
+        return self.put_body(channel, content, header_size, frame_max)
+
+    def put_body(self, channel: int, content: bytes, start: int, frame_max: int) -> int:
+        """Append body frames for content[start:], as many as `frame_max` makes necessary."""
+        for at in range(start, len(content), frame_max - 8):
+            part = content[at : at + frame_max - 8]
+            self.data += _FRAME_HEADER.pack(3, channel, len(part)) + part + _FRAME_END
+        self.size = len(self.data)
+        return 0
+
+    def put_pieces(self, channel: int, block: bytes, start: int, stop: int, frame_max: int) -> int:
+        """Append body frames for block[start:stop], which stays where it is."""
+        view = memoryview(block)
+        if self.pieces is None:
+            self.pieces = []
+        for at in range(start, stop, frame_max - 8):
+            part = view[at : min(at + frame_max - 8, stop)]
+            self.data += _FRAME_HEADER.pack(3, channel, len(part))
+            self.pieces.append((len(self.data), part))
+            self.pieces_size += len(part)
+            self.data += _FRAME_END
+        self.size = len(self.data)
         return 0
 
     def put_stored_delivery(
@@ -157,10 +176,15 @@ class Output:
             or frame_max <= 8
         ):
             raise IndexError(f"names at {names_at}, header of {header_size} at {content_at}..{stop}")
-        new = with_fields(block[content_at : content_at + header_size], field, number)
-        content = new + block[content_at + header_size : stop]
-        names = block[names_at:content_at]
-        return self.put_delivery(prefix, delivery_tag, False, names, channel, content, len(new), frame_max)
+        header = with_fields(block[content_at : content_at + header_size], field, number)
+        body_at, names = content_at + header_size, block[names_at:content_at]
+        if stop - body_at < STAYS_BYTES_MIN:
+            content = header + block[body_at:stop]
+            return self.put_delivery(
+                prefix, delivery_tag, False, names, channel, content, len(header), frame_max
+            )
+        self.put_delivery(prefix, delivery_tag, False, names, channel, header, len(header), frame_max)
+        return self.put_pieces(channel, block, body_at, stop, frame_max)
 
     def put_block(
         self,
@@ -183,16 +207,7 @@ class Output:
         header = _CONTENT_HEADER.pack(60, 0, stop - start) + b"\x20\x00"
         header += len(fields).to_bytes(4, "big") + fields
         self.put_delivery(prefix, delivery_tag, False, names, channel, header, len(header), frame_max)
-        if self.pieces is None:
-            self.pieces = []
-        for at in range(start, stop, frame_max - 8):
-            part = memoryview(block)[at : min(at + frame_max - 8, stop)]
-            self.data += _FRAME_HEADER.pack(3, channel, len(part))
-            self.pieces.append((len(self.data), part))
-            self.pieces_size += len(part)
-            self.data += _FRAME_END
-        self.size = len(self.data)
-        return 0
+        return self.put_pieces(channel, block, start, stop, frame_max)
 
     def put_publish(self, channel: int, method: bytes, properties: bytes, body: bytes, frame_max: int) -> int:
         """Append basic.publish and its content: `method` is its payload, `properties` flags and values."""
@@ -200,7 +215,8 @@ class Output:
             raise IndexError(f"frame-max {frame_max}")
         header = _CONTENT_HEADER.pack(60, 0, len(body)) + properties
         self.data += _FRAME_HEADER.pack(1, channel, len(method)) + method + _FRAME_END
-        return self.put_content(channel, header + body, len(header), frame_max)
+        self.data += _FRAME_HEADER.pack(2, channel, len(header)) + header + _FRAME_END
+        return self.put_body(channel, body, 0, frame_max)
 
     def put_ack(self, channel: int, delivery_tag: int, multiple: bool) -> int:
         """Append basic.ack: a publisher's confirm."""

@@ -21,6 +21,7 @@ DEF FRAME_END = 0xCE
 DEF KEEP_CAPACITY_BYTES_MAX = 65536
 DEF FIRST_CAPACITY_BYTES = 1024
 DEF LENT_BYTES_MAX = 1048576
+DEF STAYS_BYTES_MIN = 65536
 
 
 cdef inline int check(bytearray buf, Py_ssize_t start, Py_ssize_t stop) except -1:
@@ -152,8 +153,8 @@ cdef class Output:
     """Frames on their way out of one connection, in the order in which they were put.
 
     They are put into a bytes object that nobody else has seen yet: a burst leaves as that, without a copy.
-    Large bodies that stand somewhere else already may stay there: `pieces` says where between the frames they
-    belong (None: there are none), and `take_pieces` answers all of it.
+    Large bodies of deliveries stay where they are, so that a peer that does not read holds no copy of them:
+    `pieces` says where between the frames they belong (None: there are none), and `take_pieces` answers all.
     """
 
     def __cinit__(self):
@@ -257,7 +258,10 @@ cdef class Output:
         memcpy(p + 7, source, header_size)
         p[7 + header_size] = FRAME_END
         self.size += header_size + 8
-        return self.put_body(channel, source + header_size, PyBytes_GET_SIZE(content) - header_size, frame_max)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(content)
+        if size - header_size >= STAYS_BYTES_MIN:
+            return self.put_pieces(channel, content, header_size, size, frame_max)
+        return self.put_body(channel, source + header_size, size - header_size, frame_max)
 
     cdef int put_body(self, int channel, const unsigned char* source, Py_ssize_t body_size,
                       Py_ssize_t frame_max) except -1:
@@ -278,6 +282,28 @@ cdef class Output:
             source += part
             body_size -= part
         self.size = p - self.data
+        return 0
+
+    cdef int put_pieces(self, int channel, bytes block, Py_ssize_t start, Py_ssize_t stop,
+                        Py_ssize_t frame_max) except -1:
+        """Append body frames for block[start:stop], which stays where it is."""
+        cdef Py_ssize_t part
+        cdef unsigned char* p
+        view = memoryview(block)
+        if self.pieces is None:
+            self.pieces = []
+        while start < stop:
+            part = min(stop - start, frame_max - 8)
+            self.reserve(8)
+            p = self.data + self.size
+            p[0] = 3
+            store_u16(p + 1, channel)
+            store_u32(p + 3, <unsigned int>part)
+            p[7] = FRAME_END
+            self.pieces.append((self.size + 7, view[start:start + part]))
+            self.pieces_size += part
+            self.size += 8
+            start += part
         return 0
 
     cpdef int put_stored_delivery(self, bytes prefix, unsigned long long delivery_tag, int channel, bytes block,
@@ -319,7 +345,10 @@ cdef class Output:
         memcpy(p, source + rest_at, header_size - rest_at)
         p[header_size - rest_at] = FRAME_END
         self.size += size + 8
-        return self.put_body(channel, source + header_size, stop - content_at - header_size, frame_max)
+        content_at += header_size
+        if stop - content_at >= STAYS_BYTES_MIN:
+            return self.put_pieces(channel, block, content_at, stop, frame_max)
+        return self.put_body(channel, source + header_size, stop - content_at, frame_max)
 
     cpdef int put_block(self, bytes prefix, unsigned long long delivery_tag, bytes names, int channel, bytes fields,
                         bytes block, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t frame_max) except -1:
@@ -344,22 +373,7 @@ cdef class Output:
         memcpy(p + 25, PyBytes_AS_STRING(fields), size)
         p[25 + size] = FRAME_END
         self.size += size + 26
-        cdef Py_ssize_t part
-        if self.pieces is None:
-            self.pieces = []
-        while start < stop:
-            part = min(stop - start, frame_max - 8)
-            self.reserve(8)
-            p = self.data + self.size
-            p[0] = 3
-            store_u16(p + 1, channel)
-            store_u32(p + 3, <unsigned int>part)
-            p[7] = FRAME_END
-            self.pieces.append((self.size + 7, memoryview(block)[start:start + part]))
-            self.pieces_size += part
-            self.size += 8
-            start += part
-        return 0
+        return self.put_pieces(channel, block, start, stop, frame_max)
 
     cpdef int put_publish(self, int channel, bytes method, bytes properties, bytes body, Py_ssize_t frame_max) except -1:
         """Append basic.publish and its content: `method` is its payload, `properties` flags and values."""

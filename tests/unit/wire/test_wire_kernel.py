@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -282,6 +283,39 @@ def test_a_block_stays_where_it_is(
     )
     assert all(piece.obj is block for piece in pieces[1::2])
     assert output.pieces is None and output.pieces_size == output.size == 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("frame_max", [4096, 131_072])
+@pytest.mark.parametrize("body_bytes", [TWIN.STAYS_BYTES_MIN - 1, TWIN.STAYS_BYTES_MIN, 300_000])
+def test_a_large_body_to_deliver_is_not_copied(kernel: ModuleType, frame_max: int, body_bytes: int) -> None:
+    """As it stands in a message, and in a block of a stream; what is published is always copied."""
+    body, names, field = random.Random(body_bytes).randbytes(body_bytes), b"\x00\x03key", b"\x01xl"
+    header = content_header(body_bytes, b"\x00\x00")
+    content = header + body
+    output = kernel.Output()
+    output.put_delivery(b"prefix", 7, True, names, 3, content, len(header), frame_max)
+    stays = body_bytes >= TWIN.STAYS_BYTES_MIN
+    assert output.pieces_size == (body_bytes if stays else 0)
+    pieces = output.take_pieces()
+    assert b"".join(pieces) == (
+        frame(1, 3, b"prefix" + struct.pack(">QB", 7, True) + names)
+        + content_frames(3, header, body, frame_max)
+    )
+    assert all(piece.obj is content for piece in pieces[1::2])
+    block = names + content + b"behind"
+    at, stop = len(names), len(names) + len(content)
+    output.put_stored_delivery(b"prefix", 7, 3, block, 0, at, stop, len(header), field, 5, frame_max)
+    assert output.pieces_size == (body_bytes if stays else 0)
+    pieces = output.take_pieces()
+    with_field = content_header(body_bytes, b"\x20\x00" + struct.pack(">I3sQ", 11, field, 5))
+    assert b"".join(pieces) == (
+        frame(1, 3, b"prefix" + struct.pack(">QB", 7, False) + names)
+        + content_frames(3, with_field, body, frame_max)
+    )
+    assert all(piece.obj is block for piece in pieces[1::2])
+    output.put_publish(3, b"method", b"\x00\x00", body, frame_max)
+    assert output.take() == frame(1, 3, b"method") + content_frames(3, header, body, frame_max)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
