@@ -1,14 +1,13 @@
 cimport cython
-
-from embermq.amqp.confirming cimport Confirming
+from embermq.broker.level cimport Entry, Level
+from embermq.broker.consumer cimport Consumer
+from embermq.broker.queue cimport Queue
 from embermq.amqp.link cimport Link
+
 from embermq.amqp.straight cimport Straight
 from embermq.broker.turn cimport Turn
 from embermq.broker.exchange cimport Exchange, Route
-from embermq.broker.level cimport Entry, Level
 from embermq.broker.message cimport Message, make_message
-from embermq.broker.consumer cimport Consumer
-from embermq.broker.queue cimport Queue
 from embermq.wire.content cimport Peek
 from embermq.wire.kernel cimport Output, cut, join, load_u16, load_u32, load_u64, same
 
@@ -26,7 +25,36 @@ cdef int MODE_PERSISTENT
 cdef int NOT_THERE
 cdef int KEPT_ALWAYS
 
-cdef class Channel(Confirming):
+cdef Py_ssize_t SPARSE_COUNT
+
+cdef class Channel:
+    cdef public dict consumers
+    cdef public unsigned long long delivery_tag
+    cdef public unsigned long long no_ack_count
+    cdef public unsigned long long acked_count
+    cdef public Py_ssize_t prefetch_count
+    cdef public Py_ssize_t prefetch_size
+    cdef public Py_ssize_t shared_prefetch_count
+    cdef public Py_ssize_t shared_prefetch_size
+    cdef public Py_ssize_t shared_unacked
+    cdef public Py_ssize_t shared_unacked_bytes
+    cdef public dict unacked
+    cdef public list older
+    cdef public list older_ends
+    cdef public Link link
+    cdef public int number
+    cdef public object connection
+    cdef public bint closing
+    cdef public bint confirming
+    cdef bint confirm_pending
+    cdef public unsigned long long published
+    cdef readonly unsigned long long confirmed
+    cdef unsigned long long safe
+    cdef public bint unsafe
+    cdef tuple kept_in
+    cdef int syncs_under_way
+    cdef object nacks
+    cdef public bint turned_away
     cdef public object vhost
     cdef public object user
     cdef public bint flow_active
@@ -70,3 +98,21 @@ cdef class Channel(Confirming):
     cpdef int publish(self, Message message, tuple queues, int bits) except -1
     @cython.locals(entry=Entry)
     cpdef int on_ack(self, unsigned long long delivery_tag, bint multiple) except -1
+    cdef int count_published(self, Py_ssize_t count) except -1
+    cpdef int keep(self, tuple queues) except -1
+    cpdef int put_confirms(self) except -1
+    cdef int refused(self) except -1
+    cdef int put_ack(self) except -1
+    cpdef int begin_block(self) except -1
+    cpdef Entry take_older(self, unsigned long long delivery_tag)
+    cpdef bint spans_blocks(self, unsigned long long delivery_tag) except -1
+    @cython.locals(entry=Entry, unacked=dict)
+    cpdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
+    @cython.locals(consumer=Consumer, size=Py_ssize_t)
+    cpdef int release(self, Entry entry) except -1
+    @cython.locals(entry=Entry)
+    cpdef int release_all(self, list entries) except -1
+    @cython.locals(entry=Entry, queue=Queue)
+    cpdef int settle(self, list entries) except -1
+    @cython.locals(consumer=Consumer)
+    cpdef int credit_returned(self) except -1

@@ -8,23 +8,34 @@ A published message arrives in three steps, and `expects` says which comes next:
 
 Small messages skip the middle: a header followed in the same buffer by its whole body becomes a message at
 once, with a single copy.
+
+Confirms: `published` counts, `safe` says up to where no sync is needed any more, `confirmed` what the client
+was told. Deliveries that are out stand in one table by their tags; a consumer without a prefetch limit may
+be sent millions, so beyond `BLOCK_COUNT` they are in blocks, of which a range can be taken out at once.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Collection, Iterator
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from embermq.amqp.closing import unexpected, unknown_frame
-from embermq.amqp.confirming import SOMEWHERE, Confirming
 from embermq.amqp.ending import end_channel
+from embermq.amqp.link import Link
 from embermq.amqp.publish_rules import BASIC_PUBLISH, check_rare_properties, exchange_to_write, require_topic
 from embermq.amqp.settling import settle
-from embermq.amqp.special import Wishes, granted, publish_later, wishes_in
+from embermq.amqp.special import SOMEWHERE, Wishes, granted, publish_later, wishes_in
 from embermq.amqp.straight import Straight
 from embermq.broker.access import User
 from embermq.broker.exchange import Route
+from embermq.broker.level import Entry
 from embermq.broker.message import Message, expiration_ms, make_message
 from embermq.broker.queue import KEEPS_ALL, Queue
+from embermq.broker.returned import by_queue
 from embermq.broker.selection import has_ready_consumer
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import (
@@ -36,12 +47,12 @@ from embermq.errors import (
 )
 from embermq.wire import methods
 from embermq.wire.content import ABSENT, PERSISTENT, TRANSIENT, Peek
+from embermq.wire.frame import method_frame
 from embermq.wire.kernel import cut, join, load_u16, load_u32, load_u64, same
 
 if TYPE_CHECKING:
     from embermq.amqp.connection import Connection
     from embermq.amqp.consumer import ChannelConsumer
-    from embermq.amqp.deliveries import Blocks
     from embermq.amqp.redelivery import Redelivery
     from embermq.amqp.transaction import Transaction
 
@@ -55,29 +66,61 @@ FRAME_HEAD_BYTES = 7  # type, channel, size
 MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE, KEPT_ALWAYS = TRANSIENT, PERSISTENT, ABSENT, KEEPS_ALL
 
 
-class Channel(Confirming):
+BLOCK_COUNT = 4096  # deliveries in a block
+SPARSE_COUNT = BLOCK_COUNT // 16
+Blocks = list[Collection[Entry]]
+
+
+class Channel:
     __slots__ = (
+        "acked_count",
         "aliases",
         "body_max",
         "body_received",
         "body_size",
+        "closing",
+        "confirm_pending",
+        "confirmed",
+        "confirming",
+        "connection",
+        "consumers",
+        "delivery_tag",
         "expects",
         "flow_active",
         "flow_wanted",
         "gathered",
         "header",
+        "kept_in",
         "last_queue",
+        "link",
+        "nacks",
+        "no_ack_count",
+        "number",
+        "older",
+        "older_ends",
         "pauses",
         "peek",
+        "prefetch_count",
+        "prefetch_size",
         "publish_bits",
+        "published",
         "received_count",
         "redelivery",
         "reply_queue",
         "returned_count",
         "route",
         "routes",
+        "safe",
+        "shared_prefetch_count",
+        "shared_prefetch_size",
+        "shared_unacked",
+        "shared_unacked_bytes",
         "straight",
+        "syncs_under_way",
         "transaction",
+        "turned_away",
+        "unacked",
+        "unsafe",
         "user",
         "vhost",
         "wishes",
@@ -86,7 +129,31 @@ class Channel(Confirming):
     def __init__(
         self, connection: Connection, number: int, vhost: VirtualHost, user: User, body_max: int
     ) -> None:
-        super().__init__(connection, number)
+        self.consumers: dict[str, ChannelConsumer] = {}
+        self.delivery_tag = 0  # of the last one: how many there were
+        self.no_ack_count = 0  # of these, those that nobody acknowledges
+        self.acked_count = 0
+        self.unacked: dict[int, Entry] = {}  # the latest of them
+        self.older: list[dict[int, Entry]] = []  # blocks of those before, where there are so many
+        self.older_ends: list[int] = []  # the last tag that each may have
+        self.prefetch_count = 0  # for consumers to come
+        self.prefetch_size = 0
+        self.shared_prefetch_count = 0  # for all consumers of the channel together
+        self.shared_prefetch_size = 0
+        self.shared_unacked = 0
+        self.shared_unacked_bytes = 0
+        self.connection = connection
+        self.link: Link = connection
+        self.number = number
+        self.closing = False  # channel.close sent, close-ok awaited
+        self.confirming = self.confirm_pending = False
+        self.published = self.confirmed = 0
+        self.safe = 0  # publishes up to here need no further sync
+        self.unsafe = False  # some publish since the last end of turn is not on disk yet
+        self.kept_in = SOMEWHERE  # the queues which that went to
+        self.syncs_under_way = 0
+        self.nacks: deque[int] = deque()  # publishes that a full queue refused
+        self.turned_away = False  # there was one, with confirms or without
         self.vhost = vhost
         self.user = user
         self.body_max = body_max
@@ -379,3 +446,266 @@ class Channel(Confirming):
         self.consumers.clear()
         self.gathered = bytearray()
         return blocks, consumers
+
+    # -- confirms out
+
+    def send(self, method: methods.Method) -> None:
+        self.link.out.write(method_frame(self.number, method))
+        self.link.touch()
+
+    # -- confirms
+
+    def count_published(self, count: int) -> int:
+        """So many more are to be confirmed."""
+        self.published += count
+        if not self.confirm_pending:
+            self.confirm_pending = True
+            self.link.confirming_channels.append(self)
+            self.link.turn.confirms += 1
+            self.link.touch()
+        return 0
+
+    def keep(self, queues: tuple[Queue, ...]) -> int:
+        """What was published just now is not safe before it is on disk in these queues, or gone from them."""
+        if not self.unsafe:
+            self.unsafe = True
+            self.kept_in = queues
+        elif self.kept_in is not queues:
+            self.kept_in = SOMEWHERE
+        return 0
+
+    def put_confirms(self) -> int:
+        """At the end of a turn: confirm what is safe, and have the rest synced.
+
+        Confirms go out in order, many as one. A confirmed persistent message is on disk in every durable
+        queue that it reached, or was done with there before it was written; what comes behind one that is not
+        waits with it.
+        """
+        self.confirm_pending = False
+        unsafe = self.unsafe
+        if unsafe:
+            self.unsafe = False
+            turn = self.link.turn
+            storage = self.connection.broker.storage
+            assert storage is not None
+            unsafe = not (turn.synced or storage.spares(self.kept_in, turn.count))
+            if unsafe:
+                self.syncs_under_way += 1
+                storage.when_safe(partial(self.on_safe, self.published))
+        if not unsafe and self.syncs_under_way == 0:
+            self.safe = self.published
+        self.put_ack()
+        return 0
+
+    def on_safe(self, published: int) -> None:
+        """Everything published up to this number has reached the disk."""
+        self.syncs_under_way -= 1
+        self.safe = published
+        if self.syncs_under_way == 0 and not self.unsafe:
+            self.safe = self.published
+        if not self.closing:
+            self.put_ack()
+            self.link.touch()
+
+    def refused(self) -> int:
+        """A full queue would not have the message published last; no confirm for it, but the contrary."""
+        self.turned_away = True
+        if self.confirming and (not self.nacks or self.nacks[-1] != self.published):
+            self.nacks.append(self.published)
+        return 0
+
+    def put_nacks(self) -> None:
+        """Acks up to each refused publish, and a nack for it."""
+        while self.nacks and self.nacks[0] <= self.safe and not self.closing:
+            tag = self.nacks.popleft()
+            if tag - 1 > self.confirmed:
+                self.link.out.put_ack(self.number, tag - 1, tag - 1 - self.confirmed > 1)
+            self.send(methods.BasicNack(tag))
+            self.confirmed = tag
+
+    def put_ack(self) -> int:
+        if self.nacks:
+            self.put_nacks()
+        if self.safe > self.confirmed and not self.closing:
+            self.link.out.put_ack(self.number, self.safe, self.safe - self.confirmed > 1)
+            self.confirmed = self.safe
+        return 0
+
+    # -- which are out
+
+    @property
+    def unacked_count(self) -> int:
+        return len(self.unacked) + sum(map(len, self.older))
+
+    def outstanding(self) -> Iterator[Entry]:
+        """All that is unacknowledged, in the order of the tags; nothing may happen meanwhile."""
+        for block in self.older:
+            yield from block.values()
+        yield from self.unacked.values()
+
+    def begin_block(self) -> int:
+        """Enough for one table: so none has to grow past all measure, or be searched from its beginning."""
+        self.older.append(self.unacked)
+        self.older_ends.append(self.delivery_tag)
+        self.unacked = {}
+        return 0
+
+    def take_unacked(self, delivery_tag: int, multiple: bool) -> list[Entry]:
+        """The deliveries that a tag stands for, no longer unacknowledged; tag 0 with `multiple` is all.
+
+        Not for a range of which `spans_blocks` is true.
+        """
+        unacked = self.unacked
+        entry: Entry | None
+        if multiple and self.older:
+            unacked = self.older[0]
+        if not multiple:
+            entry = unacked.pop(delivery_tag, None)
+            if entry is None:
+                entry = self.take_older(delivery_tag)
+            return [entry]
+        if delivery_tag == 0:
+            entries = list(unacked.values())
+            unacked.clear()
+            return entries
+        entries = []
+        if delivery_tag <= self.delivery_tag:
+            for entry in unacked.values():
+                if entry.delivery_tag > delivery_tag:
+                    break
+                entries.append(entry)
+        if not entries:
+            raise unknown_tag(delivery_tag)
+        for entry in entries:
+            del unacked[entry.delivery_tag]
+        return entries
+
+    def spans_blocks(self, delivery_tag: int) -> bool:
+        """Is the range up to this tag more than a part of one block?"""
+        return bool(self.older) and (delivery_tag == 0 or delivery_tag >= self.older_ends[0])
+
+    def take_older(self, delivery_tag: int) -> Entry:
+        """A single one that is not among the latest."""
+        index = bisect_left(self.older_ends, delivery_tag)
+        if index == len(self.older):
+            raise unknown_tag(delivery_tag)
+        block: dict[int, Entry] = self.older[index]
+        entry = block.pop(delivery_tag, None)
+        if entry is None:
+            raise unknown_tag(delivery_tag)
+        if not block:
+            del self.older[index], self.older_ends[index]
+        elif len(block) == SPARSE_COUNT:
+            self.older[index] = dict(block)  # a table keeps its size until it is copied
+        return entry
+
+    def take_blocks(self, delivery_tag: int, multiple: bool) -> Blocks:
+        """What `take_unacked` answers, in blocks: so many may be meant that a list of them takes long."""
+        if not (multiple and self.spans_blocks(delivery_tag)):
+            return [self.take_unacked(delivery_tag, multiple)]
+        if delivery_tag == 0:
+            return self.take_all()
+        if delivery_tag > self.delivery_tag:
+            raise unknown_tag(delivery_tag)
+        whole = bisect_right(self.older_ends, delivery_tag)
+        taken: Blocks = [block.values() for block in self.older[:whole]]
+        del self.older[:whole], self.older_ends[:whole]
+        block: dict[int, Entry] = self.older[0] if self.older else self.unacked
+        tags = list(takewhile(lambda tag: tag <= delivery_tag, block))
+        if tags:
+            taken.append([block.pop(tag) for tag in tags])
+            if self.older and not block:
+                del self.older[0], self.older_ends[0]
+        if not any(taken):  # blocks may be empty
+            raise unknown_tag(delivery_tag)
+        return taken
+
+    def take_all(self) -> Blocks:
+        """Everything, in blocks, no longer unacknowledged."""
+        taken: Blocks = [block.values() for block in self.older]
+        if self.unacked:
+            taken.append(self.unacked.values())
+        self.older, self.older_ends, self.unacked = [], [], {}
+        return taken
+
+    def hold_again(self, tables: list[dict[int, Entry]]) -> None:
+        """They are unacknowledged as before: all that there were when they were taken, in order."""
+        if tables and not self.older and not self.unacked:
+            self.unacked = tables.pop()
+        self.older[:0] = tables
+        self.older_ends[:0] = [next(reversed(table)) for table in tables]
+
+    # -- what becomes of them
+
+    def release(self, entry: Entry) -> int:
+        """A delivery is no longer out: its consumer has the credit back."""
+        consumer = entry.consumer
+        if consumer is not None:
+            size = entry.message.size
+            consumer.unacked -= 1
+            consumer.unacked_bytes -= size
+            self.shared_unacked -= 1
+            self.shared_unacked_bytes -= size
+        return 0
+
+    def settle(self, entries: list[Entry]) -> int:
+        queue: Queue | None = None
+        self.acked_count += len(entries)
+        for entry in entries:
+            self.release(entry)
+            if entry.level.queue is not queue:
+                if queue is not None:
+                    queue.mark()
+                queue = entry.level.queue
+            queue.settle(entry)
+        if self.shared_prefetch_count or self.shared_prefetch_size:
+            self.credit_returned()
+        if queue is not None:
+            queue.mark()
+        return 0
+
+    def credit_returned(self) -> int:
+        """Any of this channel's consumers may have credit again, each time another one first.
+
+        Queues are served in the order in which they are marked: with a credit that all share, the same one
+        first would leave nothing to the others.
+        """
+        for tag in self.consumers:
+            self.consumers[tag] = self.consumers.pop(tag)
+            break
+        for consumer in self.consumers.values():
+            consumer.queue.mark()
+        return 0
+
+    def requeue(self, entries: list[Entry]) -> None:
+        """Give deliveries back to their queues, each to its place."""
+        self.release_all(entries)
+        for queue, returned in by_queue(entries).items():
+            queue.requeue(returned, self.has_failed)
+        self.credit_returned()
+
+    def has_failed(self, entry: Entry) -> bool:
+        """Does a delivery that the client gives back count as a failed try?
+
+        Not where it has cancelled the consumer: libraries do so and then give back what they had fetched for
+        an application that wants no more of it.
+        """
+        consumer = entry.consumer
+        return consumer is None or self.consumers.get(consumer.tag) is consumer
+
+    def discard(self, entries: list[Entry]) -> None:
+        """Rejected for good: to the dead letters of their queues, where these have such."""
+        self.release_all(entries)
+        for queue, rejected in by_queue(entries).items():
+            queue.discard(rejected)
+            queue.mark()
+        self.credit_returned()
+
+    def release_all(self, entries: list[Entry]) -> int:
+        for entry in entries:
+            self.release(entry)
+        return 0
+
+
+def unknown_tag(delivery_tag: int) -> PreconditionFailed:
+    return PreconditionFailed(f"unknown delivery tag {delivery_tag}")

@@ -1,7 +1,7 @@
-cimport cython
-
+import cython
 from embermq.amqp.channel cimport Channel
-from embermq.amqp.sending cimport Sending
+from embermq.amqp.link cimport Link
+
 from embermq.wire.kernel cimport load_u16, load_u32, load_u64
 
 cdef long long BASIC_PUBLISH
@@ -12,7 +12,13 @@ cdef int STATE_CHECKING
 cdef int STATE_OPEN
 cdef int STATE_CLOSED
 
-cdef class Connection(Sending):
+cdef class Connection(Link):
+    cdef public object shell
+    cdef public int state
+    cdef public dict capabilities
+    cdef public dict channels
+    cdef object parting_s
+    cdef readonly unsigned long long sent_bytes
     cdef public object broker
     cdef public object limits
     cdef public object peer_address
@@ -44,3 +50,5 @@ cdef class Connection(Sending):
     @cython.locals(stop=Py_ssize_t, number=cython.int, frame_type=cython.int, size=cython.longlong,
                    method_id=cython.longlong, channel=Channel)
     cdef Py_ssize_t feed_frames(self, bytearray buf, Py_ssize_t pos, Py_ssize_t end) except -1
+    @cython.locals(channel=Channel, channels=list)
+    cpdef int end_turn(self) except -1

@@ -4,7 +4,8 @@
               (SECURE)
 
 `feed` takes the bytes that arrived and answers how many it used. It never waits: what it wants to say it
-puts into `out`, which the shell (net) sends at the end of the turn.
+puts into `out`, which the shell (net) sends at the end of the turn, in one piece. Where something in it is not
+true before it is on disk (`hold_output`), all of it waits for that.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from embermq.amqp.closing import (
 from embermq.amqp.control import on_control_frame
 from embermq.amqp.ending import end_connection
 from embermq.amqp.handlers import CHANNEL_HANDLERS
+from embermq.amqp.link import Link
 from embermq.amqp.older import newer, older_frame
 from embermq.amqp.on_connection import start_method
 from embermq.amqp.refusal import refuse_handshake
-from embermq.amqp.sending import Sending
 from embermq.amqp.session_events import emit_access_refused
 from embermq.amqp.shell import Limits, Shell
 from embermq.amqp.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START
@@ -50,7 +51,7 @@ from embermq.errors import (
     InternalFault,
 )
 from embermq.wire import methods
-from embermq.wire.frame import PROTOCOL_HEADER
+from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
 from embermq.wire.kernel import load_u16, load_u32, load_u64
 
 log = logging.getLogger("embermq.connection")
@@ -74,12 +75,14 @@ REPLIES_BYTES_MAX = 4 * 1024 * 1024  # a few bytes of basic.get or basic.recover
 LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the socket is shut
 
 
-class Connection(Sending):
+class Connection(Link):
     __slots__ = (
         "announced",
         "broker",
+        "capabilities",
         "certificate_name",
         "channel_max",
+        "channels",
         "client_properties",
         "connected_at",
         "current_channel",
@@ -93,11 +96,15 @@ class Connection(Sending):
         "mechanism",
         "name",
         "next_frame",
+        "parting_s",
         "peer_address",
         "received_bytes",
         "sasl",
+        "sent_bytes",
+        "shell",
         "speaks_0_8",
         "spec_qos",
+        "state",
         "tls",
         "user",
         "vhost",
@@ -114,7 +121,13 @@ class Connection(Sending):
         name: str,
         certificate_name: str = "",
     ) -> None:
-        super().__init__(turn, shell, number, limits.frame_max)
+        super().__init__(turn, number, limits.frame_max)
+        self.shell = shell
+        self.state = HEADER
+        self.capabilities: dict[str, object] = {}
+        self.channels: dict[int, Channel] = {}
+        self.parting_s: float | None = None  # the socket is to be shut once held output has left
+        self.sent_bytes = 0
         self.broker = broker
         self.limits = limits
         self.peer_address = peer_address
@@ -279,7 +292,8 @@ class Connection(Sending):
             self.out.write(older_frame(number, method))
             self.touch()
         else:
-            super().send(number, method)
+            self.out.write(method_frame(number, method))
+            self.touch()
 
     # -- errors and ends
 
@@ -338,3 +352,80 @@ class Connection(Sending):
             channel.user.channel_count -= 1
         if self.last_channel is channel:
             self.last_channel = None
+
+    # -- output
+
+    def end_turn(self) -> int:
+        """Confirm what was published, then hand over all output in one piece."""
+        if self.confirming_channels:
+            channels, self.confirming_channels = self.confirming_channels, []
+            for channel in channels:
+                channel.put_confirms()
+        if self.holds:
+            return 0  # released, it comes here again
+        if self.out.size:
+            self.sent_bytes += self.out.size + self.out.pieces_size
+            if self.out.pieces is None:
+                self.shell.send(self.out.take())
+            else:
+                self.shell.send_pieces(self.out.take_pieces())
+        if self.starved:
+            self.starved = False
+            self.wake_consumers()
+        return 0
+
+    # -- promises that are not true yet
+
+    def release_output(self) -> None:
+        super().release_output()
+        if self.parting_s is not None and not self.holds:
+            self.shell.close(self.parting_s)
+            self.parting_s = None
+
+    def part(self, after_s: float) -> None:
+        """These were the last words: shut the socket behind them."""
+        if self.holds:
+            self.parting_s = after_s
+        else:
+            self.shell.close(after_s)
+
+    # -- a peer that does not keep up
+
+    @property
+    def has_consumers(self) -> bool:
+        return any(channel.consumers for channel in self.channels.values())
+
+    def wake_consumers(self) -> None:
+        for channel in self.channels.values():
+            channel.credit_returned()
+            if channel.redelivery is not None:
+                channel.redelivery.go_on()
+
+    def pause(self) -> None:
+        """The peer does not read what we send; deliver no more for now."""
+        self.writable = False
+
+    def resume(self) -> None:
+        self.writable = True
+        self.wake_consumers()
+
+    # -- said without having been asked
+
+    def put_blocked(self, reason: str) -> None:
+        """Publishers are held; tell a client that understands it."""
+        if self.capabilities.get("connection.blocked") and self.state == OPEN:
+            self.send(0, methods.ConnectionBlocked(reason))
+
+    def put_unblocked(self) -> None:
+        if self.capabilities.get("connection.blocked") and self.state == OPEN:
+            self.send(0, methods.ConnectionUnblocked())
+
+    def put_heartbeat(self) -> None:
+        """Past everything that waits: held output must not make us look dead."""
+        self.sent_bytes += len(HEARTBEAT_FRAME)
+        self.shell.send(HEARTBEAT_FRAME)
+
+    def notify_cancel(self, channel: Channel, tag: str) -> None:
+        """Tell a client that understands it that its consumer is no more."""
+        if self.capabilities.get("consumer_cancel_notify") and not channel.closing:
+            channel.send(methods.BasicCancel(tag, no_wait=True))

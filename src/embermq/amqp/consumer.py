@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from embermq.amqp.channel import Channel
-from embermq.amqp.deliveries import BLOCK_COUNT
+from embermq.amqp.channel import BLOCK_COUNT, Channel
 from embermq.amqp.session_events import emit_consumer_deleted
 from embermq.broker.consumer import UNLIMITED_ROOM, Consumer
 from embermq.broker.lease_reading import LeaseReading

@@ -22,10 +22,9 @@ from embermq.broker.queue import Queue
 from embermq.broker.selection import consumer_left, consumers_leave
 
 if TYPE_CHECKING:
-    from embermq.amqp.channel import Channel
+    from embermq.amqp.channel import Blocks, Channel
     from embermq.amqp.connection import Connection
     from embermq.amqp.consumer import ChannelConsumer
-    from embermq.amqp.deliveries import Blocks
     from embermq.amqp.link import Link
     from embermq.broker.consumer import Consumer
     from embermq.broker.level import Entry

@@ -10,7 +10,7 @@ from embermq.broker.turn import Turn
 from embermq.wire.kernel import Output
 
 if TYPE_CHECKING:
-    from embermq.amqp.confirming import Confirming
+    from embermq.amqp.channel import Channel
 
 COPIES_PER_TURN_MAX = 20_000  # of messages for several queues, by all connections
 COPIES_PER_S = 1_000_000
@@ -39,7 +39,7 @@ class Link(Sink):
         self.number = number
         self.frame_max = frame_max
         self.out = Output()
-        self.confirming_channels: list[Confirming] = []  # with something to confirm at the end of the turn
+        self.confirming_channels: list[Channel] = []  # with something to confirm at the end of the turn
         self.writable = True  # the transport takes more; cleared while the peer does not keep up
         self.pressed_queue: Queue | None = None  # one that this connection published past its mark
         self.holds = 0  # promises in `out` that are not true yet: nothing is sent until they are

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from embermq.amqp.channel import Channel
+from embermq.amqp.channel import BLOCK_COUNT, Blocks, Channel
 from embermq.amqp.consumer import ChannelConsumer
-from embermq.amqp.deliveries import BLOCK_COUNT, Blocks
 from embermq.amqp.on_lease import ACTION, LEASE, act_on_lease, lease_consumer
 from embermq.amqp.on_look import consume_look, is_look
 from embermq.amqp.on_queue import queue_name, serve_consumers

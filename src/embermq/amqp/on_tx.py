@@ -6,8 +6,7 @@ import heapq
 from itertools import chain, islice
 from operator import attrgetter
 
-from embermq.amqp.channel import Channel
-from embermq.amqp.deliveries import BLOCK_COUNT, Blocks
+from embermq.amqp.channel import BLOCK_COUNT, Blocks, Channel
 from embermq.amqp.settling import (
     count_of,
     discard_pieces,

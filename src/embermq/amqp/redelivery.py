@@ -15,8 +15,7 @@ from embermq.broker.piecework import Share
 from embermq.broker.stream import Stream
 
 if TYPE_CHECKING:
-    from embermq.amqp.channel import Channel
-    from embermq.amqp.deliveries import Blocks
+    from embermq.amqp.channel import Blocks, Channel
     from embermq.broker.level import Entry
 
 PIECE_COUNT = 256

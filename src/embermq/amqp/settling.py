@@ -14,8 +14,7 @@ from embermq.broker import returned
 from embermq.broker.piecework import Pieces
 
 if TYPE_CHECKING:
-    from embermq.amqp.channel import Channel
-    from embermq.amqp.deliveries import Blocks
+    from embermq.amqp.channel import Blocks, Channel
     from embermq.amqp.link import Link
     from embermq.broker.exchange import Exchange
     from embermq.broker.level import Entry

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from embermq.amqp.confirming import SOMEWHERE
 from embermq.amqp.publish_rules import BASIC_PUBLISH, REPLY_TO, check_reply_to
 from embermq.broker.due_time import due_ms, with_delay_spent
 from embermq.broker.exchange import Route
@@ -25,10 +24,9 @@ from embermq.wire.table import decode_table, decode_typed
 
 if TYPE_CHECKING:
     from embermq.amqp.channel import Channel
-    from embermq.broker.exchange import Route
-    from embermq.broker.message import Message
     from embermq.broker.queue import Queue
 
+SOMEWHERE: tuple[Queue, ...] = ()  # stands for queues that are not all known
 REPLY_TO_PREFIX = REPLY_TO + "."
 # RabbitMQ's words for the types of field values.
 TYPE_NAMES = {

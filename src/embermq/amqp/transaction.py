@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embermq.amqp.deliveries import Blocks
+from embermq.amqp.channel import Blocks
 from embermq.broker.message import Message
 from embermq.broker.queue import Queue
 

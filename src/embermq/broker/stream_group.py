@@ -23,7 +23,6 @@ from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from embermq.broker.stream import Stream
-    from embermq.broker.stream_cursor import Cursor
 
 WRITE_AFTER_MS = 500
 KIND = "stream-offset"  # of definitions
