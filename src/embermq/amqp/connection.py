@@ -4,8 +4,8 @@
               (SECURE)
 
 `feed` takes the bytes that arrived and answers how many it used. It never waits: what it wants to say it
-puts into `out`, which the shell (net) sends at the end of the turn, in one piece. Where something in it is not
-true before it is on disk (`hold_output`), all of it waits for that.
+puts into `out`, which the shell (net) sends at the end of the turn, in one piece. Where something in it is
+not true before it is on disk (`hold_output`), all of it waits for that.
 """
 
 from __future__ import annotations
