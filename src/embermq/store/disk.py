@@ -3,6 +3,7 @@
 Ten thousand queues must not need ten thousand descriptors: `open_file` keeps the most recently used ones.
 Deleting is slow (a file system frees blocks while we wait), so it happens in a thread of its own: a segment
 goes there as soon as it is fully acked, a whole queue is renamed into the trash directory there first.
+`close` waits for segments and for that; what is in the trash then is left to the next start.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Disk:
         # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
         self._deletions = Background("store-trash")
         self.dropping: set[str] = set()  # directories that are to move into the trash
+        self._closing = False  # what is in the trash stays there
         self._buffer: bytearray | None = None  # a small one at hand
         self._buffers: list[bytearray] = []
         self._buffers_bytes = 0
@@ -141,7 +143,8 @@ class Disk:
         self._deletions.wait()
 
     def close(self) -> None:
-        """Finish the deletions and close the files."""
+        """Close the files. Segments are deleted before that, whole queues are in the trash at least."""
+        self._closing = True
         self.cache.close()
         self._deletions.close()
         self._files.clear()
@@ -172,10 +175,14 @@ class Disk:
             self._delete(ack_path)
 
     def _delete(self, path: str) -> None:
-        if self.filesystem.is_directory(path):
-            for name in self.filesystem.list(path):
-                self._delete(os.path.join(path, name))
-            self.filesystem.remove_directory(path)
-        else:
+        if not self.filesystem.is_directory(path):
             with contextlib.suppress(FileNotFoundError):
                 self.filesystem.unlink(path)
+            return
+        if self._closing:
+            return
+        for name in self.filesystem.list(path):
+            self._delete(os.path.join(path, name))
+            if self._closing:
+                return
+        self.filesystem.remove_directory(path)
