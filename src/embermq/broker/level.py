@@ -242,7 +242,13 @@ class Level(Logged):
 
     def take(self) -> Entry:
         """The entry that `front` answered."""
-        if self.paged_count and self.ring.count <= REFILL_COUNT and not self.unread and self.is_at_hand():
+        if (
+            self.paged_count
+            and self.ring.count <= REFILL_COUNT
+            and self.ring_bytes < WINDOW_BYTES
+            and not self.unread
+            and self.is_at_hand()
+        ):
             try:
                 self.refill()
             except OSError:

@@ -115,6 +115,25 @@ def test_large_messages_fill_the_window_by_their_size(stored: StoredBroker) -> N
     assert bodies[: len(high)] == sorted(high), "the higher level first, each in order"
 
 
+def test_reading_back_does_not_outgrow_the_window(stored: StoredBroker) -> None:
+    """Several messages are read for each one that leaves."""
+    queue, count = new_queue(stored.vhost), 300
+    body = bytes(200_000)
+    for number in range(count):
+        queue.append(message(b"%04d" % number + body))
+        stored.loop.run()
+    assert queue.low.paged_count
+    most = 0
+    for number in range(count):
+        entry = queue.get()
+        assert entry is not None and entry.message.body[:4] == b"%04d" % number
+        queue.settle(entry)
+        stored.loop.run()
+        most = max(most, queue.low.ring_bytes)
+    assert most < WINDOW_BYTES + 4 * len(body)
+    assert queue.get() is None
+
+
 def test_purging_a_deep_queue_leaves_what_is_out(stored: StoredBroker) -> None:
     queue = new_queue(stored.vhost, durable=True)
     for number in range(WINDOW_COUNT + 100):
