@@ -274,6 +274,15 @@ def toml(sections: dict[str, dict[str, Any]]) -> str:
     )
 
 
+def test_tls_that_the_next_start_would_refuse_is_refused(tmp_path: Path) -> None:
+    made = Configured(tmp_path)
+    with made.broker as broker:
+        more = '[tls]\ncertificate = "/nowhere"\n[proxy]\ntrusted = ["127.0.0.1"]\n'
+        told = made.reload(made.text + more, "the settings were not read anew")
+        assert "TLS cannot be set up with /nowhere" in told["message"]
+        assert as_boss(broker, "GET", "overview").status == 200, "which no proxy has announced"
+
+
 def test_tls_is_turned_on_by_a_restart(tmp_path: Path) -> None:
     made = Configured(tmp_path)
     certificate = Authority(tmp_path).issue("server")

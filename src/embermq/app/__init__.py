@@ -272,6 +272,7 @@ async def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     app = App(config)
     logs.Audit(app.broker.events)
 
@@ -282,9 +283,10 @@ async def serve(
         reloads.add(task)
         task.add_done_callback(reloads.discard)
 
-    loop.add_signal_handler(signal.SIGHUP, hang_up)
     try:
         await app.start()
+        loop.add_signal_handler(signal.SIGHUP, hang_up)  # nothing can be read anew before
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
@@ -327,6 +329,9 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 def run(
     config: Config, ready: Callable[[str], None] = print, reread: Callable[[], Config] | None = None
 ) -> None:
-    """Blocks until the broker is told to stop; on uvloop where that is installed."""
+    """Blocks until the broker is told to stop; on uvloop where that is installed.
+
+    SIGHUP and SIGINT may be blocked before: each is unblocked as soon as it is handled.
+    """
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(serve(config, ready, reread))

@@ -80,6 +80,8 @@ async def reload(app: App, new: Config) -> None:
     config = combined(app.config, new)
     tokens = tokens_of(config.oauth)
     manners_of(config)
+    if turns_tls(app.config, new):
+        manners_of(new)  # what the next start would refuse is refused now
     prepared = logs.Logs(config)
     templates = app.broker.defaults.templates
     configured, templates.configured = templates.configured, templates_of(config).configured

@@ -99,7 +99,7 @@ def backtracking(pattern: str, ignore_case: bool) -> Matches:
             search = re.compile(trimmed, flags).search
     except re.error as error:
         raise PatternError(error.msg, error.pos or 0) from None
-    except (RecursionError, OverflowError, Warning) as error:
+    except (RecursionError, OverflowError, ValueError, Warning) as error:  # ValueError: flags at odds, `(?u)`
         raise PatternError(str(error)) from None
     if steps_of(parsed) > STEPS_MAX:
         raise PatternError("the pattern has so many repetitions and choices that it may take too long")
@@ -128,7 +128,7 @@ class Cost:
 def without_idle_ends(pattern: str) -> str:
     if "|" in pattern:
         return pattern  # an end may be that of one choice only
-    trimmed = pattern.removeprefix("^.*").removeprefix(".*")
+    trimmed = re.sub(r"^\^?\.\*(?![?+*])", "", pattern)
     return trimmed if trimmed.endswith("\\.*") else trimmed.removesuffix(".*$").removesuffix(".*")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -83,6 +84,15 @@ def told(error: Exception) -> str:
 
 
 def run_serve(options: argparse.Namespace) -> int:
+    """Signals that come too early wait: SIGHUP would end the broker, and an import may swallow SIGINT."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP, signal.SIGINT))
+    try:
+        return serve_until_stopped(options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def serve_until_stopped(options: argparse.Namespace) -> int:
     from embermq.app import logs, run
     from embermq.store.failure import StoreFailure
 

@@ -27,6 +27,7 @@ ACCEPTS_PER_TURN_MAX = 16  # each is some 0.2 ms of work soon after
 NO_FILES_PAUSE_S = 1.0
 KEEPALIVE_PROBES = 3
 HANDSHAKE_S_MIN = 0.1  # for a client whose turn has come when its time was nearly over
+FREE_PORT_ATTEMPTS = 20  # to find one that is free at every address
 
 # Makes the protocol for a connection: the peer where a proxy told it, and its place among those who log in.
 Factory = Callable[[Peer | None, Place], asyncio.BaseProtocol]
@@ -43,6 +44,16 @@ class Manner:
 
 def open_sockets(host: str, port: int) -> list[socket.socket]:
     """One for each address of the host, all with the same port; for `::` one of IPv4, too."""
+    for _ in range(0 if port else FREE_PORT_ATTEMPTS):
+        try:
+            return open_at(host, 0)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:  # free at the first address is not free at all of them
+                raise
+    return open_at(host, port)
+
+
+def open_at(host: str, port: int) -> list[socket.socket]:
     made: list[socket.socket] = []
     try:
         infos = [

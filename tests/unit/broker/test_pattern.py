@@ -11,7 +11,7 @@ from embermq.broker import pattern as patterns
 from embermq.broker.access import Permission, TopicPermission
 from embermq.broker.pattern import PatternError, compile_pattern
 
-ALWAYS_REFUSED = ["(", "[", "*", r"(a)\1", "x" * 1001, "\ud800", "^(?!(a+)+b)"]
+ALWAYS_REFUSED = ["(", "[", "*", r"(a)\1", "x" * 1001, "\ud800", "^(?!(a+)+b)", "(?u)(?=a)"]
 # Python's `re` could take longer for them than the broker will live.
 ONLY_LINEAR = ["(a+)+$", "(a|a)*$", "(.*)*x", "a*a*a*a*a*b", "(a|bc)?" * 14, r"^([a-z]+\.)+x$"]
 ALLOWED = [
@@ -39,6 +39,8 @@ ALLOWED = [
     (r"^(?=orders\.)(?!.*tmp)[a-z.]+$", "orders.eu", True),
     (r"^(?=orders\.)(?!.*tmp)[a-z.]+$", "orders.tmp", False),
     (r"(?<!\.dlq)$", "orders.dlq", False),
+    (r"^.*?(?=\.dlq)", "orders.dlq", True),
+    (r".*?(?!x)$", "orders", True),
 ]
 SLOW_AT_WORST = [
     "(a?){255}b",

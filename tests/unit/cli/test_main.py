@@ -201,3 +201,30 @@ def test_every_command_is_found_where_it_is_said_to_be() -> None:
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
         assert ended.value.code == 0
+
+
+def test_signals_that_come_while_it_starts_are_not_lost(tmp_path: Path) -> None:
+    """Both sent before the settings are read: SIGHUP used to kill it, and an import may swallow SIGINT."""
+    program = (
+        "import os, signal, sys\n"
+        "from embermq.cli import serving\n"
+        "from embermq.cli.main import main\n"
+        "load = serving.load_config\n"
+        "def interrupted(options):\n"
+        "    serving.load_config = load\n"
+        "    for number in (signal.SIGHUP, *map(int, os.environ['ALSO'].split())):\n"
+        "        os.kill(os.getpid(), number)\n"
+        "    return load(options)\n"
+        "serving.load_config = interrupted\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    arguments = [sys.executable, "-c", program, *serving(tmp_path / "data")[3:]]
+    with started(arguments, ALSO="") as (process, _):
+        assert process.stderr is not None
+        while "settings read anew; changed: nothing" not in (line := process.stderr.readline()):
+            assert line, "it has ended"
+        process.terminate()
+        process.communicate(timeout=SECONDS_MAX)
+        assert process.returncode == 0
+    stopped = run(arguments, ALSO=str(int(signal.SIGINT)))
+    assert stopped.returncode == 0 and '"stopping"' in stopped.stderr and "Traceback" not in stopped.stderr

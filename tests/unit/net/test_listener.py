@@ -42,6 +42,29 @@ def test_addresses_to_listen_on(host: str, reached: set[str]) -> None:
             sock.close()
 
 
+def test_a_free_port_is_free_at_every_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system picks one at the first address; a client of somebody may have it at the second."""
+    if not has_ipv6():
+        pytest.skip("the system has no IPv6")
+    taken: list[socket.socket] = []
+
+    class Unlucky(socket.socket):
+        def bind(self, address: tuple[object, ...]) -> None:  # type: ignore[override]
+            super().bind(address)
+            if self.family == socket.AF_INET6 and len(taken) < 3:
+                other = socket.create_server(("127.0.0.1", self.getsockname()[1]))
+                taken.append(other)
+
+    monkeypatch.setattr("embermq.net.listener.socket.socket", Unlucky)
+    made = open_sockets("::", 0)
+    monkeypatch.undo()
+    try:
+        assert len(taken) == 3 and len({sock.getsockname()[1] for sock in made}) == 1 and len(made) == 2
+    finally:
+        for sock in [*made, *taken]:
+            sock.close()
+
+
 def answers(address: str, port: int) -> bool:
     try:
         socket.create_connection((address, port), 60).close()
