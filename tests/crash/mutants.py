@@ -153,7 +153,7 @@ def answers_before_the_definition_is_safe(flush: Any) -> Any:
 
 
 def does_not_sync_definitions(opened: Any) -> Any:
-    return lambda path, synchronous, needed_for: opened(path, False, needed_for)
+    return lambda path, synchronous, *more: opened(path, False, *more)
 
 
 def forgets_dead_letters_at_once(forget_when_safe: Any) -> Any:

@@ -265,7 +265,10 @@ def test_a_lease_is_whole_or_not_there(tmp_path: Path, seed: int, monkeypatch: p
             assert found.state == SETTLED
         if found.state == OPEN:
             assert queue.unacked_count == taken
-            vhost.leases.release(found)
+            released: list[bool] = []
+            vhost.leases.release(found, done=lambda: released.append(True))
+            while not released:
+                again.step()
             assert [int(message.body) for message in queue.messages()] == list(range(count))
         else:
             again.steps(3)
