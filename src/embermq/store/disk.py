@@ -179,10 +179,8 @@ class Disk:
             with contextlib.suppress(FileNotFoundError):
                 self.filesystem.unlink(path)
             return
-        if self._closing:
-            return
-        for name in self.filesystem.list(path):
-            self._delete(os.path.join(path, name))
-            if self._closing:
-                return
-        self.filesystem.remove_directory(path)
+        names = self.filesystem.list(path)
+        while names and not self._closing:
+            self._delete(os.path.join(path, names.pop()))
+        if not self._closing:
+            self.filesystem.remove_directory(path)
