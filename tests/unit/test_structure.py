@@ -1,0 +1,161 @@
+"""The shape of the sources: import cycles, objects in one piece, functions that fit a screen."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+FUNCTION_LINES_MAX = 70
+# Cycles that exist for type checkers only (`if TYPE_CHECKING`), by room: the most modules in one. A debt:
+# these numbers may shrink.
+TYPED_CYCLE_MAX = {"store": 8, "broker": 46, "amqp": 25, "net": 2, "http": 4, "client": 18}
+# Base classes with a single subclass in another module of their room, and why each is there. A debt as well.
+SINGLE_SUBCLASS = {
+    "Link": "what channels know of their connection: Channel and Connection cannot cimport each other",
+    "LogWriter": "an interface: the turn is below the storage",
+    "Traffic": "compiled; its subclass must be one of asyncio's protocols, which are not",
+    "TopicMatcher": "a type of exchange by itself: made through a table",
+    "Accounts": "users of a broker, to become an object of its own",
+    "Declaring": "a part of the client library, which is to be worked over",
+    "AsyncDeclaring": "a part of the client library, which is to be worked over",
+    "Publishing": "a part of the client library, which is to be worked over",
+    "Incoming": "a part of the client library, which is to be worked over",
+    "Outlet": "a part of the client library, which is to be worked over",
+    "Inbox": "a part of the client library, which is to be worked over",
+}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    found = {}
+    for path in sorted(SOURCES.rglob("*.py")):
+        parts = list(path.relative_to(SOURCES).with_suffix("").parts)
+        if parts[-1] == "__init__":
+            parts.pop()
+        found[".".join(parts)] = ast.parse(path.read_text())
+    return found
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+def at_import(node: ast.AST, typed: bool) -> Iterator[ast.AST]:
+    """What runs when a module is imported; with `typed` also what only type checkers see."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if not typed and isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        yield child
+        yield from at_import(child, typed)
+
+
+def imports(typed: bool) -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = defaultdict(set)
+    for module, tree in trees().items():
+        for node in at_import(tree, typed):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            for name in names:
+                while name and name not in trees():
+                    name = name.rpartition(".")[0]
+                if "." in name and name != module:
+                    graph[module].add(name)
+    return graph
+
+
+def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Modules that import each other, directly or not (Tarjan's strongly connected components)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for other in sorted(graph.get(module, ())):
+            if other not in index:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], index[other])
+        if low[module] == index[module]:
+            at = stack.index(module)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for module in list(graph):
+        if module not in index:
+            visit(module)
+    return found
+
+
+def test_no_module_is_imported_by_what_it_imports() -> None:
+    assert cycles(imports(typed=False)) == []
+
+
+def test_cycles_for_type_checkers_stay_in_their_rooms_and_do_not_grow() -> None:
+    for cycle in cycles(imports(typed=True)):
+        (only,) = {room(module) for module in cycle}
+        assert len(cycle) <= TYPED_CYCLE_MAX.get(only, 0), cycle
+
+
+def test_cycles_are_found() -> None:
+    graph = {"a.b": {"a.c"}, "a.c": {"a.d"}, "a.d": {"a.b"}, "a.e": {"a.b"}}
+    assert cycles(graph) == [["a.b", "a.c", "a.d"]]
+
+
+def class_bases() -> Iterator[tuple[str, str, str]]:
+    """Module, class and each base of it, by name."""
+    for module, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                for base in node.bases:
+                    yield module, node.name, ast.unparse(base).partition("[")[0].rpartition(".")[2]
+
+
+def made() -> set[str]:
+    """Classes that are called somewhere: these are no bases only."""
+    calls = (node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+
+
+def test_no_object_is_cut_into_base_classes() -> None:
+    """A base class that is nothing by itself and has one subclass in its room is a piece of that."""
+    homes = defaultdict(set)
+    for module, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].add(module)
+    subclasses = defaultdict(list)
+    for module, name, base in class_bases():
+        subclasses[base].append((module, name))
+    pieces = []
+    for base, found in subclasses.items():
+        for home in homes.get(base, ()):
+            near = [module for module, _ in found if room(module) == room(home)]
+            if len(near) == 1 and near[0] != home and base not in made():
+                pieces.append(base)
+    assert sorted(set(pieces) - set(SINGLE_SUBCLASS)) == []
+
+
+def test_functions_fit_a_screen() -> None:
+    """A warning, not a failure: a long table of calls may be right as it is."""
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX and "methods" not in module:
+                    warnings.warn(f"{module}.{node.name} has {lines} lines", stacklevel=1)
