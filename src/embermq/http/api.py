@@ -28,13 +28,18 @@ class Api:
             request = Request.parse(self.context, incoming)
             response = await self.handle(request, incoming)
         except (Refusal, AMQPError) as error:
-            refusal = error if isinstance(error, Refusal) else refusal_of(error)
-            shows_page = request is not None and is_for_a_browser(request)
-            response = refusal_page(request, refusal) if request and shows_page else refusal.response
-            if request is not None and request.login is not None and refusal.status == UNAUTHORISED:
-                self.note_refusal(request, error)
+            # No other name for it here: the frame, which its traceback holds, would hold it in turn.
+            response = self.refused(request, error)
         await self.until_safe(response, changes=incoming.method not in ("GET", "HEAD", "OPTIONS"))
         return response
+
+    def refused(self, request: Request | None, error: Refusal | AMQPError) -> Response:
+        refusal = error if isinstance(error, Refusal) else refusal_of(error)
+        if request is None:
+            return refusal.response
+        if request.login is not None and refusal.status == UNAUTHORISED:
+            self.note_refusal(request, error)
+        return refusal_page(request, refusal) if is_for_a_browser(request) else refusal.response
 
     def note_refusal(self, request: Request, error: Exception) -> None:
         """Somebody who is logged in asked for more than they may."""

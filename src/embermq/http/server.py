@@ -137,8 +137,9 @@ class HTTPProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.server.left(self)
         self.writable.set()
-        if self.task is not None:
-            self.task.cancel()
+        task, self.task = self.task, None  # which keeps how it was cancelled, with frames that hold us
+        if task is not None:
+            task.cancel()
 
     def pause_writing(self) -> None:
         self.writable.clear()
