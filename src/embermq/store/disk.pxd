@@ -18,7 +18,7 @@ cdef class Disk:
     cdef object _last_user
     cdef object _deletions
     cdef readonly set dropping
-    cdef bint _closing
+    cdef object _closing
     cdef bytearray _buffer
     cdef list _buffers
     cdef Py_ssize_t _buffers_bytes

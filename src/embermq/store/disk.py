@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
@@ -50,7 +51,7 @@ class Disk:
         # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
         self._deletions = Background("store-trash")
         self.dropping: set[str] = set()  # directories that are to move into the trash
-        self._closing = False  # what is in the trash stays there
+        self._closing = threading.Event()  # what is in the trash stays there
         self._buffer: bytearray | None = None  # a small one at hand
         self._buffers: list[bytearray] = []
         self._buffers_bytes = 0
@@ -144,7 +145,7 @@ class Disk:
 
     def close(self) -> None:
         """Close the files. Segments are deleted before that, whole queues are in the trash at least."""
-        self._closing = True
+        self._closing.set()
         self.cache.close()
         self._deletions.close()
         self._files.clear()
@@ -179,8 +180,10 @@ class Disk:
             with contextlib.suppress(FileNotFoundError):
                 self.filesystem.unlink(path)
             return
-        names = self.filesystem.list(path)
-        while names and not self._closing:
-            self._delete(os.path.join(path, names.pop()))
-        if not self._closing:
-            self.filesystem.remove_directory(path)
+        if self._closing.is_set():
+            return
+        for name in self.filesystem.list(path):
+            self._delete(os.path.join(path, name))
+            if self._closing.is_set():
+                return
+        self.filesystem.remove_directory(path)
