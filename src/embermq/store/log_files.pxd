@@ -9,6 +9,7 @@ cdef class LogFiles:
     cdef public str directory
     cdef public Disk disk
     cdef public bint has_directory
+    cdef public bint has_label
     cdef public object owner
     cdef public frozenset dirty_files
     cdef public frozenset dirty_directories

@@ -31,6 +31,7 @@ class LogFiles:
         "dirty_files",
         "disk",
         "has_directory",
+        "has_label",
         "owner",
     )
 
@@ -38,6 +39,7 @@ class LogFiles:
         self.directory = directory
         self.disk = disk
         self.has_directory = has_directory
+        self.has_label = False  # as far as we know: directories of older versions have none
         self.owner: Owner | None = None  # who counts what is here as well
         self.dirty_files = NO_FILES
         self.dirty_directories = NO_NAMES
@@ -45,13 +47,15 @@ class LogFiles:
 
     def file(self, name: str, exists: bool) -> File:
         path = f"{self.directory}/{name}"
-        if exists:
-            return self.disk.open_file(path)
-        if not self.has_directory:
+        if not exists and not self.has_directory:
             self.disk.make_directory(self.directory)
             self.has_directory = True
             self.dirty_directories = self.dirty_directories | {os.path.dirname(self.directory)}
+        if not self.has_label:
+            self.has_label = True
             self.write_label()
+        if exists:
+            return self.disk.open_file(path)
         self.dirty_directories = self.dirty_directories | {self.directory}
         try:
             return self.disk.open_file(path, create=True)
@@ -59,7 +63,7 @@ class LogFiles:
             return self.disk.open_file(path)  # created by a write that failed behind that point
 
     def write_label(self) -> None:
-        """Say in the new directory whose it is, for the day when no definition does. Nobody waits for it."""
+        """Say in the directory whose it is, for the day when no definition does. Nobody waits for it."""
         label = b"" if self.owner is None else self.owner.label()
         if label:
             with contextlib.suppress(OSError):
