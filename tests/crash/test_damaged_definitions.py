@@ -203,3 +203,15 @@ def test_a_deletion_that_was_under_way_is_finished(data: Path) -> None:
         assert not (data / "queues" / ids["queue-1"]).exists() and not (data / "unclaimed").exists()
         broker.start()
         assert content(broker.port) == expected
+
+
+def test_directories_of_an_older_version_learn_whose_they_are(data: Path) -> None:
+    labels = sorted(data.glob("queues/*/queue.json"))
+    before = [label.read_bytes() for label in labels]
+    assert len(labels) == len(QUEUES)
+    for label in labels:
+        label.unlink()
+    with EmberBroker(data) as broker:
+        declare_and_fill(broker.port, QUEUES)
+        broker.stop()
+    assert [label.read_bytes() for label in labels] == before

@@ -15,6 +15,7 @@ cdef class Log:
     cdef public str directory
     cdef public Disk disk
     cdef public bint has_directory
+    cdef public bint has_label
     cdef public object owner
     cdef public frozenset dirty_files
     cdef public frozenset dirty_directories

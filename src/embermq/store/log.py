@@ -64,6 +64,7 @@ class Log:
         "disk",
         "finished",
         "has_directory",
+        "has_label",
         "in_order",
         "next_sequence",
         "owner",
@@ -86,6 +87,7 @@ class Log:
         self.directory = directory
         self.disk = disk
         self.has_directory = recovery.has_directory
+        self.has_label = False  # as far as we know: directories of older versions have none
         self.owner: Owner | None = None  # counts what is here as well
         self.dirty_files = NO_FILES
         self.dirty_directories = NO_NAMES
@@ -474,13 +476,15 @@ class Log:
 
     def file(self, name: str, exists: bool) -> File:
         path = f"{self.directory}/{name}"
-        if exists:
-            return self.disk.open_file(path)
-        if not self.has_directory:
+        if not exists and not self.has_directory:
             self.disk.make_directory(self.directory)
             self.has_directory = True
             self.dirty_directories = self.dirty_directories | {os.path.dirname(self.directory)}
+        if not self.has_label:
+            self.has_label = True
             self.write_label()
+        if exists:
+            return self.disk.open_file(path)
         self.dirty_directories = self.dirty_directories | {self.directory}
         try:
             return self.disk.open_file(path, create=True)
@@ -488,7 +492,7 @@ class Log:
             return self.disk.open_file(path)  # created by a write that failed behind that point
 
     def write_label(self) -> None:
-        """Say in the new directory whose it is, for the day when no definition does. Nobody waits for it."""
+        """Say in the directory whose it is, for the day when no definition does. Nobody waits for it."""
         label = b"" if self.owner is None else self.owner.label()
         if label:
             with contextlib.suppress(OSError):
