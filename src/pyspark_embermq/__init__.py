@@ -8,9 +8,9 @@ Spark finds the source by itself where this package is installed (it looks for m
 """
 
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
-from pyspark_embermq.launching import find_java
+from pyspark_embermq.install_on_workers import ship
+from pyspark_embermq.java_launch import find_java
 from pyspark_embermq.leases import settle
-from pyspark_embermq.shipping import ship
 from pyspark_embermq.source import AMQPDataSource as DefaultSource
 
 __all__ = ["AMQPSourceError", "DataLossError", "DefaultSource", "find_java", "settle", "ship"]

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from embermq.client import Properties
 from embermq.client.core.columns import Values
 from embermq.wire import properties as wire
-from embermq.wire.property_rows import PropertyRows, RowHeaders
-from embermq.wire.rows import Cells
+from embermq.wire.columns.property_rows import PropertyRows, RowHeaders
+from embermq.wire.columns.publish_rows import Cells
 from pyspark_embermq.options import Options
 
 DEDUPLICATION_HEADER = "x-deduplication-id"

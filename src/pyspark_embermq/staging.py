@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from embermq.client import Channel, ClientError, ColumnBatch, ColumnConsumer
-from pyspark_embermq.arrivals import Arrivals
-from pyspark_embermq.broker_link import BrokerLink, sentence
+from pyspark_embermq.broker import BrokerLink, sentence
+from pyspark_embermq.received_columns import Arrivals
 
 MOMENT_S = 0.05
 

@@ -17,9 +17,11 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_embermq.broker_link import BrokerLink
-from pyspark_embermq.collecting import patient_collector
+from pyspark_embermq.broker import BrokerLink
+from pyspark_embermq.decode_errors import refuser
+from pyspark_embermq.error_text import with_plain_errors
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.gc_pause import patient_collector
 from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import (
     ABOUT,
@@ -35,8 +37,6 @@ from pyspark_embermq.offsets import (
     places_in,
 )
 from pyspark_embermq.options import Options
-from pyspark_embermq.plain_errors import with_plain_errors
-from pyspark_embermq.refusing import refuser
 from pyspark_embermq.rows import RowMaker
 
 log = logging.getLogger("pyspark_embermq")

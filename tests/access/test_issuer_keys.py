@@ -15,11 +15,11 @@ from typing import Self
 import pika
 import pytest
 
-from embermq.app.issuer_keys import JWKS_BYTES_MAX
-from embermq.broker.tokens import TokenProblem, keys_in
+from embermq.app.jwks import JWKS_BYTES_MAX
+from embermq.broker.security.token import TokenProblem, keys_in
 from embermq.config import ConfigError
 from embermq.config.settings import OAuth
-from embermq.net.fetch import FetchError, fetch
+from embermq.net.https_get import FetchError, fetch
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER
 from tests.access.certificates import Authority

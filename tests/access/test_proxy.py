@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embermq.net.proxy import SIGNATURE_2, Peer, ProxyError, is_trusted, networks, parse
+from embermq.net.proxy_protocol import SIGNATURE_2, Peer, ProxyError, is_trusted, networks, parse
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER, method_frame
 from tests.access.tenant import ask, make_user

@@ -35,7 +35,7 @@ from tools.brokers import EmberBroker
 LIVES = 6
 LIFE_SECONDS_MAX = 0.7
 WORKER_SECONDS_MAX = 55.0
-DEEP_COUNT = 36_000  # more than a queue keeps in memory (broker/level.py, WINDOW_COUNT)
+DEEP_COUNT = 36_000  # more than a queue keeps in memory (broker/queue/level.py, WINDOW_COUNT)
 MANDATORY_IMMEDIATE = 3
 NO_ROUTE = 312
 KEPT = tuple(dict.fromkeys([*SHARED, DRAINED, *SINGLE, *KINDS, LETTERS, *QUIET]))  # always there

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from embermq.store import data_directory
-from embermq.store.filesystem import File, FileSystem
+from embermq.store.disk.filesystem import File, FileSystem
 from tools.brokers import EmberBroker
 
 CONTROL = "CRASH_TEST_FAULT_FILE"  # not EMBERMQ_…: that would be a setting

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pamqp import commands as spec
 from pamqp import frame as codec
 
-from embermq.amqp.connection import Connection
-from embermq.amqp.shell import Limits
-from embermq.amqp.state import CHECKING
+from embermq.amqp.connection.connection import Connection
+from embermq.amqp.connection.state import CHECKING
+from embermq.amqp.connection.transport import Limits
 from embermq.broker.broker import Broker
-from embermq.broker.catalog import DiskCatalog
+from embermq.broker.definitions import DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.store.data_directory import DataDirectory

@@ -14,16 +14,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from embermq.broker import rules
-from embermq.broker.dead_letters import DeadLetters
-from embermq.broker.level import Level
-from embermq.broker.queue import Queue
+from embermq.broker.dead_letter.router import DeadLetters
+from embermq.broker.queue import features as rules
+from embermq.broker.queue.level import Level
+from embermq.broker.queue.queue import Queue
 from embermq.broker.storage import Storage
-from embermq.store import definitions, segment
-from embermq.store.commit import Committer
+from embermq.store import definitions
 from embermq.store.definitions import Definitions
-from embermq.store.disk import Disk
-from embermq.store.log import Log
+from embermq.store.disk.disk import Disk
+from embermq.store.log import segment
+from embermq.store.log.log import Log
+from embermq.store.sync.committer import Committer
 
 SELDOM = 0.02
 chance = random.Random(os.getpid())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pamqp import commands as spec
 
-from embermq.broker.stream_arguments import SEGMENT_BYTES_MIN
+from embermq.broker.stream.arguments import SEGMENT_BYTES_MIN
 from tests.crash.client import publish_frames
 from tests.crash.machine import Machine, MachineClient
 from tools.brokers import EmberBroker

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from pamqp import commands as spec
 
-from embermq.store import disk, room
 from embermq.store.data_directory import DataDirectory
+from embermq.store.disk import disk
+from embermq.store.log import preallocation as room
 from tests.crash.client import Client, Delivery, publish_frames
 from tests.crash.machine import Machine, MachineClient
 

@@ -14,7 +14,7 @@ from pamqp import commands as spec
 
 from embermq.cli.main import main
 from embermq.store.data_directory import DataDirectory
-from embermq.store.failure import StoreFailure
+from embermq.store.errors import StoreFailure
 from tests.crash.client import ChannelClosed, Client, publish_frames
 from tools.brokers import BrokerError, EmberBroker
 

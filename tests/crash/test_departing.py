@@ -9,7 +9,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from embermq.broker.departing import STEP_COUNT_MAX
+from embermq.broker.queue.deletion import STEP_COUNT_MAX
 from tests.extensions.client import eventually
 from tools.brokers import EmberBroker
 

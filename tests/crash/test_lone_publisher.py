@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from pamqp import commands as spec
 
-from embermq.store import disk, room
-from embermq.store.filesystem import File
+from embermq.store.disk import disk
+from embermq.store.disk.filesystem import File
+from embermq.store.log import preallocation as room
 from tests.crash.client import Client, Lost
 from tests.crash.machine import Machine, MachineClient
 from tests.crash.test_waiting import delayed_frames

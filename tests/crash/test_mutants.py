@@ -14,7 +14,7 @@ import pytest
 
 from embermq.build import build_info
 from embermq.store.data_directory import DataDirectory
-from embermq.store.failure import NotADataDirectory
+from embermq.store.errors import NotADataDirectory
 from tests.crash import mutants
 from tests.crash.driver import History
 from tests.crash.electric import ElectricHistory

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store import disk, room
 from embermq.store.data_directory import DataDirectory
+from embermq.store.disk import disk
+from embermq.store.log import preallocation as room
 from tests.crash.electric import ElectricHistory
 
 

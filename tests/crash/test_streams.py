@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from pamqp import commands as spec
 
-from embermq.broker import stream_arguments
-from embermq.broker.lease import OPEN, SETTLED
-from embermq.broker.message import Message
-from embermq.broker.message_record import message_of
-from embermq.broker.stream import Stream
-from embermq.broker.super_stream import create, delete, partitions
+from embermq.broker.lease.lease import OPEN, SETTLED
+from embermq.broker.message.message import Message
+from embermq.broker.message.record import message_of
+from embermq.broker.stream import arguments as stream_arguments
+from embermq.broker.stream.stream import Stream
+from embermq.broker.stream.super_stream import create, delete, partitions
 from embermq.store.data_directory import DataDirectory
-from embermq.store.record import Record
+from embermq.store.log.record import Record
 from tests.crash.client import HEADER, publish_frames
 from tests.crash.machine import Machine, MachineClient
 from tests.streams.reading import unpacked

@@ -18,7 +18,7 @@ import pytest
 from pamqp import commands as spec
 from pamqp import encode
 
-from embermq.broker import schedule
+from embermq.broker.delayed import schedule
 from tests.crash.client import BODY, HEADER, METHOD, REPLY_SECONDS_MAX, Client, Delivery, Lost, wire_frame
 from tests.crash.machine import Machine
 from tools.brokers import EmberBroker

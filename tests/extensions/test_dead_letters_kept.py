@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from embermq.broker.held_letters import IN_MEMORY_MAX
+from embermq.broker.dead_letter.at_least_once import IN_MEMORY_MAX
 from tests.extensions.client import Client, eventually, in_time, unique
 from tests.extensions.management import Management
 from tools.brokers import Broker, EmberBroker

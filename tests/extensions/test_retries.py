@@ -11,7 +11,7 @@ from typing import Any
 import pika
 import pytest
 
-from embermq.broker.retry import Retry
+from embermq.broker.queue.retry import Retry
 from tests.extensions.client import Client, Got, eventually, in_time, unique
 from tests.extensions.test_delayed_messages import ask, delayed
 from tools.brokers import EmberBroker

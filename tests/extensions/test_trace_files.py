@@ -11,7 +11,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from embermq.http import trace_files
+from embermq.http import trace_writer as trace_files
 from tests.access.tenant import Reply, ask, make_user
 from tests.extensions.client import eventually
 from tools.brokers import EmberBroker

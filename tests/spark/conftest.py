@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from embermq.client import Channel, connect
 from embermq.testing import EmbeddedBroker
-from pyspark_embermq.launching import find_java, worker_python
+from pyspark_embermq.java_launch import find_java, worker_python
 from pyspark_embermq.source import AMQPDataSource
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"

@@ -13,7 +13,8 @@ from embermq.client import Channel, Outgoing, Properties
 from embermq.testing import EmbeddedBroker
 from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError, Missing
-from pyspark_embermq.pipelines import archive, running
+from pyspark_embermq.pipelines import archive
+from pyspark_embermq.pipelines import run as running
 from tests.spark.conftest import declare_stream
 from tests.spark.test_reading_streams import numbers
 

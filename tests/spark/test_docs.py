@@ -18,7 +18,9 @@ from embermq.client import Channel
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq.columns import COLUMNS
 from pyspark_embermq.options import Options, spark_name
-from pyspark_embermq.pipelines import programs, running, spec
+from pyspark_embermq.pipelines import python_pipeline as programs
+from pyspark_embermq.pipelines import run as running
+from pyspark_embermq.pipelines import spec
 from tests.spark.conftest import declare_stream
 from tests.unit.test_docs_examples import FENCE
 

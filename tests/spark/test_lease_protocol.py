@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import StructType
 
-from embermq.broker.lease import OPEN
-from embermq.broker.leases import Leases as BrokerLeases
+from embermq.broker.lease.lease import OPEN
+from embermq.broker.lease.registry import Leases as BrokerLeases
 from embermq.client import Properties, connect
 from embermq.testing import EmbeddedBroker
 from embermq.testing.host import ThreadHost

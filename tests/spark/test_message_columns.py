@@ -13,7 +13,7 @@ from embermq.wire.methods import BasicPublish
 from embermq.wire.properties import Properties
 from pyspark_embermq.message_columns import MessageColumns, goes_as_columns
 from pyspark_embermq.options import Options
-from pyspark_embermq.sending import Sender
+from pyspark_embermq.row_writer import Sender
 
 MOMENT = datetime.datetime(2024, 1, 1, 12, 0, 0, 999_999, datetime.UTC)
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {

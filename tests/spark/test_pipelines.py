@@ -18,11 +18,13 @@ from embermq.client import Channel, Outgoing, Properties, connect
 from embermq.testing import EmbeddedBroker
 from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError, Missing
-from pyspark_embermq.pipelines import pages, reports, running, spec, state
-from pyspark_embermq.pipelines.changes import FILE, changes
-from pyspark_embermq.pipelines.checking import check_pipeline
-from pyspark_embermq.pipelines.tables import check, query
-from pyspark_embermq.pipelines.telling import Teller
+from pyspark_embermq.pipelines import report_page as pages
+from pyspark_embermq.pipelines import reports, spec, state
+from pyspark_embermq.pipelines import run as running
+from pyspark_embermq.pipelines.checkpoint_guard import FILE, changes
+from pyspark_embermq.pipelines.heartbeat import Teller
+from pyspark_embermq.pipelines.preflight import check_pipeline
+from pyspark_embermq.pipelines.sql_tables import check, query
 from tests.spark.conftest import declare_stream
 from tests.spark.test_reading_streams import numbers
 

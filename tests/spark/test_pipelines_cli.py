@@ -13,10 +13,10 @@ from embermq.cli.main import main
 from embermq.client import Channel
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.pipelines import programs
+from pyspark_embermq.pipelines import python_pipeline as programs
+from pyspark_embermq.pipelines.heartbeat import Teller, told
 from pyspark_embermq.pipelines.session import last_words, standard_error_in
 from pyspark_embermq.pipelines.state import State, claimed
-from pyspark_embermq.pipelines.telling import Teller, told
 from tests.extensions.client import eventually
 
 

@@ -11,10 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from embermq.client import Channel, Outgoing, Properties, connect
-from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.offsets import Bounds
 from pyspark_embermq.options import Options
-from pyspark_embermq.pipelines import tables
+from pyspark_embermq.pipelines import sql_tables as tables
 from tests.spark.conftest import declare_stream
 from tests.spark.test_reading_streams import Query, bodies, numbers, read
 from tests.spark.test_writing import write

@@ -17,12 +17,12 @@ from embermq.client import Channel, Properties, connect
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq import DataLossError, settle
 from pyspark_embermq.batch_reader import BatchReader
-from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.lease_reader import LeaseReader, last_lease
 from pyspark_embermq.leases import Leases, take_all
 from pyspark_embermq.offsets import places_in
 from pyspark_embermq.options import Options
-from pyspark_embermq.pipelines.running import lag_in
+from pyspark_embermq.pipelines.run import lag_in
 from pyspark_embermq.queue_reader import QueueReader
 from pyspark_embermq.stream_reader import StreamReader
 from tests.access.secured import Secured

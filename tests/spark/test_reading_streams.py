@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from embermq.client import Channel, Outgoing, Properties
 from embermq.testing import EmbeddedBroker
-from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.offsets import places_in
 from pyspark_embermq.options import Options
 from pyspark_embermq.stream_reader import StreamReader

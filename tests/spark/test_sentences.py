@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 
 from pyspark_embermq.errors import AMQPSourceError, Missing, Unreachable
-from pyspark_embermq.pipelines.sentences import SparkFailed, WrongQuery, told
+from pyspark_embermq.pipelines.spark_errors import SparkFailed, WrongQuery, told
 
 IN_A_TASK = """[STREAM_FAILED] Query [id = 1a, runId = 2b] terminated with exception: Job aborted:
 Traceback (most recent call last):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from embermq.cli.api import Api
 from embermq.testing import EmbeddedBroker
+from pyspark_embermq.pipelines.heartbeat import Teller
 from pyspark_embermq.pipelines.state import RUNNING, WAITING, State
-from pyspark_embermq.pipelines.telling import Teller
 
 
 def test_a_pipeline_reports_again_after_a_restart_of_the_broker() -> None:

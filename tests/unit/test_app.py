@@ -13,13 +13,13 @@ import pytest
 
 from embermq import app as app_module
 from embermq.app import App, new_event_loop, run, serve
-from embermq.app.doors import limits_of
-from embermq.broker.publishing import compose, publish
+from embermq.app.auth_setup import limits_of
+from embermq.broker.publish import compose, publish
 from embermq.client import AuthenticationFailed, connect
 from embermq.config import Config, ConfigError, load
 from embermq.store import data_directory
-from embermq.store.failure import CommitFailed
-from embermq.store.filesystem import File, FileSystem
+from embermq.store.disk.filesystem import File, FileSystem
+from embermq.store.errors import CommitFailed
 from embermq.testing import EmbeddedBroker
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embermq.config import NAMES, OTHER_VARIABLES, Config, ConfigError, load
-from embermq.config.text import SAMPLES, example, shown
+from embermq.config.toml_text import SAMPLES, example, shown
 
 
 def written(directory: Path, text: str | bytes) -> Path:

@@ -12,7 +12,7 @@ from embermq.cli.main import parser
 from embermq.config import SECTIONS, Config
 from embermq.config.rule import default_of, settings_in
 from embermq.config.settings import TABLES
-from embermq.config.text import value_text
+from embermq.config.toml_text import value_text
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 ROW = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from embermq.http.routes import all_routes
+from embermq.http.server.routes import all_routes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "http-api.md"
 ROW = re.compile(r"^\| `(/[^`]*)` \| ([A-Z, ]+) \| (?:same|ours) \|$", re.MULTILINE)

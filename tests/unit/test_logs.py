@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from embermq.app import logs
-from embermq.app.logs import LogFile, Logs
+from embermq.app import log_setup as logs
+from embermq.app.log_setup import LogFile, Logs
 from embermq.config import Config, ConfigError
 from embermq.config.settings import Log
 

@@ -107,7 +107,7 @@ def test_there_are_sources_to_look_at() -> None:
     ("text", "rooms"),
     [
         ("import embermq.wire.frame", {"wire"}),
-        ("from embermq.broker.queue import Queue", {"broker"}),
+        ("from embermq.broker.queue.queue import Queue", {"broker"}),
         ("from embermq import net, wire", {"net", "wire"}),
         ("from embermq import __version__", set()),
         ("from . import frame", {"wire"}),
@@ -125,7 +125,7 @@ def test_python_imports_are_seen(text: str, rooms: set[str]) -> None:
     ("text", "rooms"),
     [
         ("from embermq.wire.kernel cimport Output", {"wire"}),
-        ("cimport embermq.store.log", {"store"}),
+        ("cimport embermq.store.log.log", {"store"}),
         ("    from embermq.net.shell import Shell", {"net"}),
         ("from libc.string cimport memcpy", set()),
     ],

@@ -13,32 +13,32 @@ from collections.abc import Callable
 from functools import partial
 
 from embermq import __version__
-from embermq.amqp.connection import Connection
-from embermq.amqp.sessions import Sessions
-from embermq.amqp.shell import Shell
-from embermq.amqp.timeouts import DeliveryTimeouts
-from embermq.app import logs
-from embermq.app.doors import Aside, apply_settings, limits_of, room_of, tokens_of
-from embermq.app.issuer_keys import IssuerKeys
+from embermq.amqp.channel.consumer_timeout import DeliveryTimeouts
+from embermq.amqp.connection.connection import Connection
+from embermq.amqp.connection.transport import Shell
+from embermq.amqp.session_list import Sessions
+from embermq.app import log_setup
+from embermq.app.auth_setup import Aside, apply_settings, limits_of, room_of, tokens_of
+from embermq.app.jwks import IssuerKeys
 from embermq.app.listeners import AMQP, HTTP, Listeners
+from embermq.app.predeclare import declare, declare_first_user, first_user
 from embermq.app.queue_defaults import defaults_of
 from embermq.app.systemd import inherited_sockets, notify, reload_states
-from embermq.app.wiring import declare, declare_first_user, first_user
 from embermq.broker.broker import Broker
-from embermq.broker.catalog import Catalog, DiskCatalog
+from embermq.broker.definitions import Catalog, DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.build import build_info
 from embermq.config import Config, ConfigError
-from embermq.http.management import Management
+from embermq.http.server.management import Management
 from embermq.net.descriptors import raise_file_limit
-from embermq.net.lobby import Place, network_of
-from embermq.net.proxy import Peer
+from embermq.net.login_admission import Place, network_of
+from embermq.net.proxy_protocol import Peer
+from embermq.net.resource_monitor import ResourceWatch
 from embermq.net.server import Server
 from embermq.net.tls import TLSError, certificate_end, date_problem
-from embermq.net.watch import ResourceWatch
-from embermq.store.commit import SyncMode
 from embermq.store.data_directory import DataDirectory
+from embermq.store.sync.committer import SyncMode
 
 log = logging.getLogger("embermq")
 
@@ -274,7 +274,7 @@ async def serve(
         loop.add_signal_handler(number, stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     app = App(config)
-    logs.Audit(app.broker.events)
+    log_setup.Audit(app.broker.events)
 
     reloads: set[asyncio.Task[None]] = set()
 
@@ -305,7 +305,7 @@ async def serve(
 
 async def reload_settings(app: App, reread: Callable[[], Config]) -> None:
     """A mistake in the settings changes nothing."""
-    from embermq.app.reloading import reload
+    from embermq.app.reload import reload
 
     notify(os.environ, *reload_states())
     try:

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 
 from embermq.config import Config
 from embermq.net.listener import Factory, Listener, Manner, close_all, open_sockets, set_options
-from embermq.net.lobby import Lobby
-from embermq.net.proxy import networks
+from embermq.net.login_admission import Lobby
+from embermq.net.proxy_protocol import networks
 from embermq.net.tls import TLSError, server_context
 
 log = logging.getLogger("embermq.net")

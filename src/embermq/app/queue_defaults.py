@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embermq.broker.defaults import Defaults
-from embermq.broker.template import Templates
+from embermq.broker.queue.defaults import Defaults
+from embermq.broker.queue.template import Templates
 from embermq.config import Config, ConfigError
 from embermq.errors import PreconditionFailed
 

@@ -5,27 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from embermq.broker import catalog as definitions
-from embermq.broker import departing, stream_group
-from embermq.broker.accounts import DEFAULT_VHOST, Accounts
+from embermq.broker import definitions
 from embermq.broker.alarm import Alarms
-from embermq.broker.binding import Binding
-from embermq.broker.catalog import Catalog, DiskCatalog
-from embermq.broker.deduplication import recall_exchanges
-from embermq.broker.defaults import Defaults
-from embermq.broker.delays import KIND as DELAYED
-from embermq.broker.event_exchange import add_event_exchange
+from embermq.broker.counters import Tally
+from embermq.broker.deduplication.deduplication import recall_exchanges
+from embermq.broker.definitions import Catalog, DiskCatalog
+from embermq.broker.delayed.service import KIND as DELAYED
 from embermq.broker.events import name_only, vhost_created
-from embermq.broker.exchange import Exchange
-from embermq.broker.leases import restore_all as restore_leases
-from embermq.broker.parameter import Parameters
-from embermq.broker.policy import OPERATOR_POLICY, POLICY
-from embermq.broker.queue import Queue
+from embermq.broker.exchange.binding import Binding
+from embermq.broker.exchange.event import add_event_exchange
+from embermq.broker.exchange.exchange import Exchange
+from embermq.broker.lease.registry import restore_all as restore_leases
+from embermq.broker.policy.parameter import Parameters
+from embermq.broker.policy.policy import OPERATOR_POLICY, POLICY
+from embermq.broker.queue import deletion
+from embermq.broker.queue.defaults import Defaults
+from embermq.broker.queue.queue import Queue
+from embermq.broker.security.user_store import DEFAULT_VHOST, Accounts
 from embermq.broker.storage import Storage
-from embermq.broker.stream import Stream
-from embermq.broker.tally import Tally
+from embermq.broker.stream import consumer_group
+from embermq.broker.stream.stream import Stream
 from embermq.broker.tasks import Tasks
-from embermq.broker.timetable import CallLater, Timetable
+from embermq.broker.timers import CallLater, Timetable
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 from embermq.store.definitions import STOPPED, Definition
@@ -205,10 +206,10 @@ class Broker(Accounts):
     def restore_offsets(self, catalog: DiskCatalog) -> None:
         """Where the consumers of streams were, by their names."""
         streams = {queue.id: queue for queue in self.queues() if isinstance(queue, Stream)}
-        for definition in catalog.definitions.all(stream_group.KIND):
+        for definition in catalog.definitions.all(consumer_group.KIND):
             stream = streams.get(definition.vhost)
             if stream is None:
-                catalog.note(stream_group.KIND, definition.vhost, definition.name, None)
+                catalog.note(consumer_group.KIND, definition.vhost, definition.name, None)
             else:
                 stream.groups.named(definition.name).left_at = definition.body["offset"]
 
@@ -267,13 +268,13 @@ class Broker(Accounts):
         assert self.storage is not None
         known: list[str] = []
         there = {queue.id for queue in self.queues()}
-        for definition in catalog.definitions.all(departing.KIND):
+        for definition in catalog.definitions.all(deletion.KIND):
             vhost = self.vhosts.get(definition.vhost)
             if vhost is None or definition.name in there:
                 # Its virtual host went, too; or the deletion itself has not come to the disk.
                 if vhost is None:
                     self.storage.data.note_deletions([definition.name])
-                catalog.note(departing.KIND, definition.vhost, definition.name, None)
+                catalog.note(deletion.KIND, definition.vhost, definition.name, None)
             else:
                 body = definition.body
                 queue = Queue(

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from embermq.broker.access import Permission, TopicPermission
-    from embermq.broker.binding import Binding
-    from embermq.broker.consumer import Consumer
-    from embermq.broker.exchange import Exchange
-    from embermq.broker.queue import Queue
+    from embermq.broker.exchange.binding import Binding
+    from embermq.broker.exchange.exchange import Exchange
+    from embermq.broker.queue.consumer import Consumer
+    from embermq.broker.queue.queue import Queue
+    from embermq.broker.security.user import Permission, TopicPermission
     from embermq.broker.vhost import VirtualHost
 
 log = logging.getLogger("embermq.events")

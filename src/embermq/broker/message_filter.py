@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from embermq.broker.message import Message
-from embermq.broker.topic import TopicPattern
+from embermq.broker.exchange.topic import TopicPattern
+from embermq.broker.message.message import Message
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 import cython
 
-from embermq.broker.level cimport Level
-from embermq.broker.marked cimport Logged, LogWriter
-from embermq.store.commit cimport Committer
-from embermq.store.log cimport Log
+from embermq.broker.queue.level cimport Level
+from embermq.broker.interfaces cimport Logged, LogWriter
+from embermq.store.sync.committer cimport Committer
+from embermq.store.log.log cimport Log
 
 cdef int note_turn(Log written, unsigned long long turn) except -1
 

@@ -20,13 +20,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.marked import Logged, LogWriter
+from embermq.broker.interfaces import Logged, LogWriter
 from embermq.store.data_directory import DataDirectory
-from embermq.store.log import Log
-from embermq.store.room import give_up_room
+from embermq.store.log.log import Log
+from embermq.store.log.preallocation import give_up_room
 
 if TYPE_CHECKING:
-    from embermq.broker.queue import Queue
+    from embermq.broker.queue.queue import Queue
 
 log = logging.getLogger("embermq.storage")
 

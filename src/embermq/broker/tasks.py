@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-from embermq.broker.access import User
 from embermq.broker.message_filter import EVERYTHING, MessageFilter
-from embermq.broker.moving import PAUSE_S, CallLater, Task
-from embermq.broker.queue import Queue
+from embermq.broker.queue.queue import Queue
+from embermq.broker.security.user import User
 from embermq.broker.storage import Storage
+from embermq.broker.transfer import PAUSE_S, CallLater, Task
 from embermq.broker.turn import Turn
 from embermq.errors import PreconditionFailed
 

@@ -1,7 +1,7 @@
 import cython
 
-from embermq.broker.company cimport Company
-from embermq.broker.marked cimport Logged, LogWriter, Sink
+from embermq.broker.read_fairness cimport Company
+from embermq.broker.interfaces cimport Logged, LogWriter, Sink
 from embermq.clock cimport monotonic_s, wall_ms
 from embermq.store.histogram cimport Histogram
 

@@ -14,14 +14,14 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from embermq.broker.company import Company
-from embermq.broker.marked import Logged, LogWriter, Sink
-from embermq.broker.piecework import Piecework
+from embermq.broker.incremental_work import Piecework
+from embermq.broker.interfaces import Logged, LogWriter, Sink
+from embermq.broker.read_fairness import Company
 from embermq.clock import monotonic_s, wall_ms
 from embermq.store.histogram import Histogram
 
 if TYPE_CHECKING:
-    from embermq.broker.timetable import Timetable
+    from embermq.broker.timers import Timetable
 
 log = logging.getLogger("embermq.broker")
 

@@ -11,32 +11,39 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from embermq.broker import arguments as args
-from embermq.broker.binding import Binding, identity_of
-from embermq.broker.catalog import Catalog, binding_body, binding_name, exchange_body, queue_body, vhost_body
-from embermq.broker.dead_letters import DeadLetters
-from embermq.broker.defaults import Defaults
-from embermq.broker.delays import Delays
-from embermq.broker.departing import Departing
-from embermq.broker.dropped import Dropped
+from embermq.broker.counters import Tally
+from embermq.broker.dead_letter.dropped import Dropped
+from embermq.broker.dead_letter.router import DeadLetters
+from embermq.broker.definitions import (
+    Catalog,
+    binding_body,
+    binding_name,
+    exchange_body,
+    queue_body,
+    vhost_body,
+)
+from embermq.broker.delayed.service import Delays
 from embermq.broker.events import Events, binding_ends, exchange_created, limits_set, queue_created
-from embermq.broker.exchange import DELAYED_TYPE, Exchange
-from embermq.broker.leases import Leases
-from embermq.broker.matcher import MATCHERS
-from embermq.broker.parameter import Parameters
-from embermq.broker.policy import Policies
-from embermq.broker.queue import Queue, describe
-from embermq.broker.quota import changed_limits, limit_reached
-from embermq.broker.sharing import check_binding, check_hash_arguments
+from embermq.broker.exchange.binding import Binding, identity_of
+from embermq.broker.exchange.deletion import REPLY_PREFIX, Unbinding
+from embermq.broker.exchange.exchange import DELAYED_TYPE, Exchange
+from embermq.broker.exchange.hash_types import check_binding, check_hash_arguments
+from embermq.broker.exchange.types import MATCHERS
+from embermq.broker.firehose import Trace, add_trace_exchange
+from embermq.broker.lease.registry import Leases
+from embermq.broker.limits import changed_limits, limit_reached
+from embermq.broker.policy.parameter import Parameters
+from embermq.broker.policy.policy import Policies
+from embermq.broker.queue import arguments as args
+from embermq.broker.queue.defaults import Defaults
+from embermq.broker.queue.deletion import Departing
+from embermq.broker.queue.queue import Queue, describe
 from embermq.broker.storage import Storage
-from embermq.broker.stream import Stream
-from embermq.broker.stream_arguments import STREAM, check_declaration, require_equal_declaration
-from embermq.broker.tally import Tally
-from embermq.broker.trace import Trace, add_trace_exchange
+from embermq.broker.stream.arguments import STREAM, check_declaration, require_equal_declaration
+from embermq.broker.stream.stream import Stream
 from embermq.broker.turn import Turn
-from embermq.broker.unbinding import REPLY_PREFIX, Unbinding
 from embermq.errors import AccessRefused, CommandInvalid, NotFound, PreconditionFailed, ResourceLocked
-from embermq.store.layout import new_queue_id
+from embermq.store.disk.layout import new_queue_id
 
 RESERVED_PREFIX = "amq."
 DEFAULT_EXCHANGE = ""

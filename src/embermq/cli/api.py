@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from embermq.cli.failure import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
+from embermq.cli.errors import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
 
 DEFAULT_URL = "http://guest:guest@localhost:15672"
 TIMEOUT_S = 30.0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from embermq.cli.api import Api, api_from
-from embermq.cli.failure import USAGE_ERROR, CommandFailed
+from embermq.cli.errors import USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output
 from embermq.cli.parser import Layout, LayoutWithText
 

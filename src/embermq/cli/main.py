@@ -10,41 +10,41 @@ import sys
 from collections.abc import Sequence
 
 from embermq import __version__
-from embermq.cli.failure import CommandFailed
+from embermq.cli.errors import CommandFailed
 from embermq.cli.parser import Parser
 
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 # Every command, where it is, and the function there that adds it. Only the one that is asked for is imported:
 # the broker should not carry the tools of its operators.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "serve": ("embermq.cli.serving", "add_serve"),
-    "status": ("embermq.cli.overview", "add_status"),
-    "top": ("embermq.cli.top", "add_top"),
-    "publish": ("embermq.cli.messages", "add_publish"),
-    "consume": ("embermq.cli.messages", "add_consume"),
-    "perf": ("embermq.cli.perf", "add_perf"),
-    "queue": ("embermq.cli.queues", "add_queue"),
-    "lease": ("embermq.cli.leases", "add_lease"),
-    "stream": ("embermq.cli.streams", "add_stream"),
-    "exchange": ("embermq.cli.topology", "add_exchange"),
-    "binding": ("embermq.cli.topology", "add_binding"),
-    "vhost": ("embermq.cli.topology", "add_vhost"),
-    "user": ("embermq.cli.people", "add_user"),
-    "permission": ("embermq.cli.people", "add_permission"),
-    "policy": ("embermq.cli.people", "add_policy"),
-    "limit": ("embermq.cli.limits", "add_limit"),
-    "connection": ("embermq.cli.overview", "add_connection"),
-    "channel": ("embermq.cli.overview", "add_channel"),
-    "consumer": ("embermq.cli.overview", "add_consumer"),
-    "definitions": ("embermq.cli.overview", "add_definitions"),
-    "trace": ("embermq.cli.traces", "add_trace"),
-    "pipeline": ("embermq.cli.pipelines", "add_pipeline"),
-    "sql": ("embermq.cli.pipelines", "add_sql"),
-    "config": ("embermq.cli.configuration", "add_config"),
-    "doctor": ("embermq.cli.doctor", "add_doctor"),
-    "store": ("embermq.cli.store", "add_store"),
-    "completion": ("embermq.cli.completion", "add_completion"),
-    "__names": ("embermq.cli.completed_names", "add_names"),
+    "serve": ("embermq.cli.command.serve", "add_serve"),
+    "status": ("embermq.cli.command.overview", "add_status"),
+    "top": ("embermq.cli.command.top", "add_top"),
+    "publish": ("embermq.cli.command.messages", "add_publish"),
+    "consume": ("embermq.cli.command.messages", "add_consume"),
+    "perf": ("embermq.cli.command.perf", "add_perf"),
+    "queue": ("embermq.cli.command.queues", "add_queue"),
+    "lease": ("embermq.cli.command.leases", "add_lease"),
+    "stream": ("embermq.cli.command.streams", "add_stream"),
+    "exchange": ("embermq.cli.command.topology", "add_exchange"),
+    "binding": ("embermq.cli.command.topology", "add_binding"),
+    "vhost": ("embermq.cli.command.topology", "add_vhost"),
+    "user": ("embermq.cli.command.users", "add_user"),
+    "permission": ("embermq.cli.command.users", "add_permission"),
+    "policy": ("embermq.cli.command.users", "add_policy"),
+    "limit": ("embermq.cli.command.limits", "add_limit"),
+    "connection": ("embermq.cli.command.overview", "add_connection"),
+    "channel": ("embermq.cli.command.overview", "add_channel"),
+    "consumer": ("embermq.cli.command.overview", "add_consumer"),
+    "definitions": ("embermq.cli.command.overview", "add_definitions"),
+    "trace": ("embermq.cli.command.traces", "add_trace"),
+    "pipeline": ("embermq.cli.command.pipelines", "add_pipeline"),
+    "sql": ("embermq.cli.command.pipelines", "add_sql"),
+    "config": ("embermq.cli.command.config", "add_config"),
+    "doctor": ("embermq.cli.command.doctor", "add_doctor"),
+    "store": ("embermq.cli.command.store", "add_store"),
+    "completion": ("embermq.cli.command.completion", "add_completion"),
+    "__names": ("embermq.cli.command.completed_names", "add_names"),
 }
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
-from embermq.cli.failure import USAGE_ERROR
+from embermq.cli.errors import USAGE_ERROR
 
 CHOICES = re.compile(r"invalid choice: (.*?) \(choose from (.*)\)$", re.DOTALL)
 MISSING_COMMAND = re.compile(r"required: (COMMAND|ACTION)$")

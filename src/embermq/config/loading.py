@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embermq.config.lines import key_lines, line_of
 from embermq.config.rule import ConfigError, accept, dotted, rule_of, settings_in, unknown
 from embermq.config.settings import NAMES, SECTIONS, TABLES, Config
+from embermq.config.toml_lines import key_lines, line_of
 
 ENVIRONMENT_PREFIX = "EMBERMQ_"
 # Variables of ours that are not settings of the broker.

@@ -21,7 +21,7 @@ from embermq.config.predeclared import (
 )
 from embermq.config.rule import Checked, ConfigError, settings_in
 from embermq.config.rule import setting as setting
-from embermq.config.web_address import problem_of
+from embermq.config.url_rule import problem_of
 
 PORT_MAX = 65535
 FRAME_MAX_MIN, FRAME_MAX_MAX = 4096, 131072

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from embermq.net.lobby import Lobby, Place
-from embermq.net.proxy import Network, Peer, ProxyError, is_trusted, read_header, readable
+from embermq.net.login_admission import Lobby, Place
+from embermq.net.proxy_protocol import Network, Peer, ProxyError, is_trusted, read_header, readable
 
 log = logging.getLogger("embermq.net")
 

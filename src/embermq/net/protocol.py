@@ -13,15 +13,15 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from embermq.amqp.inflow import Inflow
-from embermq.amqp.state import CHECKING, CLOSED, OPEN
-from embermq.amqp.telling import about
+from embermq.amqp.connection.log_context import about
+from embermq.amqp.connection.read_fairness import Inflow
+from embermq.amqp.connection.state import CHECKING, CLOSED, OPEN
 from embermq.errors import ConnectionForced
 from embermq.net.traffic import Traffic
 
 if TYPE_CHECKING:
-    from embermq.net.lobby import Place
-    from embermq.net.proxy import Peer
+    from embermq.net.login_admission import Place
+    from embermq.net.proxy_protocol import Peer
     from embermq.net.server import Server
 
 WRITE_BUFFER_HIGH_BYTES = 1024 * 1024

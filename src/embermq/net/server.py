@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from embermq.amqp.connection import Connection
-from embermq.amqp.shell import Limits, Shell
-from embermq.amqp.state import CHECKING, OPEN
-from embermq.amqp.telling import about
-from embermq.net.lobby import Lobby, Place
-from embermq.net.pacing import Pacer
+from embermq.amqp.connection.connection import Connection
+from embermq.amqp.connection.log_context import about
+from embermq.amqp.connection.state import CHECKING, OPEN
+from embermq.amqp.connection.transport import Limits, Shell
+from embermq.net.login_admission import Lobby, Place
 from embermq.net.protocol import AMQPProtocol
-from embermq.net.proxy import Peer
+from embermq.net.proxy_protocol import Peer
+from embermq.net.publisher_throttle import Pacer
 from embermq.net.tls import certificate_name
 
 READ_BUFFER_BYTES = 512 * 1024

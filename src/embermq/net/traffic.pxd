@@ -1,7 +1,7 @@
 import cython
 
-from embermq.amqp.connection cimport Connection
-from embermq.amqp.inflow cimport Inflow
+from embermq.amqp.connection.connection cimport Connection
+from embermq.amqp.connection.read_fairness cimport Inflow
 
 cdef Py_ssize_t READ_BYTES_PER_TURN_MAX
 cdef Py_ssize_t STRANGER_READ_BYTES_MAX

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from embermq.amqp.connection import Connection
-from embermq.amqp.inflow import Inflow
+from embermq.amqp.connection.connection import Connection
+from embermq.amqp.connection.read_fairness import Inflow
 
 if TYPE_CHECKING:
     from asyncio import Transport

@@ -23,7 +23,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-from embermq.store.filesystem import File, FileSystem, read_all, write_all
+from embermq.store.disk.filesystem import File, FileSystem, read_all, write_all
 
 SUFFIX = ".commits"
 MAGIC = b"EMBRCMTS"

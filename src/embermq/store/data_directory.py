@@ -13,16 +13,16 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
-from embermq.store.commit import Committer, SyncMode
 from embermq.store.definitions import DELETING, Definitions
-from embermq.store.disk import Disk
-from embermq.store.filesystem import FileSystem
-from embermq.store.layout import Layout, make_data_directory, owner_id
-from embermq.store.lock import DirectoryLock
-from embermq.store.log import SEGMENT_BYTES, Log
-from embermq.store.page_cache import PageCache
-from embermq.store.reserve import Reserve
-from embermq.store.unclaimed import is_accounted_for, set_aside, strangers
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import FileSystem
+from embermq.store.disk.layout import Layout, make_data_directory, owner_id
+from embermq.store.disk.lock import DirectoryLock
+from embermq.store.disk.page_cache import PageCache
+from embermq.store.disk.reserve import Reserve
+from embermq.store.log.log import SEGMENT_BYTES, Log
+from embermq.store.recovery.unclaimed import is_accounted_for, set_aside, strangers
+from embermq.store.sync.committer import Committer, SyncMode
 
 logger = logging.getLogger("embermq.store")
 

@@ -28,11 +28,11 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from embermq.store.commit import Callback, call_all
 from embermq.store.commit_note import SUM_MASK, CommitNote, Commits, read_note, row_hash
-from embermq.store.failure import CommitFailed, DefinitionsBehind, NewerVersion, NotADataDirectory
-from embermq.store.filesystem import FileSystem
-from embermq.store.reserve import Reserve
+from embermq.store.disk.filesystem import FileSystem
+from embermq.store.disk.reserve import Reserve
+from embermq.store.errors import CommitFailed, DefinitionsBehind, NewerVersion, NotADataDirectory
+from embermq.store.sync.committer import Callback, call_all
 
 logger = logging.getLogger("embermq.store")
 

@@ -1,4 +1,4 @@
-from embermq.store.bitmap cimport Bitmap
+from embermq.store.log.bitmap cimport Bitmap
 
 cpdef Py_ssize_t put_record(
     bytearray buffer, Py_ssize_t fill, unsigned int seed, unsigned long long sequence,

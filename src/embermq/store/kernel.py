@@ -9,7 +9,7 @@ import os
 from struct import Struct
 from zlib import crc32
 
-from embermq.store.bitmap import Bitmap
+from embermq.store.log.bitmap import Bitmap
 
 HEADER_SIZE = 25
 JOIN_BYTES_MAX = 2048  # below this, joining a record is cheaper than a checksum call per part

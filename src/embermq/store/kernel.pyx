@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_SetFromErrno
 from libc.string cimport memcpy, memmove
 
-from embermq.store.bitmap cimport Bitmap
+from embermq.store.log.bitmap cimport Bitmap
 from embermq.store.checksum cimport crc32_of
 
 cdef extern from "<endian.h>" nogil:

@@ -16,18 +16,18 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from embermq.testing.asynchronous import AsyncEmbeddedBroker
+    from embermq.testing.async_embedded import AsyncEmbeddedBroker
+    from embermq.testing.broker_access import BrokerNotRunning, MessageView, QueueView
     from embermq.testing.embedded import EmbeddedBroker
-    from embermq.testing.inside import BrokerNotRunning, MessageView, QueueView
 
 __all__ = ["AsyncEmbeddedBroker", "BrokerNotRunning", "EmbeddedBroker", "MessageView", "QueueView"]
 
 WHERE = {
-    "AsyncEmbeddedBroker": "embermq.testing.asynchronous",
+    "AsyncEmbeddedBroker": "embermq.testing.async_embedded",
     "EmbeddedBroker": "embermq.testing.embedded",
-    "BrokerNotRunning": "embermq.testing.inside",
-    "MessageView": "embermq.testing.inside",
-    "QueueView": "embermq.testing.inside",
+    "BrokerNotRunning": "embermq.testing.broker_access",
+    "MessageView": "embermq.testing.broker_access",
+    "QueueView": "embermq.testing.broker_access",
 }
 
 

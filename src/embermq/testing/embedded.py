@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from embermq.config import Config
 from embermq.config.rule import unknown
+from embermq.testing.broker_access import DEFAULT_VHOST, BrokerNotRunning, MessageView, QueueView
 from embermq.testing.host import Address, Host, ProcessHost, ThreadHost
-from embermq.testing.inside import DEFAULT_VHOST, BrokerNotRunning, MessageView, QueueView
 from embermq.testing.ports import HeldPorts
 
 WAIT_S = 10.0

@@ -17,7 +17,7 @@ from typing import Any
 
 from embermq.app import App, new_event_loop
 from embermq.config import Config
-from embermq.testing.inside import BrokerNotRunning, Inside, call
+from embermq.testing.broker_access import BrokerNotRunning, Inside, call
 
 STOP_S_MAX = 10.0
 FAREWELL_S = 0.1  # a client in the thread that stops us cannot answer
@@ -118,7 +118,7 @@ class ProcessHost(Host):
         ours, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "embermq.testing.child", str(theirs.fileno())],
+                [sys.executable, "-m", "embermq.testing.subprocess_main", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from embermq.wire.added_headers import with_fields
+from embermq.wire.delivery_headers import with_fields
 
 _FRAME_END = b"\xce"
 _FRAME_HEADER = struct.Struct(">BHI")

@@ -35,10 +35,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from pyspark_embermq.broker_link import BrokerLink
+from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
-from pyspark_embermq.pipelines.running import triggered
+from pyspark_embermq.pipelines.run import triggered
 
 PARTITIONS = ("date", "exchange", "hour")
 STAGING = "_staging"

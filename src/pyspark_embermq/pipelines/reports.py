@@ -9,7 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_embermq.pipelines.archive import NO_EXCHANGE, add_batch, started, stream_of
-from pyspark_embermq.pipelines.running import triggered
+from pyspark_embermq.pipelines.run import triggered
 
 DEATHS = (
     "array<struct<count:bigint,reason:string,queue:string,exchange:string,`routing-keys`:array<string>,"

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.launching import find_java, worker_python
+from pyspark_embermq.java_launch import find_java, worker_python
 from pyspark_embermq.pipelines.state import directory
 from pyspark_embermq.source import AMQPDataSource
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embermq.amqp import connection
+from embermq.amqp.connection import connection
 
 
 @pytest.fixture(autouse=True)

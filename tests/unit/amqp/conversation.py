@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from embermq.amqp.connection import Connection
-from embermq.amqp.shell import Limits
-from embermq.amqp.state import CHECKING
-from embermq.broker.access import Permission, User
+from embermq.amqp.connection.connection import Connection
+from embermq.amqp.connection.state import CHECKING
+from embermq.amqp.connection.transport import Limits
 from embermq.broker.broker import Broker
+from embermq.broker.security.user import Permission, User
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER, content_frames, content_header, method_frame
 from embermq.wire.properties import Properties

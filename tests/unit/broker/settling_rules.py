@@ -7,8 +7,8 @@ from typing import Protocol
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from embermq.broker.level import Entry
-from embermq.broker.queue import Queue
+from embermq.broker.queue.level import Entry
+from embermq.broker.queue.queue import Queue
 
 
 class HasOut(Protocol):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from embermq.broker.broker import Broker
-from embermq.broker.catalog import DiskCatalog
+from embermq.broker.definitions import DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.vhost import VirtualHost
 from embermq.store.data_directory import DataDirectory

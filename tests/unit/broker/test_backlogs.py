@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from embermq.broker import expiry, limits, policy
-from embermq.broker.policy import POLICY, policy_from
-from embermq.broker.queue import Queue
-from embermq.broker.timetable import Timetable
+from embermq.broker.policy import policy
+from embermq.broker.policy.policy import POLICY, policy_from
+from embermq.broker.queue import expiry
+from embermq.broker.queue import length_limit as limits
+from embermq.broker.queue.queue import Queue
+from embermq.broker.timers import Timetable
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 from tests.unit.broker.world import Loop, message, new_queue, new_vhost

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from embermq.broker.access import Permission, User
+from embermq.broker.security.user import Permission, User
 from embermq.store.definitions import Definitions
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import message, new_queue

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from embermq.app.logs import AUDIT, Audit
+from embermq.app.log_setup import AUDIT, Audit
 from embermq.broker.events import INTERNAL_USER, Event, Events
 from tests.unit.broker.world import Loop, Taker, new_queue, new_vhost
 

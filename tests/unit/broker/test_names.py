@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from embermq.broker import dead_letters
-from embermq.broker.level import Entry
-from embermq.broker.message import Message
-from embermq.broker.moving import last_death
-from embermq.broker.policy_keys import problem_with
-from embermq.broker.queue import Queue
-from embermq.broker.stream_arguments import check_declaration
+from embermq.broker.dead_letter import router as dead_letters
+from embermq.broker.message.message import Message
+from embermq.broker.policy.keys import problem_with
+from embermq.broker.queue.level import Entry
+from embermq.broker.queue.queue import Queue
+from embermq.broker.stream.arguments import check_declaration
+from embermq.broker.transfer import last_death
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import PreconditionFailed
 from embermq.wire.properties import Properties
-from tests.unit.broker.test_timetable import Clock
+from tests.unit.broker.test_timers import Clock
 from tests.unit.broker.world import Loop, message, new_queue, new_vhost
 
 LONGEST, TOO_LONG = "\N{EURO SIGN}" * 85, "\N{EURO SIGN}" * 85 + "x"  # of 255 bytes and one more

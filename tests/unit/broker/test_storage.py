@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from embermq.broker import storage as storage_module
-from embermq.broker.queue import Queue
-from embermq.store.disk import ROOM_BYTES
-from embermq.store.room import WRITES_BEFORE_ROOM
+from embermq.broker.queue.queue import Queue
+from embermq.store.disk.disk import ROOM_BYTES
+from embermq.store.log.preallocation import WRITES_BEFORE_ROOM
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import message
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from embermq.broker.marked import Logged, LogWriter, Sink
+from embermq.broker.interfaces import Logged, LogWriter, Sink
 from embermq.broker.turn import Turn
 
 LIGHT_SINKS_MAX = 16

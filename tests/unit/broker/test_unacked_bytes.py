@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from embermq.broker.lease import Lease
-from embermq.broker.level import Entry
-from embermq.broker.queue import Queue
-from embermq.broker.returned import give_back
-from embermq.broker.weighing import bytes_to_tell, weigh_pieces
+from embermq.broker.lease.lease import Lease
+from embermq.broker.queue.byte_accounting import bytes_to_tell, weigh_pieces
+from embermq.broker.queue.level import Entry
+from embermq.broker.queue.queue import Queue
+from embermq.broker.queue.requeue import give_back
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.world import Loop, constant, message, new_queue, new_vhost
 
-WINDOW_COUNT = constant("embermq.broker.level", "WINDOW_COUNT")
+WINDOW_COUNT = constant("embermq.broker.queue.level", "WINDOW_COUNT")
 
 
 def taken(queue: Queue, count: int) -> list[Entry]:

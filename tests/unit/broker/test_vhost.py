@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from embermq.broker.catalog import Body, Catalog
-from embermq.broker.exchange import Exchange
+from embermq.broker.definitions import Body, Catalog
+from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.vhost import VirtualHost, generated_name
 from embermq.errors import (
     AccessRefused,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import embermq
-from embermq.broker.catalog import Catalog
-from embermq.broker.consumer import Consumer
-from embermq.broker.level import Entry
-from embermq.broker.message import Message
-from embermq.broker.queue import Queue
+from embermq.broker.definitions import Catalog
+from embermq.broker.message.message import Message
+from embermq.broker.queue.consumer import Consumer
+from embermq.broker.queue.level import Entry
+from embermq.broker.queue.queue import Queue
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
@@ -31,7 +31,7 @@ def constant(module: str, name: str) -> int:
     raise LookupError(f"{module} has no {name}")
 
 
-NOBODY = constant("embermq.broker.consumer", "NOBODY")
+NOBODY = constant("embermq.broker.queue.consumer", "NOBODY")
 
 
 class Loop:

@@ -8,7 +8,7 @@ import pytest
 
 from embermq.cli.main import main
 from embermq.testing import EmbeddedBroker
-from tests.unit.cli.command import Command
+from tests.unit.cli.cli_command import Command
 
 
 @pytest.fixture(scope="module")

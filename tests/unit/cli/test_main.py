@@ -189,7 +189,7 @@ def test_a_data_directory_that_is_none(tmp_path: Path) -> None:
 def test_the_broker_does_not_carry_the_tools_of_its_operators() -> None:
     program = (
         "import sys; from embermq.cli.main import parser; parser('serve'); import embermq.app; "
-        "tools = ('rich', 'http.client', 'embermq.client', 'embermq.cli.queues'); "
+        "tools = ('rich', 'http.client', 'embermq.client', 'embermq.cli.command.queues'); "
         "print([name for name in tools if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

@@ -12,7 +12,7 @@ from embermq.cli.api import Api
 from embermq.cli.main import main
 from embermq.cli.output import counted
 from embermq.testing import EmbeddedBroker
-from tests.unit.cli.command import Command, good, rows, vhost_in
+from tests.unit.cli.cli_command import Command, good, rows, vhost_in
 
 
 def test_one_message_and_two_messages() -> None:
@@ -179,7 +179,7 @@ def test_an_application_may_publish_without_the_management(
     address = broker.url.replace("guest:guest@", "").rstrip("/").removesuffix("%2F").rstrip("/")
     assert good(run(*words, "--amqp-url", address)) == "1 message published and confirmed\n"
     # Who may not ask the management where AMQP is, gets it at the usual port, or is told how to say it.
-    monkeypatch.setattr("embermq.cli.messages.AMQP_PORT", 1)
+    monkeypatch.setattr("embermq.cli.command.messages.AMQP_PORT", 1)
     code, _, err = run(*words)
     assert code == 3 and "--amqp-url says where AMQP is" in err
     monkeypatch.delenv("EMBERMQ_PASSWORD")

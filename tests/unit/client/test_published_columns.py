@@ -13,9 +13,9 @@ from embermq.client.core.columns import rows_of
 from embermq.client.core.publication import Receipt
 from embermq.client.errors import ClientError, ConnectionLost
 from embermq.testing import EmbeddedBroker
+from embermq.wire.columns.publish_rows import Rows
 from embermq.wire.frame import content_frames, content_header, method_frame
 from embermq.wire.methods import BasicAck, BasicNack, BasicPublish, BasicReturn
-from embermq.wire.rows import Rows
 from tests.unit.client.scripted import FRAME_MAX, Script
 
 NONE = b"\0\0"

@@ -13,15 +13,15 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-from embermq.amqp.sessions import Sessions
-from embermq.broker.access import Permission, User
+from embermq.amqp.session_list import Sessions
 from embermq.broker.broker import Broker
-from embermq.broker.passwords import Secret, quick_digest
+from embermq.broker.security.password import Secret, quick_digest
+from embermq.broker.security.user import Permission, User
 from embermq.broker.turn import Turn
-from embermq.http.api import Api
-from embermq.http.context import Context, Listener
-from embermq.http.request import Incoming
-from embermq.http.routes import all_routes
+from embermq.http.server.context import Context, Listener
+from embermq.http.server.dispatcher import Api
+from embermq.http.server.request import Incoming
+from embermq.http.server.routes import all_routes
 
 SECRET = Secret.of(b"secret")  # hashed once for all: hashing is slow, as it should be
 ROLES = ("none", "management", "policymaker", "monitoring", "administrator")

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from embermq.http.login import ALLOWED_TAGS, REASONS
-from embermq.http.routes import TABLE
+from embermq.http.server.auth import ALLOWED_TAGS, REASONS
+from embermq.http.server.routes import TABLE
 from tests.unit.http.desk import ROLES, Desk
 
 WHAT_STANDS_THERE = {"vhost": "%2F", "kind": "q"}

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embermq.http.routes import TABLE
+from embermq.http.server.routes import TABLE
 from tests.unit.http.desk import Desk, in_path
 
 NAMES = st.sampled_from(["/", "q", "e", "amq.topic", "amq.default", "", "guest", "~", "nowhere", "\x00", "ü"])

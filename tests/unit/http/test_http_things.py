@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from embermq.broker.events import Event
-from embermq.http import pace
+from embermq.http.server import cooperative as pace
 from tests.unit.http.desk import Desk, in_path, incoming
 
 GET = {"ackmode": "ack_requeue_true", "count": 10, "encoding": "auto"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embermq.net.watch import memory_limits
+from embermq.net.resource_monitor import memory_limits
 
 
 def limits(tmp_path: Path, membership: str, files: dict[str, str]) -> list[int]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from embermq.amqp.connection import Connection
+from embermq.amqp.connection.connection import Connection
 from embermq.app import App
 from embermq.config.settings import TLS
 from embermq.net.protocol import AMQPProtocol
@@ -65,8 +65,8 @@ def test_a_lost_connection_is_freed_at_once(
 ) -> None:
     caplog.set_level(logging.CRITICAL, "embermq")  # what pytest keeps of a log are errors with their frames
     monkeypatch.setattr("embermq.net.protocol.FAREWELL_S_MAX", 0.1)
-    monkeypatch.setattr("embermq.amqp.connection.LAST_WORDS_S", 0.1)
-    monkeypatch.setattr("embermq.amqp.connection.FRAME_ERROR_PAUSE_S", 0.1)
+    monkeypatch.setattr("embermq.amqp.connection.connection.LAST_WORDS_S", 0.1)
+    monkeypatch.setattr("embermq.amqp.connection.connection.FRAME_ERROR_PAUSE_S", 0.1)
     certificate = Authority(tmp_path).issue("server")
     context = ssl._create_unverified_context() if tls else None
 

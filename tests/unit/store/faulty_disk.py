@@ -16,7 +16,7 @@ import random
 import threading
 from collections.abc import Callable
 
-from embermq.store.filesystem import File, FileSystem
+from embermq.store.disk.filesystem import File, FileSystem
 
 Change = dict[str, int | None]  # what happens at once to the names of a directory: name -> file, or gone
 Write = tuple[int, bytes | None]  # bytes at a position; None: the file was cut, or stretched, to that size

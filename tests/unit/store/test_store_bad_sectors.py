@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store.check import check_log
-from embermq.store.disk import Disk
-from embermq.store.dump import dump_log
-from embermq.store.filesystem import File, FileSystem
-from embermq.store.log import Log
-from embermq.store.record import PERSISTENT
-from embermq.store.salvage import BLOCK_BYTES
-from tests.unit.store.test_store_log import contents
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import File, FileSystem
+from embermq.store.log.log import Log
+from embermq.store.log.record import PERSISTENT
+from embermq.store.recovery.check import check_log
+from embermq.store.recovery.dump import dump_log
+from embermq.store.recovery.salvage import BLOCK_BYTES
+from tests.unit.store.log.test_log import contents
 
 COUNT = 30
 BODY = bytes(range(1, 251)) * 4  # of 1000 bytes, so that a block holds about four

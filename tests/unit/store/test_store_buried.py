@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store.disk import Disk
-from embermq.store.filesystem import FileSystem
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import FileSystem
 from embermq.store.kernel import keep_alive
-from embermq.store.log import DRAINED_PART, Log
-from embermq.store.note import note
-from embermq.store.record import ACK_HEADER_SIZE, PERSISTENT, SEGMENT_HEADER_SIZE
-from embermq.store.segment import Segment
+from embermq.store.log.ack_note import note
+from embermq.store.log.log import DRAINED_PART, Log
+from embermq.store.log.record import ACK_HEADER_SIZE, PERSISTENT, SEGMENT_HEADER_SIZE
+from embermq.store.log.segment import Segment
 from tests.unit.store.faulty_disk import FaultyFileSystem
-from tests.unit.store.test_store_log import contents, fill
+from tests.unit.store.log.test_log import contents, fill
 
 
 @pytest.fixture

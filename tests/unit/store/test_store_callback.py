@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.store.test_store_commit import PATIENCE_SECONDS, Bench
+from tests.unit.store.sync.test_committer import PATIENCE_SECONDS, Bench
 
 
 def test_what_one_makes_of_it_does_not_keep_it_from_the_others(

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store.check import check_log
-from embermq.store.disk import Disk
-from embermq.store.failure import NewerVersion
-from embermq.store.filesystem import File, FileSystem
-from embermq.store.log import Log
-from embermq.store.record import PERSISTENT, SEGMENT_HEADER_SIZE, SEQUENCE_MAX, encode_segment_header
-from embermq.store.recovery import Damage
-from tests.unit.store.test_store_log import Entry, contents
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import File, FileSystem
+from embermq.store.errors import NewerVersion
+from embermq.store.log.log import Log
+from embermq.store.log.record import PERSISTENT, SEGMENT_HEADER_SIZE, SEQUENCE_MAX, encode_segment_header
+from embermq.store.recovery.check import check_log
+from embermq.store.recovery.recovery import Damage
+from tests.unit.store.log.test_log import Entry, contents
 
 ACKED = {1, 2, 7}
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store import commit
-from embermq.store.commit import Committer
-from embermq.store.disk import Disk
-from embermq.store.filesystem import FileSystem
-from embermq.store.log import Log
-from tests.unit.store.test_store_commit import Loop
-from tests.unit.store.test_store_log import fill
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import FileSystem
+from embermq.store.log.log import Log
+from embermq.store.sync import committer as commit
+from embermq.store.sync.committer import Committer
+from tests.unit.store.log.test_log import fill
+from tests.unit.store.sync.test_committer import Loop
 
 
 @contextmanager

@@ -12,22 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store.check import check_directory
 from embermq.store.data_directory import DataDirectory
 from embermq.store.definitions import Definitions
-from embermq.store.disk import Disk
-from embermq.store.dump import dump_queue
-from embermq.store.failure import DirectoryLocked, NewerVersion, NotADataDirectory, StoreFailure
-from embermq.store.filesystem import FileSystem
-from embermq.store.layout import Layout, new_queue_id
-from embermq.store.lock import DirectoryLock, held_for_reading
-from embermq.store.log import Log
-from embermq.store.record import PERSISTENT
-from tests.unit.store.test_store_commit import Loop
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import FileSystem
+from embermq.store.disk.layout import Layout, new_queue_id
+from embermq.store.disk.lock import DirectoryLock, held_for_reading
+from embermq.store.errors import DirectoryLocked, NewerVersion, NotADataDirectory, StoreFailure
+from embermq.store.log.log import Log
+from embermq.store.log.record import PERSISTENT
+from embermq.store.recovery.check import check_directory
+from embermq.store.recovery.dump import dump_queue
+from tests.unit.store.sync.test_committer import Loop
 
 HOLD_LOCK = """
 import sys
-from embermq.store.lock import DirectoryLock
+from embermq.store.disk.lock import DirectoryLock
 DirectoryLock(sys.argv[1])
 print("locked", flush=True)
 sys.stdin.read()

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store.check import check_log
-from embermq.store.disk import Disk
-from embermq.store.filesystem import FileSystem
-from embermq.store.log import Log
-from embermq.store.record import SEGMENT_HEADER_SIZE
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import FileSystem
+from embermq.store.log.log import Log
+from embermq.store.log.record import SEGMENT_HEADER_SIZE
+from embermq.store.recovery.check import check_log
+from tests.unit.store.log.test_log import contents
 from tests.unit.store.test_store_damage import (
     HastyFileSystem,
     alive,
@@ -21,7 +22,6 @@ from tests.unit.store.test_store_damage import (
     segments,
 )
 from tests.unit.store.test_store_damage import original as original  # a fixture
-from tests.unit.store.test_store_log import contents
 
 
 @pytest.mark.parametrize("size", [0, 1, SEGMENT_HEADER_SIZE - 1, SEGMENT_HEADER_SIZE])

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embermq.store.disk import Disk
-from embermq.store.filesystem import FileSystem, write_all
-from embermq.store.log import Log
-from embermq.store.record import PERSISTENT, encode_segment_header
-from embermq.store.segment import Segment, new_identity
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import FileSystem, write_all
+from embermq.store.log.log import Log
+from embermq.store.log.record import PERSISTENT, encode_segment_header
+from embermq.store.log.segment import Segment, new_identity
 from tests.unit.store.faulty_disk import FaultyFileSystem
-from tests.unit.store.test_store_log import contents, fill
+from tests.unit.store.log.test_log import contents, fill
 
 
 def faulty_log(tmp_path: Path, segment_bytes: int = 2000) -> tuple[FaultyFileSystem, Log]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store import page_cache
-from embermq.store.disk import Disk
-from embermq.store.filesystem import File, FileSystem
-from embermq.store.log import Log
-from embermq.store.page_cache import PageCache
-from embermq.store.record import PERSISTENT, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE
+from embermq.store.disk import page_cache
+from embermq.store.disk.disk import Disk
+from embermq.store.disk.filesystem import File, FileSystem
+from embermq.store.disk.page_cache import PageCache
+from embermq.store.log.log import Log
+from embermq.store.log.record import PERSISTENT, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE
 
 SEGMENT_BYTES = 10_000
 KEPT_SEGMENTS = 5

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store.disk import Disk
-from embermq.store.log import Log
-from embermq.store.record import PERSISTENT
-from embermq.store.room import WRITES_BEFORE_ROOM
+from embermq.store.disk.disk import Disk
+from embermq.store.log.log import Log
+from embermq.store.log.preallocation import WRITES_BEFORE_ROOM
+from embermq.store.log.record import PERSISTENT
 from tests.unit.store.faulty_disk import FaultyFileSystem
-from tests.unit.store.test_store_log import contents
+from tests.unit.store.log.test_log import contents
 
 
 @pytest.fixture

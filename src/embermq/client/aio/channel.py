@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.aio.consumer import AsyncConsumer, MessageCallback
 from embermq.client.aio.declaring import AsyncDeclaring
-from embermq.client.core.calls import Arguments, consume_method, consume_request, request_for
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.consumers import OnError, check_on_error
 from embermq.client.core.handles import ChannelHandle
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Receipt, as_bytes, raw_properties
+from embermq.client.core.requests import Arguments, consume_method, consume_request, request_for
 from embermq.wire.methods import (
     BasicCancel,
     BasicGet,

@@ -16,15 +16,15 @@ from typing import Any, Self, Unpack
 from embermq.client.address import ConnectOptions, Endpoint, Settings, settings_of
 from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.protocol import ClientProtocol
-from embermq.client.attempts import Attempts, is_passing
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.engine import CLOSING, OPEN, Engine
 from embermq.client.core.handles import ConnectionHandle
+from embermq.client.core.heartbeat import Pulse
 from embermq.client.core.message import Message
-from embermq.client.core.pulse import Pulse
 from embermq.client.core.request import Request
 from embermq.client.errors import ClientError, ConnectionClosed
-from embermq.client.failure import broken, not_connected
+from embermq.client.failure_text import broken, not_connected
+from embermq.client.retry_plan import Attempts, is_passing
 from embermq.wire.frame import method_frame
 from embermq.wire.methods import ChannelClose, ChannelOpen, ConnectionClose, ConnectionUpdateSecret
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from embermq.client.core.calls import cancel_request
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.consumers import ConsumerInbox, OnError, callback_failed
 from embermq.client.core.message import Message
+from embermq.client.core.requests import cancel_request
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embermq.client.core.calls import Arguments
+from embermq.client.core.requests import Arguments
 from embermq.client.core.topology import QueueInfo
 from embermq.wire.methods import (
     ExchangeBind,

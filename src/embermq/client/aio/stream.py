@@ -7,9 +7,9 @@ from typing import Self
 
 from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.consumer import AsyncConsumer
-from embermq.client.core.calls import consume_method, consume_request
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.consumers import StreamInbox
+from embermq.client.core.requests import consume_method, consume_request
 from embermq.client.core.streams import (
     CHUNK_S,
     LOOK_S,

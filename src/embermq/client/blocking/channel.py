@@ -12,11 +12,11 @@ from embermq.client.blocking.consumer import Consumer
 from embermq.client.blocking.declaring import Declaring
 from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.publishing import Publishing
-from embermq.client.core.calls import Arguments, consume_method, consume_request, request_for
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.consumers import OnError, check_on_error
 from embermq.client.core.handles import ChannelHandle
 from embermq.client.core.message import Message
+from embermq.client.core.requests import Arguments, consume_method, consume_request, request_for
 from embermq.wire.methods import (
     BasicCancel,
     BasicGet,

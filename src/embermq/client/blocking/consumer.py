@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.blocking.inbox import BlockingInbox, await_arrival
-from embermq.client.core.calls import cancel_request
 from embermq.client.core.consumers import OnError, callback_failed
 from embermq.client.core.message import Message
+from embermq.client.core.requests import cancel_request
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embermq.client.blocking.waiter import Waiter
-from embermq.client.core.calls import cancel_request
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.columns import ColumnBatch
 from embermq.client.core.consumers import ConsumerInbox, StreamInbox
 from embermq.client.core.outlet import AWAKE, LINGERING
+from embermq.client.core.requests import cancel_request
 from embermq.wire.methods import BasicConsume
 
 if TYPE_CHECKING:

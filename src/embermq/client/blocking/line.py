@@ -19,16 +19,16 @@ from collections.abc import Callable
 from typing import Any
 
 from embermq.client.address import Endpoint, Settings
-from embermq.client.attempts import Attempts, is_passing
 from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.transport import Transport, open_transport
 from embermq.client.blocking.waiter import Waiter
 from embermq.client.core.engine import CLOSING, OPEN, Engine
+from embermq.client.core.heartbeat import Pulse
 from embermq.client.core.message import Message
 from embermq.client.core.outlet import ASLEEP, AWAKE, LINGERING
-from embermq.client.core.pulse import Pulse
 from embermq.client.errors import ClientError, ConnectionClosed
-from embermq.client.failure import broken, not_connected
+from embermq.client.failure_text import broken, not_connected
+from embermq.client.retry_plan import Attempts, is_passing
 from embermq.wire.frame import method_frame
 from embermq.wire.methods import ConnectionClose
 

@@ -8,7 +8,7 @@ from typing import Self
 from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.consumer import Consumer
 from embermq.client.blocking.inbox import BlockingStreamInbox
-from embermq.client.core.calls import consume_method, consume_request
+from embermq.client.core.requests import consume_method, consume_request
 from embermq.client.core.streams import (
     CHUNK_S,
     LOOK_S,

@@ -1,8 +1,8 @@
 cimport cython
 
 from embermq.client.core.columns cimport Columns
-from embermq.wire.block cimport BlockRows
-from embermq.wire.column cimport field_value
+from embermq.wire.columns.block cimport BlockRows
+from embermq.wire.columns.column cimport field_value
 
 cdef bytes BLOCK_FIELD
 

@@ -1,4 +1,4 @@
-"""Columns out of blocks of a stream (embermq.wire.block): each delivery holds many messages.
+"""Columns out of blocks of a stream (embermq.wire.columns.block): each delivery holds many messages.
 
 The broker sends stored messages as they are, one behind the other, and we take them apart: nobody puts
 together or reads three frames for each. Only where the broker says that it can, see `known_arguments`.
@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 
 from embermq.client.core.columns import Columns
 from embermq.errors import SyntaxFault
-from embermq.wire.added_headers import COUNT_FIELD
-from embermq.wire.block import BlockRows
-from embermq.wire.column import field_value
+from embermq.wire.columns.block import BlockRows
+from embermq.wire.columns.column import field_value
+from embermq.wire.delivery_headers import COUNT_FIELD
 
 BLOCKS = "x-stream-blocks"
 TIMES = "x-stream-timestamps"

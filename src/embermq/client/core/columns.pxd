@@ -1,6 +1,6 @@
 cimport cython
 
-from embermq.wire.column cimport ByteColumn, NumberColumn, field_value
+from embermq.wire.columns.column cimport ByteColumn, NumberColumn, field_value
 
 cdef bytes OFFSET_FIELD
 cdef bytes OFFSET_NAME

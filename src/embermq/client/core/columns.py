@@ -1,6 +1,6 @@
 """Deliveries as columns: for those who take messages by the ten thousand and look at none of them.
 
-What is wanted of each message is appended to a few buffers as its frames arrive (embermq.wire.column); no
+What is wanted of each message is appended to a few buffers as its frames arrive (`wire.columns.column`); no
 object is made of it. Apache Arrow, NumPy and the like take the buffers as they are.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from embermq.client.core.message import STREAM_OFFSET, STREAM_OFFSET_FIELD, Message
 from embermq.client.core.publication import raw_properties
 from embermq.errors import SyntaxFault
-from embermq.wire.column import ByteColumn, NumberColumn, field_value
+from embermq.wire.columns.column import ByteColumn, NumberColumn, field_value
+from embermq.wire.columns.publish_rows import Buffer, Cells, Column, Rows
 from embermq.wire.properties import Properties
-from embermq.wire.rows import Buffer, Cells, Column, Rows
 
 NAMES = ("body", "exchange", "offset", "properties", "redelivered", "routing_key")
 NO_OFFSET = -1  # of a message that is in no stream

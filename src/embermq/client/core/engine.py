@@ -21,8 +21,8 @@ from embermq.client.core.message import ACK, Message
 from embermq.client.core.on_channel import CHANNEL_HANDLERS, on_answer
 from embermq.client.core.on_connection import CONNECTION_HANDLERS
 from embermq.client.core.outlet import FRAME_MAX_BEFORE_TUNE, Outlet
+from embermq.client.core.recovery import Restoration
 from embermq.client.core.request import Request
-from embermq.client.core.restoration import Restoration
 from embermq.client.core.topology import Topology
 from embermq.client.errors import ClientError, ConnectionClosed, ConnectionFailed, ConnectionLost
 from embermq.errors import AMQPError, FrameError

@@ -4,7 +4,7 @@ from embermq.client.core.columns cimport Columns
 from embermq.client.core.inbox cimport Inbox
 from embermq.client.core.message cimport Message
 from embermq.client.core.outlet cimport Outlet
-from embermq.wire.column cimport Delivery
+from embermq.wire.columns.column cimport Delivery
 from embermq.wire.kernel cimport cut, load_u16, load_u64, same
 
 cdef int CLASS_BASIC

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from embermq.client.core.inbox import Inbox
 from embermq.client.core.message import Message
 from embermq.errors import SyntaxFault, UnexpectedFrame
-from embermq.wire.column import Delivery
+from embermq.wire.columns.column import Delivery
 from embermq.wire.kernel import cut, load_u16, load_u64, same
 from embermq.wire.methods import BasicGetOk, BasicReturn, Method
 

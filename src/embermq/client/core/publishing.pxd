@@ -3,7 +3,7 @@ cimport cython
 from embermq.client.core.incoming cimport Incoming
 from embermq.client.core.outlet cimport Outlet
 from embermq.client.core.publication cimport Outgoing, Publication, Receipt, as_bytes, raw_properties
-from embermq.wire.rows cimport Rows
+from embermq.wire.columns.publish_rows cimport Rows
 
 cdef class Publishing(Incoming):
     cdef public bint confirming

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from embermq.client.core.column_confirms import RowRuns, publication_of
 from embermq.client.core.incoming import Incoming
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Publication, Receipt, as_bytes, raw_properties
-from embermq.client.core.row_runs import RowRuns, publication_of
 from embermq.client.errors import ClientError
+from embermq.wire.columns.publish_rows import Rows
 from embermq.wire.methods import BasicReturn
-from embermq.wire.rows import Rows
 
 if TYPE_CHECKING:
     from embermq.client.core.engine import Engine

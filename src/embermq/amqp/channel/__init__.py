@@ -1,0 +1,1 @@
+"""A channel: publishing, confirms, consumers, unacknowledged deliveries, transactions."""

@@ -1,0 +1,118 @@
+"""What becomes of deliveries that a client settles or gives back: at once, or in pieces if they are many.
+
+In pieces means that the connection neither hears nor says anything until all is done, so that whatever comes
+next on it finds it done; everybody else goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from embermq.broker.incremental_work import Pieces
+from embermq.broker.queue import requeue as returned
+
+if TYPE_CHECKING:
+    from embermq.amqp.channel.channel import Blocks, Channel
+    from embermq.amqp.connection.link import Link
+    from embermq.broker.exchange.exchange import Exchange
+    from embermq.broker.queue.level import Entry
+    from embermq.broker.queue.queue import Queue
+
+SETTLED_AT_ONCE_MAX = 8192
+GIVEN_BACK_AT_ONCE_MAX = 1024
+GIVEN_BACK_PER_TURN_MAX = 10_000  # by all channels together, each of which may have few
+DISCARDED_AT_ONCE_MAX = 64  # each may become a dead letter, which is as much work as a publish
+
+
+def in_pieces(channel: Channel, pieces: Pieces, done: Callable[[], None] | None = None) -> None:
+    link = channel.link
+
+    def end() -> None:
+        try:
+            if done is not None:
+                done()
+        finally:
+            link.release_output()
+
+    link.hold_output()
+    link.stalled = True
+    link.turn.piecework.begin(pieces, end, about=channel)
+
+
+def await_unbinding(channel: Channel, thing: Queue | Exchange) -> None:
+    """The answer leaves when the last binding of what was deleted has left the disk."""
+    link, catalog = channel.link, channel.vhost.catalog
+    if channel.vhost.unbinding.is_under_way(thing):
+        link.hold_output()
+        link.stalled = True
+        link.turn.piecework.when_done(thing, lambda: catalog.when_safe(link.release_output))
+
+
+def count_of(blocks: Blocks) -> int:
+    return sum(map(len, blocks))
+
+
+def settle(channel: Channel, blocks: Blocks) -> None:
+    if channel.transaction is not None:
+        channel.transaction.acks += blocks
+    elif count_of(blocks) > SETTLED_AT_ONCE_MAX:
+        in_pieces(channel, settle_pieces(channel, blocks))
+    else:
+        channel.link.count_copies(count_of(blocks))
+        for block in blocks:
+            channel.settle(list(block))
+
+
+def settle_pieces(channel: Channel, blocks: Blocks) -> Pieces:
+    blocks.reverse()
+    while blocks:
+        channel.settle(list(blocks.pop()))
+        yield
+
+
+def discard(channel: Channel, blocks: Blocks) -> None:
+    if count_of(blocks) > DISCARDED_AT_ONCE_MAX:
+        in_pieces(channel, discard_pieces(channel, blocks))
+    else:
+        for block in blocks:
+            channel.discard(list(block))
+
+
+def discard_pieces(channel: Channel, blocks: Blocks) -> Pieces:
+    blocks.reverse()
+    while blocks:
+        entries = iter(blocks.pop())
+        while piece := list(islice(entries, DISCARDED_AT_ONCE_MAX)):
+            channel.discard(piece)
+            yield
+
+
+def are_too_many(blocks: Blocks, link: Link) -> bool:
+    """To be given back at once, or with what this turn has done already?"""
+    count = count_of(blocks)
+    link.count_copies(count)
+    return count > GIVEN_BACK_AT_ONCE_MAX or (count > 0 and link.turn.copies > GIVEN_BACK_PER_TURN_MAX)
+
+
+def was_got(entry: Entry) -> bool:
+    """By basic.get: the client has asked for this message, so it has not come to it unasked."""
+    return entry.consumer is None
+
+
+def give_back(channel: Channel, blocks: Blocks) -> None:
+    """To their queues, each to its place."""
+    if are_too_many(blocks, channel.link):
+        # What goes back comes before what waits: this channel gets nothing until it is there.
+        channel.pause()
+        pieces = returned.give_back(blocks, channel.release_all, channel.has_failed)
+        in_pieces(channel, pieces, channel.resume)
+    else:
+        channel.requeue([entry for block in blocks for entry in block])
+
+
+def give_back_pieces(channel: Channel, blocks: Blocks) -> Pieces:
+    """The same as part of something larger."""
+    yield from returned.give_back(blocks, channel.release_all, channel.has_failed)
+    channel.credit_returned()

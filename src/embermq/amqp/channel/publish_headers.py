@@ -1,0 +1,139 @@
+"""Messages that ask for something special with their properties: copies (CC, BCC), direct replies, a delay.
+
+CC and BCC are lists of further routing keys in the headers; BCC is taken off before anybody sees the message.
+
+Direct replies: a consumer on the name `amq.rabbitmq.reply-to` gets a queue of its own with a name that nobody
+can guess; that name takes the place of `amq.rabbitmq.reply-to` in the reply-to of everything that the channel
+publishes, and whoever answers publishes to it through the default exchange. The queue goes with its consumer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from embermq.amqp.channel.publish_checks import BASIC_PUBLISH, REPLY_TO, check_reply_to
+from embermq.broker.delayed.headers import due_ms, with_delay_spent
+from embermq.broker.exchange.exchange import Route
+from embermq.broker.exchange.hash_types import BY_PROPERTIES
+from embermq.broker.message.message import Message
+from embermq.broker.message.rewrite import rewritten, typed_headers
+from embermq.errors import PreconditionFailed
+from embermq.wire.content import ABSENT, Peek
+from embermq.wire.kernel import load_u32
+from embermq.wire.table import decode_table, decode_typed
+
+if TYPE_CHECKING:
+    from embermq.amqp.channel.channel import Channel
+    from embermq.broker.queue.queue import Queue
+
+SOMEWHERE: tuple[Queue, ...] = ()  # stands for queues that are not all known
+REPLY_TO_PREFIX = REPLY_TO + "."
+# RabbitMQ's words for the types of field values.
+TYPE_NAMES = {
+    "b": "byte", "B": "unsignedbyte", "s": "short", "u": "unsignedshort", "I": "signedint",
+    "i": "unsignedint", "l": "long", "L": "long", "S": "longstr", "t": "bool", "V": "void",
+    "f": "float", "d": "double", "T": "timestamp", "F": "table", "A": "array", "x": "binary", "D": "decimal",
+}  # fmt: skip
+
+
+class Wishes(NamedTuple):
+    keys: tuple[str, ...]  # further routing keys
+    has_bcc: bool
+    reply_to: str | None  # what to write into the property instead
+    due_ms: int  # not to be routed before; 0: at once
+
+
+def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int) -> Wishes | None:
+    """What the properties ask for; None, nearly always: nothing special."""
+    keys: list[str] = []
+    has_bcc = False
+    due = 0
+    reply_to = None
+    if check_reply_to(buf, peek, reply_queue):
+        assert reply_queue is not None
+        reply_to = reply_queue.name
+    if peek.headers_at != ABSENT:
+        start = peek.headers_at
+        stop = start + 4 + load_u32(buf, start)
+        has_bcc = buf.find(b"\x03BCC", start, stop) >= 0
+        if has_bcc or buf.find(b"\x02CC", start, stop) >= 0:
+            fields, _ = decode_typed(buf, start, stop)
+            keys = copy_keys(fields)
+        # Both begin so, and few others do.
+        if buf.find(b"x-de", start, stop) >= 0:
+            due = due_in(buf, start, stop, now_ms)
+    if not keys and not has_bcc and reply_to is None and not due:
+        return None
+    return Wishes(tuple(keys), has_bcc, reply_to, due)
+
+
+def due_in(buf: bytearray, start: int, stop: int, now_ms: int) -> int:
+    """When the headers there want the message delivered; 0: at once."""
+    if buf.find(b"\x07x-delay", start, stop) < 0 and buf.find(b"\x0cx-deliver-at", start, stop) < 0:
+        return 0
+    headers, _ = decode_table(buf, start, stop)
+    try:
+        return due_ms(headers, now_ms)
+    except PreconditionFailed as error:
+        error.blame = BASIC_PUBLISH
+        raise
+
+
+def copy_keys(fields: list[tuple[str, str, object]]) -> list[str]:
+    keys: list[str] = []
+    for name, letter, value in fields:
+        if name not in ("CC", "BCC"):
+            continue
+        if letter != "A" or not isinstance(value, list):
+            found = TYPE_NAMES.get(letter, letter)
+            raise PreconditionFailed(
+                f'invalid message: {{unacceptable_type_in_header,"{name}",{found}}}', blame=BASIC_PUBLISH
+            )
+        keys += [key for _, key in value if isinstance(key, str)]
+    return keys
+
+
+def granted(message: Message, route: Route, wishes: Wishes) -> tuple[Message, Route]:
+    """The message as it goes on, and the way it goes."""
+    if wishes.has_bcc or wishes.reply_to is not None:
+        properties = message.properties
+        headers = None if properties.headers is None else typed_headers(message)
+        if headers is not None:
+            headers = [field for field in headers if field[0] != "BCC"]
+        if wishes.reply_to is not None:
+            properties.reply_to = wishes.reply_to
+        message = rewritten(message, message.names, properties, headers)
+    if wishes.keys:
+        route = Route(route.names, route.exchange, (), BY_PROPERTIES, (message.routing_key, *wishes.keys))
+    return message, route
+
+
+MANDATORY = 1
+NOBODY = ()
+
+
+def publish_later(channel: Channel, message: Message, route: Route, wishes: Wishes) -> int:
+    """Let it wait; back with it, or away, where even now no queue could get it.
+
+    A queue's own name is no address without the queue. Other exchanges may get bindings meanwhile: there only
+    `mandatory` asks for a queue now.
+    """
+    bits = channel.publish_bits & MANDATORY
+    if (bits or not message.exchange) and not has_queue(message, route, wishes):
+        route.exchange.count_one(0)
+        return channel.publish(message, NOBODY, bits)
+    message = with_delay_spent(message)
+    if channel.transaction is not None:
+        channel.transaction.delayed.append((message, wishes.due_ms, wishes.keys))
+        return 0
+    channel.vhost.delays.publish(message, wishes.due_ms, wishes.keys)
+    channel.publish(message, NOBODY, 0)  # counted, and confirmed in its turn
+    if message.persistent and channel.vhost.storage is not None:
+        channel.keep(SOMEWHERE)
+    return 0
+
+
+def has_queue(message: Message, route: Route, wishes: Wishes) -> bool:
+    if route.version == route.exchange.version and not route.varies:
+        return bool(route.queues)
+    return bool(route.exchange.resolve(message.routing_key, message.properties, wishes.keys)[0])

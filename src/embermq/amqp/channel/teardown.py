@@ -1,0 +1,162 @@
+"""Channels and connections end, and with them all that lived by them: at once, or in pieces if that is much.
+
+First what was unacknowledged goes back, then the consumers leave, because an auto-delete queue goes with its
+last one; then the exclusive queues go. In pieces means that the last words of the connection wait until all
+is done, so that whoever has read them finds it done. Whatever it is, it takes part in nothing from the first
+moment on, and who asks for an exclusive queue that is about to go does not find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from embermq.amqp.channel.bulk_settle import GIVEN_BACK_AT_ONCE_MAX, are_too_many, count_of, was_got
+from embermq.amqp.connection.vhost_admission import leave
+from embermq.amqp.events import channel_closed, connection_closed, emit_consumer_deleted
+from embermq.broker.events import INTERNAL_USER
+from embermq.broker.incremental_work import Pieces
+from embermq.broker.queue import requeue as returned
+from embermq.broker.queue.dispatch import consumer_left, consumers_leave
+from embermq.broker.queue.queue import Queue
+
+if TYPE_CHECKING:
+    from embermq.amqp.channel.channel import Blocks, Channel
+    from embermq.amqp.channel.consumer import ChannelConsumer
+    from embermq.amqp.connection.connection import Connection
+    from embermq.amqp.connection.link import Link
+    from embermq.broker.queue.consumer import Consumer
+    from embermq.broker.queue.level import Entry
+    from embermq.broker.vhost import VirtualHost
+
+CONSUMERS_AT_ONCE = 64
+CHANNELS_AT_ONCE = 256
+QUEUES_AT_ONCE = 16
+STEPPED_OVER_MAX = 16  # consumers of a queue that want no more, and are asked for every message
+
+
+def end_channel(channel: Channel, in_order: bool) -> None:
+    """`in_order`: its client is not at fault, so what a consumer had not acknowledged is no failed try."""
+    begin(channel.connection, channels_end(channel.connection, [channel], in_order), channel)
+
+
+def end_connection(connection: Connection, in_order: bool) -> None:
+    channels = list(connection.channels.values())
+    connection.channels.clear()
+    connection.confirming_channels.clear()
+    user = connection.user
+    if user is not None:
+        user.channel_count -= len(channels)
+    announced, connection.announced = connection.announced, False
+    if announced:  # its place is free from now on: its client may be back before all is done
+        leave(user, connection.vhost)
+    with connection.broker.events.acting(INTERNAL_USER if user is None else user.name):
+        begin(connection, connection_ends(connection, channels, announced, in_order), connection)
+
+
+def begin(connection: Connection, pieces: Pieces, about: object) -> None:
+    is_held = False
+
+    def done() -> None:
+        if is_held:
+            connection.release_output()
+
+    pieces = connection.broker.events.acting_in_pieces(pieces)
+    if connection.turn.piecework.start(pieces, done, about):
+        is_held = connection.stalled = True
+        connection.hold_output()
+
+
+def connection_ends(
+    connection: Connection, channels: list[Channel], announced: bool, in_order: bool
+) -> Pieces:
+    queues, connection.exclusive_queues = connection.exclusive_queues, set()
+    if queues and connection.vhost is not None:
+        connection.vhost.ending |= queues
+    yield from channels_end(connection, channels, in_order)
+    for number, queue in enumerate(queues, 1):
+        queue.vhost.delete_queue(queue)
+        if number % QUEUES_AT_ONCE == 0:
+            yield
+    if announced:
+        connection.broker.events.emit("connection.closed", connection_closed, connection)
+
+
+def channels_end(connection: Connection, channels: list[Channel], in_order: bool) -> Pieces:
+    open_until_now = [channel for channel in channels if not channel.closing]
+    blocks, consumers = parted(channels)
+    gone_from = step_aside(consumers) if len(consumers) > CONSUMERS_AT_ONCE or blocks else set()
+    with awaited(connection.vhost, consumers if count_of(blocks) > GIVEN_BACK_AT_ONCE_MAX else []):
+        yield from give_back(blocks, connection, was_got if in_order else returned.failed)
+        for number, consumer in enumerate(consumers, 1):
+            if consumer.queue in gone_from:
+                consumer_left(consumer.queue)
+            else:
+                consumer.queue.remove_consumer(consumer)
+            emit_consumer_deleted(consumer)
+            if number % CONSUMERS_AT_ONCE == 0:
+                yield
+    for number, channel in enumerate(open_until_now, 1):
+        channel.vhost.past.channel_closed(channel.published, channel.confirmed, channel.returned_count)
+        connection.broker.events.emit("channel.closed", channel_closed, channel)
+        if number % CHANNELS_AT_ONCE == 0:
+            yield
+
+
+def parted(channels: list[Channel]) -> tuple[Blocks, list[ChannelConsumer]]:
+    """All that was out, and all who consumed. Nobody else has the blocks: each goes when it is used up, or
+    they would all go together in the end, and a million deliveries take a while for that."""
+    blocks: Blocks = []
+    consumers: list[ChannelConsumer] = []
+    for channel in channels:
+        out, there = channel.part()
+        blocks += out
+        consumers += there
+    return blocks, consumers
+
+
+def step_aside(consumers: list[ChannelConsumer]) -> set[Queue]:
+    """Where many of them stand before others, or one keeps all others out, they go at once, and leave in
+    pieces only what else has to do with them. From which queues they went."""
+    by_queue: dict[Queue, set[Consumer]] = {}
+    for consumer in consumers:
+        if type(consumer.queue) is Queue:
+            by_queue.setdefault(consumer.queue, set()).add(consumer)
+    return {
+        queue
+        for queue, those in by_queue.items()
+        if (len(those) > STEPPED_OVER_MAX or queue.consumers[0].exclusive) and consumers_leave(queue, those)
+    }
+
+
+@contextmanager
+def awaited(vhost: VirtualHost | None, consumers: list[ChannelConsumer]) -> Iterator[None]:
+    """While messages come back from consumers in pieces, who comes to consume from the same queues waits (see
+    `waiting`): he would get others before those that were sent earlier."""
+    queues = {consumer.queue for consumer in consumers}
+    if vhost is None or not queues:
+        yield
+        return
+    for queue in queues:
+        vhost.leaving[queue] = vhost.leaving.get(queue, 0) + 1
+    try:
+        yield
+    finally:
+        for queue in queues:
+            vhost.leaving[queue] -= 1
+            if not vhost.leaving[queue]:
+                del vhost.leaving[queue]
+
+
+def give_back(blocks: Blocks, link: Link, has_failed: returned.HasFailed) -> Pieces:
+    """Of all channels together: messages of one queue may be spread over thousands."""
+    if are_too_many(blocks, link):
+        yield from returned.give_back(blocks, no_credit, has_failed)
+        return
+    for queue, entries in returned.by_queue(entry for block in blocks for entry in block).items():
+        queue.requeue(entries, has_failed)
+
+
+def no_credit(entries: list[Entry]) -> None:
+    """For consumers that want no more."""

@@ -1,0 +1,1 @@
+"""A connection: handshake, login, frames in and out, flow control."""

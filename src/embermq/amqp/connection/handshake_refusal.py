@@ -1,0 +1,48 @@
+"""Before a connection is open there is little to say to a stranger, and no hurry to say it.
+
+Only once the client has agreed on a tune, or announced that it understands a refused login, is it told; any
+other error is a pause and a closed socket (002, 2.2.4 and 4.10.2). One who has logged in need not wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from embermq.amqp.connection.log_context import about
+from embermq.amqp.connection.state import OPENING
+from embermq.amqp.events import emit_access_refused
+from embermq.amqp.reply_text import close_method
+from embermq.errors import AccessRefused, AMQPError, NotAllowed
+
+if TYPE_CHECKING:
+    from embermq.amqp.connection.connection import Connection
+
+log = logging.getLogger("embermq.connection")
+
+
+def refuse_handshake(connection: Connection, error: AMQPError, blame: int) -> None:
+    log.warning("%s: %s", connection.name, error, extra=about(connection))
+    tell = connection.state == OPENING
+    if connection.user is not None and isinstance(error, NotAllowed):
+        emit_access_refused(connection, 0, error)
+    if isinstance(error, AccessRefused):
+        tell = bool(connection.capabilities.get("authentication_failure_close"))
+        blame = 0
+    elif connection.user is None:
+        connection.broker.authenticator.refused(connection.peer_address)
+    pause_s = connection.limits.refusal_pause_s if connection.user is None else 0.0
+    if not tell:
+        connection.end(pause_s or connection.limits.refusal_pause_s)
+        return
+    farewell = close_method(error, blame)
+
+    def say() -> None:
+        connection.send(0, farewell)
+        connection.shell.close()
+
+    connection.lost()  # nothing more is heard from there
+    if pause_s:
+        connection.shell.later(pause_s, say)
+    else:
+        say()

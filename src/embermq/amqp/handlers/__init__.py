@@ -1,0 +1,1 @@
+"""One function for each method of AMQP that a client may send."""

@@ -1,0 +1,224 @@
+"""Class basic, all but what happens per message: qos, consume, cancel, get, reject, nack, recover."""
+
+from __future__ import annotations
+
+from embermq.amqp.channel.bulk_settle import discard, give_back, in_pieces
+from embermq.amqp.channel.channel import BLOCK_COUNT, Blocks, Channel
+from embermq.amqp.channel.consumer import ChannelConsumer
+from embermq.amqp.channel.publish_checks import REPLY_TO
+from embermq.amqp.channel.publish_headers import REPLY_TO_PREFIX
+from embermq.amqp.channel.recover import deliver_again
+from embermq.amqp.connection.waiting import wait_while
+from embermq.amqp.events import emit_consumer_created, emit_consumer_deleted
+from embermq.amqp.handlers.browse import consume_look, is_look
+from embermq.amqp.handlers.lease import ACTION, LEASE, act_on_lease, lease_consumer
+from embermq.amqp.handlers.queue import queue_name, serve_consumers
+from embermq.broker.queue.arguments import refuse_arguments, type_name
+from embermq.broker.queue.dispatch import awaits_disk
+from embermq.broker.queue.queue import Queue, describe
+from embermq.broker.stream.stream import Stream
+from embermq.broker.vhost import generated_name
+from embermq.errors import AccessRefused, NotAllowed, PreconditionFailed
+from embermq.wire import methods
+from embermq.wire.table_writer import Timestamp
+
+
+def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
+    """RabbitMQ's meaning: `global` is the whole channel, otherwise each consumer to come."""
+    if method.global_ or channel.connection.spec_qos:
+        channel.shared_prefetch_count = method.prefetch_count
+        channel.shared_prefetch_size = method.prefetch_size
+        channel.credit_returned()
+    else:
+        channel.prefetch_count = method.prefetch_count
+        channel.prefetch_size = method.prefetch_size
+    channel.send(methods.BasicQosOk())
+
+
+def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
+    name = queue_name(channel, method.queue)
+    tag = method.consumer_tag = method.consumer_tag or generated_name("amq.ctag-")
+    if tag in channel.consumers:
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    if name == REPLY_TO:
+        consume_replies(channel, method)
+        return
+    if is_look(method.arguments):
+        consume_look(channel, method, name)
+        return
+    channel.user.require("read", channel.vhost.name, "queue", name)
+    queue: Queue = channel.vhost.queue_for(name, channel.connection)
+    wait_while(queue in channel.vhost.leaving)
+    if LEASE in method.arguments and ACTION in method.arguments:
+        act_on_lease(channel, queue, method)
+        return
+    if LEASE in method.arguments:
+        begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
+        return
+    if isinstance(queue, Stream):
+        check_stream_consumer(channel, queue, method)
+    else:
+        check_consumer_arguments(queue, method.arguments)
+    single_active = queue.rules is not None and queue.rules.single_active
+    taken = queue.consumers and queue.consumers[0].exclusive  # who is here alone
+    if taken or (method.exclusive and (queue.consumers or single_active)):
+        raise AccessRefused(f"{describe(queue)} in exclusive use")
+    consumer = ChannelConsumer(
+        channel,
+        queue,
+        tag,
+        method.no_ack,
+        method.exclusive,
+        channel.link.number if method.no_local else 0,
+        method.arguments,
+    )
+    begin_consuming(channel, consumer, method)
+
+
+def begin_consuming(channel: Channel, consumer: ChannelConsumer, method: methods.BasicConsume) -> None:
+    channel.consumers[consumer.tag] = consumer
+    if not method.no_wait:
+        channel.send(methods.BasicConsumeOk(consumer.tag))
+    consumer.queue.add_consumer(consumer)
+    emit_consumer_created(consumer)
+
+
+def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
+    """basic.consume on amq.rabbitmq.reply-to."""
+    if not method.no_ack:
+        raise PreconditionFailed("reply consumer cannot acknowledge")
+    if channel.reply_queue is not None:
+        raise PreconditionFailed("reply consumer already set")
+    tag = method.consumer_tag
+    queue: Queue = channel.vhost.add_reply_queue(REPLY_TO_PREFIX, channel.connection)
+    channel.reply_queue = queue
+    consumer = ChannelConsumer(channel, queue, tag, True, False, 0, method.arguments)
+    channel.consumers[tag] = consumer
+    if not method.no_wait:
+        channel.send(methods.BasicConsumeOk(tag))
+    queue.add_consumer(consumer)
+    emit_consumer_created(consumer)
+
+
+def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
+    priority = arguments.get("x-priority", 0)
+    if isinstance(priority, bool | Timestamp) or not isinstance(priority, int):
+        raise PreconditionFailed(
+            f"invalid arg 'x-priority' for {describe(queue)}: \"expected integer, got {type_name(priority)}\""
+        )
+    failover = arguments.get("x-cancel-on-ha-failover", False)
+    if not isinstance(failover, bool):
+        raise PreconditionFailed(
+            f"invalid arg 'x-cancel-on-ha-failover' for {describe(queue)}: "
+            f"{{unacceptable_type,{type_name(failover)}}}"
+        )
+    kind = queue.effective.get("x-queue-type", "classic")
+    refuse_arguments(describe(queue), arguments, ("x-stream-offset",), kind)
+
+
+def check_stream_consumer(channel: Channel, stream: Stream, method: methods.BasicConsume) -> None:
+    """Credit comes from acks and a prefetch. Only one who reads a range may do without: it has an end."""
+    arguments = method.arguments
+    refuse_arguments(describe(stream), arguments, ("x-priority",), "stream")
+    if not ("x-stream-end-offset" in arguments and method.no_ack):
+        if arguments.get("x-stream-blocks") is True:
+            raise PreconditionFailed(
+                f"'x-stream-blocks' for {describe(stream)} needs 'x-stream-end-offset' and no_ack"
+            )
+        if not channel.prefetch_count:
+            raise PreconditionFailed(f"consumer prefetch count is not set for '{describe(stream)}'")
+        if method.no_ack:
+            raise stream.cannot("automatic acknowledgement")
+    stream.plan(arguments)
+
+
+def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:
+    consumer = channel.consumers.get(method.consumer_tag)
+    if consumer is not None:
+        serve_consumers(consumer.queue)
+        del channel.consumers[method.consumer_tag]
+        consumer.queue.remove_consumer(consumer)
+        emit_consumer_deleted(consumer)
+        if consumer.queue is channel.reply_queue:
+            channel.reply_queue = None
+    if not method.no_wait:
+        channel.send(methods.BasicCancelOk(method.consumer_tag))
+
+
+def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
+    name = queue_name(channel, method.queue)
+    channel.user.require("read", channel.vhost.name, "queue", name)
+    queue: Queue = channel.vhost.queue_for(name, channel.connection)
+    wait_while(queue in channel.vhost.leaving)
+    serve_consumers(queue)
+    wait_while(awaits_disk(queue))
+    rules = queue.rules
+    if rules is not None and rules.expiry.expire_heads(channel.link.turn.now_ms):
+        in_pieces(channel, rules.expiry.pieces(), lambda: get(channel, queue, method))
+    else:
+        get(channel, queue, method)
+
+
+def get(channel: Channel, queue: Queue, method: methods.BasicGet) -> None:
+    if channel.closing:
+        return  # while many messages that have expired were cleared away
+    entry = queue.get(method.no_ack)
+    if entry is None:
+        channel.send(methods.BasicGetEmpty())
+        return
+    message = entry.message
+    if channel.vhost.trace is not None:
+        channel.vhost.trace.delivered(queue, entry, channel)
+    channel.delivery_tag += 1
+    channel.send(
+        methods.BasicGetOk(
+            channel.delivery_tag, entry.redelivered, message.exchange, message.routing_key, queue.ready_count
+        )
+    )
+    channel.link.out.put_content(channel.number, message.content, message.header_size, channel.link.frame_max)
+    if method.no_ack:
+        channel.no_ack_count += 1
+    else:
+        entry.delivery_tag = channel.delivery_tag
+        channel.unacked[channel.delivery_tag] = entry
+        if len(channel.unacked) >= BLOCK_COUNT:
+            channel.begin_block()
+
+
+def on_basic_ack(channel: Channel, method: methods.BasicAck) -> None:
+    channel.on_ack(method.delivery_tag, method.multiple)
+
+
+def on_basic_nack(channel: Channel, method: methods.BasicNack) -> None:
+    reject(channel, channel.take_blocks(method.delivery_tag, method.multiple), method.requeue)
+
+
+def on_basic_reject(channel: Channel, method: methods.BasicReject) -> None:
+    reject(channel, channel.take_blocks(method.delivery_tag, False), method.requeue)
+
+
+def reject(channel: Channel, blocks: Blocks, requeue: bool) -> None:
+    if channel.transaction is not None:
+        channel.transaction.reject(blocks, requeue)
+    elif requeue:
+        give_back(channel, blocks)
+    else:
+        discard(channel, blocks)
+
+
+def on_basic_recover(channel: Channel, method: methods.BasicRecover) -> None:
+    channel.send(methods.BasicRecoverOk())  # first: no effect is seen before the response (002, 4.6)
+    recover(channel, method.requeue)
+
+
+def on_basic_recover_async(channel: Channel, method: methods.BasicRecoverAsync) -> None:
+    recover(channel, method.requeue)
+
+
+def recover(channel: Channel, requeue: bool) -> None:
+    """All that is unacknowledged goes back to its queue, or again to the consumer that had it."""
+    blocks = channel.take_all_and_rest()
+    if requeue:
+        give_back(channel, blocks)
+    else:
+        deliver_again(channel, blocks)

@@ -1,0 +1,56 @@
+"""basic.consume with `x-describe` or `x-browse`: a look at a queue that takes nothing from it.
+
+x-describe   one message with what there is to know about a queue, stream or super stream, as JSON
+x-browse     a copy of every message that waits in a queue at this moment, in order
+
+Both end with basic.cancel. Reading needs the permission to read, as consuming does.
+"""
+
+from __future__ import annotations
+
+from embermq.amqp.channel.channel import Channel
+from embermq.amqp.channel.consumer import ChannelConsumer
+from embermq.broker.queue.browse_queue import Look, browsing, telling
+from embermq.broker.queue.describe import description_of_queue, description_of_super_stream, told
+from embermq.broker.stream.stream import Stream
+from embermq.errors import PreconditionFailed
+from embermq.wire import methods
+
+DESCRIBE, DESCRIBE_TIME, BROWSE = "x-describe", "x-describe-time", "x-browse"
+
+
+def is_look(arguments: dict[str, object]) -> bool:
+    return arguments.get(DESCRIBE) is True or arguments.get(BROWSE) is True
+
+
+def consume_look(channel: Channel, method: methods.BasicConsume, name: str) -> None:
+    channel.user.require("read", channel.vhost.name, "queue", name)
+    begin_look(channel, method, look_for(channel, method, name))
+
+
+def begin_look(channel: Channel, method: methods.BasicConsume, look: Look) -> None:
+    tag = method.consumer_tag
+    consumer = ChannelConsumer(channel, look, tag, method.no_ack, False, 0, method.arguments)
+    channel.consumers[tag] = consumer
+    if not method.no_wait:
+        channel.send(methods.BasicConsumeOk(tag))
+    look.add_consumer(consumer)
+    look.begin()
+
+
+def look_for(channel: Channel, method: methods.BasicConsume, name: str) -> Look:
+    vhost = channel.vhost
+    if method.arguments.get(DESCRIBE) is not True:
+        queue = vhost.queue_for(name, channel.connection)
+        if isinstance(queue, Stream):
+            raise PreconditionFailed(f"{BROWSE} is for queues; a stream is read without taking anything")
+        return browsing(queue)
+    time_ms = method.arguments.get(DESCRIBE_TIME)
+    if time_ms is not None and (isinstance(time_ms, bool) or not isinstance(time_ms, int) or time_ms < 0):
+        raise PreconditionFailed(f"invalid arg '{DESCRIBE_TIME}': expected milliseconds since 1970")
+    facts = None
+    if name not in vhost.queues:
+        facts = description_of_super_stream(vhost, name)
+    if facts is None:
+        facts = description_of_queue(vhost.queue_for(name, channel.connection), time_ms)
+    return telling(vhost, name, told(name, facts))

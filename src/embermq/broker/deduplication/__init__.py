@@ -1,0 +1,1 @@
+"""Deduplication: ids of published messages, remembered in a window that survives a crash."""

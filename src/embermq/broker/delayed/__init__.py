@@ -1,0 +1,1 @@
+"""Delayed messages: sorted runs on disk, handed to their queues when they are due."""

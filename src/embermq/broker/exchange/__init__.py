@@ -1,0 +1,1 @@
+"""Exchanges, their types and their bindings."""

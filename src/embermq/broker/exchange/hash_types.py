@@ -1,0 +1,154 @@
+"""Exchanges that share messages out, each to one of their bindings, as RabbitMQ's plugins do.
+
+x-consistent-hash   by hash of the key (or a header, or a property); binding keys are weights
+x-modulus-hash      by hash of the key, modulo the number of bindings
+x-random            by chance, whatever the keys
+x-local-random      the same, for queues only; binding keys must be empty
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from random import random
+from typing import TYPE_CHECKING
+
+from embermq.broker.exchange.rendezvous_hash import Rendezvous, number_of
+from embermq.broker.queue.arguments import type_name
+from embermq.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from embermq.broker.exchange.binding import Binding
+    from embermq.broker.exchange.exchange import Exchange
+    from embermq.broker.queue.queue import Queue
+    from embermq.wire.properties import Properties
+
+# Does the answer depend on more than the routing key? On chance, or on the properties of each message.
+FIXED, BY_CHANCE, BY_PROPERTIES = 0, 1, 2
+
+HASHED_PROPERTIES = ("correlation_id", "message_id", "timestamp")
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+
+
+class ConsistentHashMatcher:
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        self.header = arguments.get("hash-header")
+        self.property = arguments.get("hash-property")
+        self.varies = BY_PROPERTIES if self.header or self.property else FIXED
+        self.bindings: dict[Binding, float] = {}  # with their weights
+        self.destinations: list[Queue | Exchange] = []
+        self.ring: Rendezvous | None = None
+
+    def add(self, binding: Binding) -> None:
+        self.bindings[binding] = float(int(binding.routing_key))
+        self.ring = None
+
+    def remove(self, binding: Binding) -> None:
+        del self.bindings[binding]
+        self.ring = None
+
+    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
+        if not self.bindings:
+            return []
+        ring = self.ring or self.made_ring()
+        return [self.destinations[ring.choose(number_of(self.hashed(routing_key, properties)))]]
+
+    def made_ring(self) -> Rendezvous:
+        self.destinations = [binding.destination for binding in self.bindings]
+        self.ring = Rendezvous(
+            [(number_of(binding_end(b)), weight) for b, weight in self.bindings.items()],
+        )
+        return self.ring
+
+    def hashed(self, routing_key: str, properties: Properties | None) -> bytes:
+        """What of a message decides; messages without it belong together."""
+        if self.varies == FIXED:
+            return routing_key.encode("utf-8", "surrogateescape")
+        value: object = None
+        if properties is not None and self.header:
+            value = (properties.headers or {}).get(str(self.header))
+        elif properties is not None:
+            value = getattr(properties, str(self.property))
+        return str(value).encode("utf-8", "surrogateescape") if value is not None else b""
+
+
+class ModulusHashMatcher:
+    varies = FIXED
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        self.bindings: list[Binding] = []
+
+    def add(self, binding: Binding) -> None:
+        self.bindings.append(binding)
+        # In an order that a restart does not change.
+        self.bindings.sort(key=lambda binding: (binding_end(binding), binding.routing_key))
+
+    def remove(self, binding: Binding) -> None:
+        self.bindings.remove(binding)
+
+    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
+        if not self.bindings:
+            return []
+        number = number_of(routing_key.encode("utf-8", "surrogateescape"))
+        return [self.bindings[number % len(self.bindings)].destination]
+
+
+class RandomMatcher:
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        self.bindings: list[Binding] = []
+        self.varies = BY_CHANCE
+
+    def add(self, binding: Binding) -> None:
+        self.bindings.append(binding)
+        self.look()
+
+    def remove(self, binding: Binding) -> None:
+        self.bindings.remove(binding)
+        self.look()
+
+    def look(self) -> None:
+        # An exchange behind this one may ask for properties, whether or not chance leads there now.
+        to_exchange = any(binding.destination_kind == "exchange" for binding in self.bindings)
+        self.varies = BY_PROPERTIES if to_exchange else BY_CHANCE
+
+    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
+        if not self.bindings:
+            return []
+        return [self.bindings[int(random() * len(self.bindings))].destination]
+
+
+def binding_end(binding: Binding) -> bytes:
+    name = binding.destination.name.encode("utf-8", "surrogateescape")
+    return binding.destination_kind.encode() + b":" + name
+
+
+def check_hash_arguments(what: str, arguments: Mapping[str, object]) -> None:
+    """Those of a consistent hash exchange."""
+    for name in ("hash-header", "hash-property"):
+        if not isinstance(arguments.get(name, ""), str):
+            found = type_name(arguments[name])
+            raise PreconditionFailed(f"invalid type '{found}' for arg '{name}' in {what}")
+    if "hash-header" in arguments and "hash-property" in arguments:
+        raise PreconditionFailed("hash-header and hash-property are mutually exclusive")
+    hashed = arguments.get("hash-property")
+    if hashed is not None and hashed not in HASHED_PROPERTIES:
+        raise PreconditionFailed(f"Unsupported property: {hashed}")
+
+
+def check_binding(binding: Binding) -> None:
+    """Refuse what a binding of this type of exchange cannot be, in RabbitMQ's words."""
+    key = binding.routing_key
+    if binding.source.routing_type == "x-consistent-hash":
+        if not WHOLE_NUMBER.fullmatch(key):
+            shown = f'<<"{key}">>' if key else "<<>>"
+            raise PreconditionFailed(f"The binding key must be an integer: {shown}")
+        if int(key) < 1:
+            raise PreconditionFailed("The binding key must be greater than 0")
+    elif binding.source.routing_type == "x-local-random":
+        if key:
+            raise PreconditionFailed(f"Non empty binding '{key}' key not permitted")
+        if binding.destination_kind != "queue":
+            raise PreconditionFailed("Destination not found")
+        queue_type = binding.destination.effective.get("x-queue-type", "classic")
+        if queue_type != "classic":
+            raise PreconditionFailed(f"Queue type rabbit_{queue_type}_queue not valid for this exchange type")

@@ -1,4 +1,0 @@
-from embermq.broker.message cimport Message
-
-cpdef tuple record_parts(Message message)
-cpdef Message message_of(bytes payload, int flags)

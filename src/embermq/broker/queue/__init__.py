@@ -1,0 +1,1 @@
+"""Queues: what they hold, how they deliver, and the arguments that change either."""

@@ -1,0 +1,74 @@
+"""What a queue, a stream or a super stream says of itself when somebody asks over AMQP."""
+
+from __future__ import annotations
+
+import json
+
+from embermq.broker.deduplication.deduplication import window_from
+from embermq.broker.lease.lease import Lease
+from embermq.broker.message.message import Message
+from embermq.broker.message.rewrite import composed
+from embermq.broker.queue.byte_accounting import bytes_to_tell, weigh_soon
+from embermq.broker.queue.queue import Queue
+from embermq.broker.stream.arguments import Place
+from embermq.broker.stream.stream import Stream
+from embermq.broker.stream.super_stream import is_super_stream, partitions
+from embermq.broker.vhost import VirtualHost
+from embermq.wire.properties import Properties
+
+
+def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]:
+    weigh_soon(queue)
+    found: dict[str, object] = {
+        "name": queue.name,
+        "vhost": queue.vhost.name,
+        "type": queue.arguments.get("x-queue-type", "classic"),
+        "durable": bool(queue.durable),
+        "messages_ready": queue.ready_count,
+        "messages_unacknowledged": queue.unacked_count,
+        "consumers": len(queue.consumers),
+        "bytes": bytes_to_tell(queue),
+    }
+    deduplication = window_from(queue.effective)
+    if deduplication is not None and not isinstance(queue, Stream):
+        found["deduplication"] = {
+            "header": deduplication.header,
+            "window": deduplication.window_ms,
+            "count": deduplication.count_max,
+        }
+    if isinstance(queue, Stream):
+        found |= {
+            "id": queue.id,
+            "first_offset": queue.first_offset,
+            "next_offset": queue.safe_end,
+            "segments": len(queue.log.segments),
+        }
+        if time_ms is not None:
+            found["offset_at"] = queue.offset_at(Place("timestamp", timestamp_ms=time_ms))
+    return found
+
+
+def description_of_super_stream(vhost: VirtualHost, name: str) -> dict[str, object] | None:
+    exchange = vhost.exchanges.get(name)
+    if exchange is None or not is_super_stream(exchange):
+        return None
+    names = [binding.destination.name for binding in partitions(exchange)]
+    return {"name": name, "vhost": vhost.name, "type": "super-stream", "partitions": names}
+
+
+def description_of_lease(lease: Lease) -> dict[str, object]:
+    return {
+        "name": lease.name,
+        "queue": lease.queue.name,
+        "vhost": lease.queue.vhost.name,
+        "state": lease.state if lease.count else "empty",
+        "count": lease.count,
+        "bytes": lease.bytes,
+        "created_ms": lease.created_ms,
+        "expires_ms": lease.expires_ms or None,
+    }
+
+
+def told(name: str, facts: dict[str, object]) -> Message:
+    properties = Properties(content_type="application/json", type="description")
+    return composed("", name, properties, json.dumps(facts).encode())

@@ -1,0 +1,170 @@
+"""The slow way out of a queue, for those where it matters who gets which message.
+
+- A no-local consumer is not given what its own connection published; messages that nobody here may have are
+  passed over.
+- Consumers with a higher `x-priority` come first; those with the same take turns.
+- With `x-single-active-consumer` only one gets messages; when it goes, the next one takes over.
+- With `x-max-priority` there are more levels than two.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from embermq.broker.queue.consumer import NOBODY, Consumer
+
+if TYPE_CHECKING:
+    from embermq.broker.message.message import Message
+    from embermq.broker.queue.level import Entry
+    from embermq.broker.queue.queue import Queue
+
+DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
+PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not have a no-local consumer looks
+
+
+def is_selective(queue: Queue) -> bool:
+    """Does it matter who gets which message?"""
+    return selects(queue) or any(is_choosy(consumer) for consumer in queue.consumers)
+
+
+def selects(queue: Queue) -> bool:
+    """Whoever its consumers are?"""
+    rules = queue.rules
+    if queue.vhost.trace is not None:  # no, but that is where deliveries are told of
+        return True
+    return rules is not None and (rules.single_active or rules.priorities is not None)
+
+
+def is_choosy(consumer: Consumer) -> bool:
+    return consumer.no_local_of != NOBODY or consumer.priority != 0
+
+
+def candidates(queue: Queue) -> list[Consumer]:
+    """Who may get messages at all, in the order in which they are asked."""
+    if queue.rules is not None and queue.rules.single_active:
+        return [queue.rules.active] if queue.rules.active is not None else []
+    return queue.consumers
+
+
+def may_have(consumer: Consumer, message: Message) -> bool:
+    return consumer.no_local_of == NOBODY or consumer.no_local_of != message.publisher
+
+
+def has_ready_consumer(queue: Queue, message: Message) -> bool:
+    """Could this message leave at once? What `immediate` asks."""
+    if queue.ready_count:
+        return False
+    return any(
+        may_have(consumer, message) and consumer.can_take(message.size) for consumer in candidates(queue)
+    )
+
+
+def room_for(queue: Queue, message: Message) -> int:
+    """How many messages like this one consumers could take at the end of the turn, with what is ready."""
+    return sum(consumer.room() for consumer in candidates(queue) if may_have(consumer, message))
+
+
+def consumer_added(queue: Queue, consumer: Consumer) -> None:
+    """Everybody else's turn comes before that of one who is new.
+
+    There may be thousands: only where it matters, all of them are looked at.
+    """
+    consumers, turn = queue.consumers, queue.next_consumer
+    if 0 < turn < len(consumers):
+        consumers.insert(turn, consumer)
+        queue.next_consumer = turn + 1
+    else:
+        consumers.append(consumer)
+        queue.next_consumer = 0
+    if queue.rules is not None and queue.rules.active is None:
+        queue.rules.active = consumer
+    queue.selective = queue.selective or selects(queue) or is_choosy(consumer)
+    if queue.selective:
+        turn, queue.next_consumer = queue.next_consumer, 0
+        consumers[:] = sorted(consumers[turn:] + consumers[:turn], key=lambda c: -c.priority)
+
+
+def consumer_removed(queue: Queue, consumer: Consumer) -> None:
+    with suppress(ValueError):
+        place = queue.consumers.index(consumer)
+        del queue.consumers[place]
+        queue.next_consumer -= place < queue.next_consumer
+    if queue.rules is not None and queue.rules.active is consumer:
+        queue.rules.active = queue.consumers[0] if queue.consumers else None
+        queue.mark()
+    if is_choosy(consumer):
+        queue.selective = is_selective(queue)
+
+
+def consumers_leave(queue: Queue, leaving: set[Consumer]) -> bool:
+    """Many go at once, so that nobody has to step over them while they end one by one; `consumer_left` is due
+    for each. False, and they stay: the one that is active is not followed by another before its messages are
+    back."""
+    rules = queue.rules
+    if rules is not None and rules.single_active:
+        return False
+    queue.next_consumer -= sum(consumer in leaving for consumer in queue.consumers[: queue.next_consumer])
+    queue.consumers = [consumer for consumer in queue.consumers if consumer not in leaving]
+    if rules is not None and rules.active in leaving:
+        rules.active = queue.consumers[0] if queue.consumers else None
+    if queue.selective:
+        queue.selective = is_selective(queue)
+    return True
+
+
+def consumer_left(queue: Queue) -> None:
+    """It is not among the consumers any more; the queue may go with the last of them."""
+    if not queue.consumers and queue.auto_delete and not queue.deleted:
+        queue.vhost.delete_queue(queue)
+    elif queue.rules is not None and not queue.deleted:
+        queue.rules.used()
+
+
+def give_turn_away(queue: Queue, consumer: Consumer) -> None:
+    """The consumer goes behind all others of its priority."""
+    consumers = queue.consumers
+    consumers.remove(consumer)
+    place = len(consumers)
+    while place and consumers[place - 1].priority < consumer.priority:
+        place -= 1
+    consumers.insert(place, consumer)
+
+
+def awaits_disk(queue: Queue) -> bool:
+    """Is the message that has to leave next on its way from the disk?"""
+    for level in queue.levels:
+        if level.ring.count:
+            return False
+        if level.paged_count:
+            return not level.is_at_hand()
+    return False
+
+
+def drain_selectively(queue: Queue) -> bool:
+    """What `Queue.drain` does, for a selective queue."""
+    passed_over: list[Entry] = []
+    budget = DRAIN_BYTES_MAX
+    overhead = queue.turn.company.delivery_bytes
+    # What is passed over comes back next time, so it is not charged to the turn: that would never end.
+    sight = PASSED_OVER_BYTES_MAX
+    while queue.ready_count and budget > 0 and sight > 0 and not awaits_disk(queue):
+        entry = queue.take_head()
+        if entry is None:
+            break
+        message = entry.message
+        willing = [consumer for consumer in candidates(queue) if may_have(consumer, message)]
+        taker = next((consumer for consumer in willing if consumer.can_take(message.size)), None)
+        if taker is not None:
+            give_turn_away(queue, taker)
+            budget -= message.size + overhead
+            if queue.vhost.trace is not None:
+                queue.vhost.trace.delivered(queue, entry, getattr(taker, "channel", None))
+            queue.hand_over(entry, taker)
+            continue
+        passed_over.append(entry)
+        sight -= message.size + overhead
+        if willing:  # they only lack credit; later messages must not overtake
+            break
+    queue.put_back(passed_over)
+    return budget <= 0 and bool(queue.ready_count > len(passed_over))

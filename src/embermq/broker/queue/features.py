@@ -1,0 +1,322 @@
+"""What a queue does beyond first in, first out, because its arguments or its messages ask for it.
+
+A queue of the plain kind has no rules and asks nobody. One whose arguments ask for something has them from
+the start; any other gets them with the first message that expires.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embermq.broker.dead_letter.at_least_once import holds_letters
+from embermq.broker.deduplication.deduplication import Deduplication, deduplication_for
+from embermq.broker.incremental_work import Share
+from embermq.broker.message.message import expiry_of
+from embermq.broker.queue.arguments import is_name
+from embermq.broker.queue.byte_accounting import is_unweighed, weigh_pieces
+from embermq.broker.queue.deletion import REASON as DELETED
+from embermq.broker.queue.delivery_count import append_again, count_return
+from embermq.broker.queue.expiry import Expiry
+from embermq.broker.queue.length_limit import ACCEPTED, REFUSED, limits_from
+from embermq.broker.queue.max_priority import HIGH_PRIORITY, Priorities
+from embermq.broker.queue.retry import Retry, retry_from
+
+if TYPE_CHECKING:
+    from embermq.broker.message.message import Message
+    from embermq.broker.queue.consumer import Consumer
+    from embermq.broker.queue.level import Entry, Level
+    from embermq.broker.queue.queue import Queue
+    from embermq.broker.queue.requeue import HasFailed
+
+ARGUMENTS = frozenset(
+    {
+        "x-message-ttl",
+        "x-expires",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-dead-letter-exchange",
+        "x-max-priority",
+        "x-single-active-consumer",
+        "x-delivery-limit",
+        "x-retry-delay",
+        "x-deduplication",
+    }
+)
+
+
+def has_rules(arguments: dict[str, object]) -> bool:
+    if arguments.get("x-queue-type") == "stream":
+        return False
+    return not ARGUMENTS.isdisjoint(arguments) or arguments.get("x-queue-type") == "quorum"
+
+
+HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
+
+
+def delivery_limit_of(queue: Queue) -> int | None:
+    """How often a message may come back; a negative number is no limit.
+
+    The default is for quorum queues, as in RabbitMQ, and for durable queues with an exchange for dead
+    letters: there, what comes back too often is not lost.
+    """
+    arguments = queue.effective
+    limit = arguments.get("x-delivery-limit")
+    if isinstance(limit, int):
+        return limit if limit >= 0 else None
+    letters = queue.durable and "x-dead-letter-exchange" in arguments
+    default = queue.vhost.defaults.delivery_limit
+    return default if default > 0 and (letters or arguments.get("x-queue-type") == "quorum") else None
+
+
+def effective_changed(queue: Queue, effective: dict[str, object]) -> None:
+    """Policies say something else than before; messages that are there keep the time that they had."""
+    ttl_before = queue.effective.get("x-message-ttl")
+    queue.effective = effective
+    if queue.rules is None:
+        if has_rules(effective):
+            queue.rules = QueueRules(queue)
+            queue.rules.changed()
+    else:
+        queue.rules.apply_effective()
+        queue.rules.changed()
+        if not has_rules(effective) and queue.rules.is_idle():
+            queue.vhost.past.add_rules(queue.rules)
+            queue.rules = None
+    if effective.get("x-message-ttl") != ttl_before:
+        queue.vhost.note_ttl_history(queue)
+
+
+class QueueRules:
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.turn = queue.vhost.turn
+        self.active: Consumer | None = None  # the single one
+        self.priorities: Priorities | None = None
+        self.fleeting: list[Entry] = []  # that came in this turn, and expire at its end
+        self.dropped_maxlen = self.dropped_expired = 0  # for want of an exchange for dead letters
+        self.deduplication: Deduplication | None = None
+        self.expiry = Expiry(queue, self.turn)
+        priority_max = queue.effective.get("x-max-priority")
+        if isinstance(priority_max, int):
+            self.priorities = Priorities(queue, priority_max)
+        self.apply_effective()
+        if self.single_active or self.priorities is not None:
+            queue.selective = True
+        self.look()
+
+    def apply_effective(self) -> None:
+        """Take over what holds now. Priorities are for ever, and the single active consumer, too."""
+        arguments = self.queue.effective
+        self.expiry.apply_effective()
+        self.limits = limits_from(arguments)
+        exchange, routing_key = (
+            arguments.get("x-dead-letter-exchange"),
+            arguments.get("x-dead-letter-routing-key"),
+        )
+        # Names are checked when they come; a store of before may have longer ones.
+        self.dead_letter_exchange = exchange if is_name(exchange) else None
+        self.dead_letter_routing_key = routing_key if is_name(routing_key) else None
+        self.holds_letters = holds_letters(arguments)
+        self.single_active = arguments.get("x-single-active-consumer") is True
+        self.delivery_limit = delivery_limit_of(self.queue)
+        self.retry = retry_from(arguments)
+        wanted = arguments.get("x-queue-type") == "quorum" or "x-delivery-limit" in arguments
+        self.counts_returns = wanted or self.retry is not None or self.delivery_limit is not None
+        self.deduplication = deduplication_for(self.queue, self.deduplication)
+
+    def changed(self) -> None:
+        """What holds now is different: limits hold at once."""
+        self.weigh()
+        if self.limits is not None:
+            self.limits.make_room(self)
+        self.look()
+
+    def is_idle(self) -> bool:
+        """Is there nothing that a queue of the plain kind would not have?"""
+        queue = self.queue
+        if queue.unacked_count or self.deduplication is not None or self.fleeting:
+            return False
+        return not any(level.may_expire() for level in queue.levels)
+
+    # -- messages in
+
+    def append(self, message: Message) -> int:
+        """What `Queue.append` does, for a queue with rules."""
+        if self.deduplication is not None:
+            return self.deduplication.append(self, message)
+        return self.take(message)
+
+    def take(self, message: Message) -> int:
+        queue, limits = self.queue, self.limits
+        if limits is not None and not limits.drops_head and limits.refuses(queue, message):
+            if limits.dead_letters_refused:
+                self.dead_letter(message, None, "maxlen")
+            return REFUSED
+        now_ms = self.turn.now_ms
+        expires_ms = expiry_of(message, self.expiry.ttl_ms, now_ms)
+        if expires_ms == now_ms:
+            self.take_fleeting(message)
+        else:
+            self.accept(message, expires_ms)
+            if expires_ms:
+                self.look_at(expires_ms)
+        if limits is not None and limits.drops_head and limits.exceeded(queue.ready_count, queue.ready_bytes):
+            # Consumers have their turn first, and then comes `drained`.
+            if not limits.behind and not queue.consumers:
+                limits.drop_head(self)
+        return ACCEPTED
+
+    def take_fleeting(self, message: Message) -> int:
+        """A time to live of nothing: for a consumer that takes the message in this turn, or for nobody."""
+        level = self.level_for(message)
+        if not self.queue.consumers:
+            self.queue.accept_at(level, message, self.turn.now_ms)
+            self.expiry.expire_heads(self.turn.now_ms)
+            return 0
+        self.queue.accept_at(level, message, 0)
+        if not level.paged_count:
+            self.fleeting.append(level.ring.at(level.ring.count - 1))
+        return 0
+
+    def drained(self, left: bool) -> int:
+        """Consumers have taken what they want in this turn; if there is more for them, True."""
+        if self.fleeting and not left:
+            for entry in self.fleeting:
+                entry.expires_ms = self.turn.now_ms  # not even for a consumer that gives it back at once
+            self.fleeting.clear()
+            self.expiry.expire_heads(self.turn.now_ms)
+        limits = self.limits
+        if limits is not None and limits.drops_head and not limits.behind:
+            if limits.exceeded(self.queue.ready_count, self.queue.ready_bytes):
+                limits.drop_head(self)
+        return self.expiry.look()
+
+    def accept(self, message: Message, expires_ms: int) -> int:
+        return self.queue.accept_at(self.level_for(message), message, expires_ms)
+
+    def level_for(self, message: Message) -> Level:
+        if self.priorities is not None:
+            return self.priorities.level_for(message)
+        return self.queue.high if message.priority >= HIGH_PRIORITY_MIN else self.queue.low
+
+    def returned(self, entries: list[Entry], has_failed: HasFailed) -> list[Entry]:
+        """Messages come back from consumers; those that may be delivered again now."""
+        if self.queue.deleted:
+            self.dispose(entries, DELETED)
+            return []
+        if not self.counts_returns:
+            return entries
+        ready: list[Entry] = []
+        for entry in entries:
+            if not has_failed(entry):
+                ready.append(entry)
+                continue
+            count_return(entry)
+            if self.delivery_limit is not None and entry.returns > self.delivery_limit:
+                self.dispose([entry], "delivery_limit")
+            elif self.retry is not None:
+                self.try_later(entry, self.retry)
+            else:
+                ready.append(entry)
+        return ready
+
+    def try_later(self, entry: Entry, retry: Retry) -> None:
+        """The message waits in the schedule of the virtual host, and has no place here meanwhile."""
+        now_ms = self.turn.now_ms
+        delays = self.queue.vhost.delays
+        since_ms = now_ms
+        if entry.expires_ms:
+            ttl_ms = expiry_of(entry.message, self.expiry.ttl_ms, 0)
+            since_ms = entry.expires_ms - ttl_ms
+        delays.give_back(self.queue, entry, now_ms + retry.wait_ms(entry.returns) + 1, since_ms)
+        if entry.stored:
+            self.queue.vhost.dead_letters.forget_when_safe(entry)
+
+    def come_back(self, message: Message, since_ms: int, returns: int) -> None:
+        """It has waited for its next try."""
+        queue = self.queue
+        if self.priorities is not None:
+            level = self.priorities.level_for(message)
+        else:
+            level = queue.high if message.priority >= HIGH_PRIORITY else queue.low
+        expires_ms = append_again(level, message, since_ms, returns)
+        queue.correct(1, message.size - message.header_size)
+        queue.mark()
+        if expires_ms:
+            self.look_at(expires_ms)
+        if self.limits is not None:
+            self.limits.make_room(self)
+
+    def after_return(self) -> None:
+        """Messages came back from consumers."""
+        if self.limits is not None:
+            self.limits.make_room(self)
+        self.look()
+
+    def before_recovery(self) -> None:
+        if self.priorities is not None:
+            self.priorities.before_recovery()
+
+    def recovered(self) -> None:
+        """The queue has its messages of before the restart."""
+        if self.deduplication is not None:
+            self.deduplication.recover()
+        self.weigh()
+        self.look()
+        if self.limits is not None:
+            self.look_at(self.turn.now_ms)  # the last run may have stopped before all was dropped
+
+    def weigh(self) -> None:
+        """Where bytes count, those of messages that nobody has read since the start count as well.
+
+        As many as a turn has time for. Until all are weighed, the limit holds for what is known.
+        """
+        if self.limits is None or not self.limits.counts_bytes or not is_unweighed(self.queue):
+            return
+        share = Share()
+        for _ in weigh_pieces(self.queue):
+            if self.turn.timetable is not None and share.is_over():
+                self.look_at(self.turn.now_ms + 1)
+                return
+
+    # -- messages out
+
+    def dispose(self, entries: list[Entry], reason: str) -> None:
+        """Messages end here: as dead letters where there is an exchange for such."""
+        if self.dead_letter_exchange is None:
+            if reason == "maxlen":  # which many a queue does for every message that it takes
+                self.dropped_maxlen += len(entries)
+            elif reason == "expired":
+                self.dropped_expired += len(entries)
+            else:
+                self.queue.vhost.dropped.add(self.queue, reason, len(entries))
+            for entry in entries:
+                entry.level.forget(entry)
+        else:
+            for entry in entries:
+                self.dead_letter(entry.message, entry, reason)
+
+    def dead_letter(self, message: Message, entry: Entry | None, reason: str) -> None:
+        if self.dead_letter_exchange is not None:
+            self.queue.vhost.dead_letters.send(self, message, entry, reason)
+
+    def log_ids(self) -> list[str]:
+        """What the queue has on disk beside its levels."""
+        journal = None if self.deduplication is None else self.deduplication.journal
+        return [] if journal is None else [journal.log_id]
+
+    def drop(self) -> None:
+        """The queue is deleted."""
+        if self.deduplication is not None:
+            self.deduplication.drop()
+
+    # -- time
+
+    def used(self) -> None:
+        self.expiry.used()
+
+    def look(self) -> int:
+        return self.expiry.look()
+
+    def look_at(self, due_ms: int) -> int:
+        return self.expiry.look_at(due_ms)

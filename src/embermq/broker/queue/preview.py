@@ -1,0 +1,94 @@
+"""The first ready messages of a queue, with the beginnings of their bodies, for people who look at it.
+
+As `browsing`, nothing is taken, counted or marked; but a body of 100 MB is neither copied nor read from disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from embermq.broker.message.message import Message, expiration_ms, expiry_of
+from embermq.broker.message.record import META, body_size
+from embermq.broker.queue.contents import in_memory
+from embermq.broker.stream.stream import Stream
+from embermq.store.log.peek import Glimpse, glimpses
+from embermq.store.log.record import PERSISTENT
+
+if TYPE_CHECKING:
+    from embermq.broker.queue.level import Level
+    from embermq.broker.queue.queue import Queue
+
+BLOCK_BYTES = 32 * 1024
+
+
+class Glimpsed(NamedTuple):
+    message: Message  # of its body the beginning; of a very long header, too
+    body_size: int
+    sequence: int
+    redelivered: bool
+    expires_ms: int  # 0: never
+    in_memory: bool
+
+
+def glimpsed(queue: Queue, count: int, body_bytes: int) -> Iterator[Glimpsed | None]:
+    """The first so many, or a few more, in the order in which they would leave.
+
+    None: time to let others go on. What happens meanwhile may be seen in what follows, or not.
+    """
+    for level in list(queue.levels):
+        first = 0
+        for entry in list(islice(in_memory(level), count)):
+            first, message = entry.sequence + 1, entry.message
+            yield Glimpsed(
+                cut(message, body_bytes),
+                message.size - message.header_size,
+                entry.sequence,
+                bool(entry.redelivered),
+                entry.expires_ms,
+                True,
+            )
+            yield None
+        if (level.paged_count or isinstance(queue, Stream)) and level.log is not None:
+            yield from on_disk(level, max(first, level.paged_from), body_bytes)
+
+
+def on_disk(level: Level, first: int, body_bytes: int) -> Iterator[Glimpsed | None]:
+    assert level.log is not None
+    for seen in glimpses(level.log, first, BLOCK_BYTES):
+        if seen is None or level.held is None or seen.sequence not in level.held:
+            yield None if seen is None else from_record(level, seen, body_bytes)
+
+
+def from_record(level: Level, seen: Glimpse, body_bytes: int) -> Glimpsed:
+    payload = seen.payload
+    header_size, priority = META.unpack_from(payload, 0)
+    key_at = 6 + payload[5]
+    content_at = key_at + 1 + payload[key_at]
+    content = payload[content_at : content_at + header_size + body_bytes]
+    message = Message(payload[5:content_at], content, header_size, seen.flags & PERSISTENT != 0, priority, 0)
+    if header_size <= len(content):
+        message.ttl_ms = expiration_ms(content, header_size)
+    returns = level.returns.get(seen.sequence, seen.flags >> 1)
+    return Glimpsed(
+        message,
+        body_size(seen),
+        seen.sequence,
+        returns > 0 or seen.sequence < level.redelivered_below,
+        expiry_of(message, level.ttl_of(seen.sequence), seen.timestamp_ms),
+        False,
+    )
+
+
+def cut(message: Message, body_bytes: int) -> Message:
+    if message.size - message.header_size <= body_bytes:
+        return message
+    return Message(
+        message.names,
+        message.content[: message.header_size + body_bytes],
+        message.header_size,
+        message.persistent,
+        message.priority,
+        message.publisher,
+    )

@@ -1,4 +1,0 @@
-from embermq.broker.message cimport Message
-
-cpdef list typed_headers(Message message)
-cpdef Message rewritten(Message message, bytes names, object properties, list headers)

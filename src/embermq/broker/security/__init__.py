@@ -1,0 +1,1 @@
+"""Users, permissions and how a client proves who it is."""

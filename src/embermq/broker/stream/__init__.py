@@ -1,0 +1,1 @@
+"""Streams: logs that are read and not emptied."""

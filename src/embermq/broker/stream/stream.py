@@ -1,0 +1,353 @@
+"""A stream: a log that is read and not emptied, by many, each at a place of their own.
+
+A message's sequence in the log is its offset, counted from 0, and never means another message: nothing is
+delivered before it is safe on disk (`safe_end`), and no segment goes before a later one is safe. Retention
+lets go of whole segments, oldest first.
+
+For everybody else a stream is a queue whose messages do not leave: it has the methods of one, and those that
+make no sense for it refuse with RabbitMQ's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from embermq.broker.definitions import queue_label
+from embermq.broker.message.message import FLAGS_AT, Message
+from embermq.broker.message.record import message_of
+from embermq.broker.message.rewrite import rewritten, typed_headers
+from embermq.broker.queue.consumer import Consumer
+from embermq.broker.queue.level import Entry
+from embermq.broker.queue.queue import KEEPS_ALL, Queue, describe
+from embermq.broker.queue.requeue import HasFailed, failed
+from embermq.broker.stream.arguments import (
+    OFFSET_MAX,
+    Place,
+    check_forms,
+    check_group,
+    end_from,
+    place_from,
+)
+from embermq.broker.stream.consumer_group import Groups
+from embermq.broker.stream.cursor import Cursor
+from embermq.broker.stream.filter import HEADERS_FLAG, Filters, choice_from, value_of
+from embermq.broker.stream.retention import StreamRetention
+from embermq.broker.turn import Turn
+from embermq.errors import NotImplementedYet, PreconditionFailed
+from embermq.store.log.record import PERSISTENT
+from embermq.store.log.retention import Block, sequence_at_time
+from embermq.store.log.segment_index import write_indexes
+
+if TYPE_CHECKING:
+    from embermq.broker.storage import Storage
+    from embermq.broker.vhost import VirtualHost
+    from embermq.store.log.segment import Segment
+
+OFFSET_HEADER = "x-stream-offset"
+TIME_HEADER = "x-stream-timestamp"
+
+
+def prepared(message: Message) -> Message:
+    """The message without what another stream that it came from said of it: it will get that of its own."""
+    content = message.content
+    if content[FLAGS_AT] & HEADERS_FLAG and (
+        content.find(b"\x0fx-stream-offset", 0, message.header_size) >= 0
+        or content.find(b"\x12x-stream-timestamp", 0, message.header_size) >= 0
+    ):
+        headers = [field for field in typed_headers(message) if field[0] not in (OFFSET_HEADER, TIME_HEADER)]
+        return rewritten(message, message.names, message.properties, headers)
+    return message
+
+
+CURSOR_BUDGET = 512 * 1024  # bytes that one consumer gets in one turn
+STREAM_BUDGET = 2 * 1024 * 1024  # and all of a stream together
+READ_BYTES = 256 * 1024
+# The same under names of this module, where they are C numbers.
+KEPT_ALWAYS, STORED = KEEPS_ALL, PERSISTENT
+
+
+class Stream(Queue):
+    __slots__ = (
+        "block",
+        "cursors",
+        "filters",
+        "first_cursor",
+        "groups",
+        "log",
+        "noted_segment",
+        "retention",
+        "safe_end",
+        "syncing",
+        "unwritten",
+    )
+
+    def __init__(
+        self,
+        vhost: VirtualHost,
+        name: str,
+        turn: Turn,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+        owner: object = None,
+        arguments: dict[str, object] | None = None,
+        storage: Storage | None = None,
+        id: str = "",
+    ) -> None:
+        assert durable and not auto_delete and owner is None
+        super().__init__(vhost, name, turn, durable=True, arguments=arguments, storage=storage, id=id)
+        if storage is None:
+            raise PreconditionFailed(f"{describe(self)} needs a disk: streams do not live in memory")
+        self.keeps = KEPT_ALWAYS
+        self.levels = [self.low]
+        self.retention = StreamRetention(self)
+        self.log = self.low.log = storage.open_log(id, self.retention.limits.segment_bytes, indexed=True)
+        self.log.owner = self
+        self.filters = Filters(self.log)
+        self.noted_segment: Segment | None = None  # has a message without headers
+        self.low.next_sequence = self.log.next_sequence
+        self.ready_count = self.log.count
+        self.ready_bytes = self.log.bytes_on_disk
+        self.cursors: list[Cursor] = []
+        self.groups = Groups(self)
+        self.first_cursor = 0  # who is asked first in the next turn
+        self.block: Block | None = None  # the one read last, for others who are at the same place
+        self.safe_end = self.log.next_sequence  # the first offset that a power cut might take
+        self.unwritten = False  # something is to be synced that no sync under way covers
+        self.syncing = False
+
+    # -- messages in
+
+    def append(self, message: Message) -> int:
+        level = self.low
+        offset = level.next_sequence
+        level.next_sequence = offset + 1
+        if message.content[FLAGS_AT] & HEADERS_FLAG:
+            message = prepared(message)
+            level.store(offset, message, STORED)
+            self.filters.add(value_of(message))
+        else:
+            level.store(offset, message, STORED)
+            if self.log.active is not self.noted_segment:
+                self.filters.add(None)  # once is enough
+                self.noted_segment = self.log.active
+        self.ready_count += 1
+        self.published_count += 1
+        if not self.unwritten:
+            self.unwritten = True
+            self.turn.after_write(self.written)
+        return 0
+
+    def append_straight(
+        self, prefix: bytes, buf: bytearray, header_at: int, header_stop: int, body_at: int, body_stop: int
+    ) -> bool:
+        """Append a message without headers as it stands in the buffer that it was read into, if that is all
+        there is to do; was it? The first of a turn, or of a segment, goes by way of `append`.
+
+        `prefix` is what stands before the content header in a record (`message_record`).
+        """
+        level = self.low
+        offset = level.next_sequence
+        if not (self.unwritten and level.dirty and self.log.active is self.noted_segment):
+            return False
+        if not self.log.append_spans(
+            offset,
+            self.turn.now_ms,
+            STORED,
+            prefix,
+            buf,
+            header_at,
+            header_stop,
+            body_at,
+            body_stop,
+        ):
+            return False
+        level.next_sequence = offset + 1
+        self.ready_count += 1
+        self.published_count += 1
+        return True
+
+    def records_lost(self) -> None:
+        """Somebody has found damage in the log."""
+        self.ready_count = self.log.count
+
+    def written(self) -> None:
+        """The log has been written: have it synced, and let go of what is too much."""
+        if self.deleted or self.syncing:
+            return  # one after the other: the next sync covers it all
+        self.unwritten = False
+        self.syncing = True
+        end = self.log.next_sequence
+        assert self.low.storage is not None
+        self.low.storage.when_safe(lambda: self.on_safe(end))
+
+    def on_safe(self, end: int) -> None:
+        self.syncing = False
+        if self.deleted:
+            return
+        self.safe_end = end
+        self.filters.write()
+        write_indexes(self.log, end)
+        self.retention.retain()
+        self.mark()
+        if self.unwritten:
+            # Not now: what has come since the last turn stands in no file yet.
+            self.turn.after_write(self.written)
+
+    # -- look-up
+
+    @property
+    def first_offset(self) -> int:
+        return min(self.log.first_sequence, self.safe_end)
+
+    def offset_at(self, place: Place) -> int:
+        """The offset that a place stands for now."""
+        if place.name == "first":
+            return self.first_offset
+        if place.name == "next":
+            return self.safe_end
+        if place.name == "last":
+            return max(self.safe_end, self.first_offset + 1) - 1  # never below 0, which C would not tell
+        if place.name == "offset":
+            return max(place.offset, self.first_offset)
+        return min(sequence_at_time(self.log, place.timestamp_ms), self.safe_end)
+
+    def messages(self) -> Iterator[Message]:
+        reader = self.log.new_reader()
+        sequence = self.first_offset
+        while True:
+            records: Iterable[Any] = reader.read(sequence, READ_BYTES)
+            if not records:
+                return
+            for record in records:
+                yield message_of(record.payload, record.flags)
+                sequence = record.sequence + 1
+
+    # -- messages out
+
+    def mark(self) -> int:
+        if not self.dirty and self.cursors:
+            self.dirty = True
+            self.turn.add_queue(self)
+        return 0
+
+    def drain(self) -> bool:
+        """Each consumer its share, nobody always first; True when some of them could go on."""
+        budget = STREAM_BUDGET
+        count = len(self.cursors)
+        more = done = False
+        for step in range(count):
+            cursor = self.cursors[(self.first_cursor + step) % count]
+            share = min(CURSOR_BUDGET, budget)
+            used = cursor.deliver(share, self.safe_end)
+            self.delivered_count += cursor.delivered
+            if cursor.consumer.no_ack:
+                self.no_ack_count += cursor.delivered
+            budget -= used
+            more = more or used >= share
+            done = done or cursor.offset >= cursor.end
+            if budget <= 0:
+                self.first_cursor = (self.first_cursor + step + 1) % count
+                break
+        if done:
+            self.end_ranges()
+        return more
+
+    def end_ranges(self) -> None:
+        """Consumers that have got all they asked for are done."""
+        for cursor in [cursor for cursor in self.cursors if cursor.done]:
+            consumer = cursor.consumer
+            self.remove_consumer(consumer)
+            consumer.range_delivered()
+
+    def settle(self, entry: Entry) -> int:
+        self.acked_count += 1
+        if self.groups.cursors:
+            self.groups.settled(entry)
+        return 0
+
+    def requeue(self, entries: list[Entry], has_failed: HasFailed = failed) -> None:
+        """Given back: the messages never left. One with a name gets them when it comes again."""
+        for entry in entries:
+            self.groups.settled(entry, unread=True)
+
+    def receive(self, entries: list[Entry], has_failed: HasFailed = failed) -> list[Entry]:
+        self.requeue(entries)
+        return []
+
+    def discard(self, entries: list[Entry]) -> None:
+        """Rejected for good: this consumer is done with them; the stream keeps them for the others."""
+        for entry in entries:
+            self.groups.settled(entry)
+
+    def is_pressed(self, half: bool = False) -> bool:
+        """Consumers of a stream may be as far behind as they like."""
+        return False
+
+    # -- consumers
+
+    def plan(self, arguments: dict[str, object]) -> tuple[Place, int]:
+        """Where a consumer with these arguments begins and ends; PreconditionFailed for nonsense."""
+        what = describe(self)
+        end = end_from(what, arguments.get("x-stream-end-offset"))
+        check_group(what, arguments)
+        check_forms(what, arguments)
+        if choice_from(what, arguments) is not None and arguments.get("x-stream-blocks") is True:
+            raise PreconditionFailed(f"'x-stream-blocks' gives {what} as it is: there are no filters with it")
+        place = place_from(what, arguments.get("x-stream-offset", "next"), self.turn.now_ms)
+        return place, OFFSET_MAX if end is None else end
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        arguments = consumer.arguments
+        place, end = self.plan(arguments)
+        cursor = Cursor(self, consumer, self.offset_at(place), end)
+        cursor.choice = choice_from(describe(self), arguments)
+        cursor.blocks = arguments.get("x-stream-blocks") is True
+        cursor.timed = arguments.get("x-stream-timestamps") is True
+        self.consumers.append(consumer)
+        self.cursors.append(cursor)
+        name = arguments.get("x-stream-consumer", "")
+        single_active = "x-single-active-consumer"
+        if name or arguments.get(single_active) is True or self.effective.get(single_active) is True:
+            assert isinstance(name, str)
+            self.groups.add(name, cursor)
+        self.mark()
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+        self.cursors = [cursor for cursor in self.cursors if cursor.consumer is not consumer]
+        self.first_cursor = 0
+        if self.groups.remove(consumer):
+            self.mark()
+        if not self.cursors:
+            self.block = None
+
+    # -- the whole
+
+    def cannot(self, method: str) -> NotImplementedYet:
+        return NotImplementedYet(f"{method} not supported by stream queues {describe(self)}")
+
+    def get(self, no_ack: bool = False) -> Entry | None:
+        raise self.cannot("basic.get")
+
+    def purge(self) -> int:
+        raise self.cannot("queue.purge")
+
+    def recover(self, delivered_up_to: dict[str, int] | None) -> None:
+        """The log was opened with the stream; some of it may be too old by now."""
+        self.turn.after_write(self.recovered)  # when all that was recovered is synced, not before
+
+    def recovered(self) -> None:
+        write_indexes(self.log, self.safe_end, everywhere=True)
+        self.retention.retain()
+
+    def label(self) -> bytes:
+        return queue_label(self)
+
+    def drop(self) -> None:
+        self.groups.forget()
+        self.cursors = []
+        self.block = None
+        super().drop()

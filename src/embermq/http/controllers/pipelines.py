@@ -1,0 +1,153 @@
+"""Pipelines on Spark (docs/spark.md): how they tell of themselves, and how they are shown."""
+
+from __future__ import annotations
+
+from embermq.broker.vhost import VirtualHost
+from embermq.http.controllers.exchanges import vhost_of
+from embermq.http.controllers.overview import visible_vhosts
+from embermq.http.metrics.exposition import Exposition, labelled
+from embermq.http.metrics.families import COUNTER, GAUGE
+from embermq.http.openapi import schemas
+from embermq.http.openapi.route_docs import describes
+from embermq.http.pipeline_registry import ALIVE, DIED, FAILED, PIPELINES_MAX, RUNNING, STATES, KnownPipelines
+from embermq.http.server.request import Request, Response, bad_request, check_field, not_found, require_keys
+from embermq.http.views.listing import COLUMNS, LIST, listing, single
+from embermq.http.views.thing_name import clean
+from embermq.http.views.views import View
+
+TEXT_CHARACTERS_MAX = 1000
+
+COUNTS = ("pid", "batches", "rows", "lag")
+NUMBERS = ("rows_per_second", "started_at")
+TEXTS = ("host", "source", "sink", "reason")
+AMOUNT: schemas.Schema = {"type": "number", "minimum": 0}
+TOLD = schemas.fields(
+    "state",
+    state={"enum": list(STATES)},
+    **dict.fromkeys(COUNTS, schemas.COUNT),
+    **dict.fromkeys(NUMBERS, AMOUNT),
+    **dict.fromkeys(TEXTS, schemas.TEXT),
+)
+PIPELINE = schemas.fields(
+    "name vhost state heard_at",
+    **{
+        **TOLD["properties"],
+        "name": schemas.TEXT,
+        "vhost": schemas.TEXT,
+        "state": {"enum": [*STATES, DIED]},
+        "heard_at": schemas.NUMBER,
+    },
+)
+
+# name, the key in the pipeline's state, kind, about
+OF_ALL = (
+    ("embermq_pipeline_rows_total", "rows", COUNTER, "Rows that a pipeline has done since it was started"),
+    ("embermq_pipeline_batches_total", "batches", COUNTER, "Batches, likewise"),
+    ("embermq_pipeline_updated_at_seconds", "heard_at", GAUGE, "When a pipeline was last heard of"),
+)
+# Of one that is over nobody knows them.
+OF_THE_LIVING = (
+    ("embermq_pipeline_lag", "lag", GAUGE, "Messages that wait for a pipeline"),
+    ("embermq_pipeline_rows_per_second", "rows_per_second", GAUGE, "Speed of a pipeline's last batch"),
+)
+
+
+def is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_amount(value: object) -> bool:
+    return is_count(value) or (isinstance(value, float) and value >= 0)
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+KINDS = ((COUNTS, is_count, "a count"), (NUMBERS, is_amount, "a number"), (TEXTS, is_text, "text"))
+
+
+def told_in(body: View) -> View:
+    """What a pipeline says of itself; a null says nothing."""
+    require_keys(body, "state")
+    if body["state"] not in STATES:
+        raise bad_request(f"state must be one of {', '.join(STATES)}")
+    told: View = {"state": body["state"]}
+    for names, fits, kind in KINDS:
+        for name in names:
+            value = body.get(name)
+            if value is None:
+                continue
+            if not fits(value):
+                raise bad_request(f"{name} must be {kind}")
+            check_field(name, value, 0)
+            told[name] = value[:TEXT_CHARACTERS_MAX] if isinstance(value, str) else value
+    return told
+
+
+async def listed(request: Request, vhosts: list[VirtualHost]) -> Response:
+    views = list(request.context.pipelines.views(vhosts))
+    return await listing(request, views, lambda view: view, lambda view: str(view["name"]))
+
+
+@describes("Pipelines that told the broker of themselves.", query=LIST, answer=schemas.listed(PIPELINE))
+async def all_pipelines(request: Request) -> Response:
+    return await listed(request, visible_vhosts(request))
+
+
+@describes("Pipelines of a virtual host.", query=LIST, answer=schemas.listed(PIPELINE))
+async def pipelines_in(request: Request) -> Response:
+    return await listed(request, [vhost_of(request, to_see=True)])
+
+
+def found(request: Request, *, to_see: bool = False) -> View:
+    for view in request.context.pipelines.views([vhost_of(request, to_see=to_see)]):
+        if view["name"] == request.names["name"]:
+            return view
+    raise not_found()
+
+
+@describes("A pipeline.", query=COLUMNS, answer=PIPELINE)
+def one_pipeline(request: Request) -> Response:
+    return single(request, found(request, to_see=True))
+
+
+@describes("Tell how a pipeline is.", body=TOLD, status=(201, 204))
+def put_pipeline(request: Request) -> Response:
+    vhost, told = vhost_of(request), told_in(request.json())
+    known, name = request.context.pipelines, clean(request.names["name"])
+    is_new = (vhost.name, name) not in known.heard
+    if not known.tell(vhost.name, name, told):
+        raise bad_request(f"there are {PIPELINES_MAX} pipelines already")
+    return Response(201 if is_new else 204)
+
+
+@describes("Forget a pipeline.", status=204)
+def delete_pipeline(request: Request) -> Response:
+    view = found(request)
+    del request.context.pipelines.heard[str(view["vhost"]), str(view["name"])]
+    return Response(204)
+
+
+def put_pipelines(out: Exposition, pipelines: KnownPipelines, vhosts: list[VirtualHost]) -> None:
+    ours = Exposition()
+    known = [
+        (labelled({"vhost": str(view["vhost"]), "pipeline": str(view["name"])}), view)
+        for view in pipelines.views(vhosts)
+    ]
+    if not known:
+        return
+    ours.family("embermq_pipeline_running", GAUGE, "1 while a pipeline runs, 0 when it is over or waits")
+    for labels, view in known:
+        ours.sample("embermq_pipeline_running", int(view["state"] == RUNNING), labels)
+    ours.family("embermq_pipeline_failed", GAUGE, "1 when a pipeline has failed or died")
+    for labels, view in known:
+        ours.sample("embermq_pipeline_failed", int(view["state"] in (FAILED, DIED)), labels)
+    living = [(labels, view) for labels, view in known if view["state"] in ALIVE]
+    for families, chosen in ((OF_ALL, known), (OF_THE_LIVING, living)):
+        for metric, key, kind, about in families if chosen else ():
+            ours.family(metric, kind, about)
+            for labels, view in chosen:
+                if view.get(key) is not None:
+                    ours.sample(metric, view[key], labels)
+    out.parts.extend(ours.parts)

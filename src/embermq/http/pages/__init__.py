@@ -1,1 +1,0 @@
-"""What a browser shows: plain documents without scripts, nothing from outside."""

@@ -1,0 +1,1 @@
+"""HTTP: connections, requests, routes and who may call them."""

@@ -1,0 +1,1 @@
+"""Rates, totals and samples over time."""

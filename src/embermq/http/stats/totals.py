@@ -1,0 +1,138 @@
+"""Sums over many queues, exchanges and clients, made in steps: there may be tens of thousands of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from embermq.broker.counters import Tally
+from embermq.broker.queue.byte_accounting import bytes_to_tell
+from embermq.broker.queue.queue import Queue
+from embermq.broker.session_info import ConnectionCounts
+from embermq.broker.vhost import VirtualHost
+from embermq.http.server.cooperative import Gate, Pace
+
+LENGTHS = ("messages", "messages_ready", "messages_unacknowledged")
+DELIVERIES = (
+    "deliver",
+    "deliver_no_ack",
+    "get",
+    "get_no_ack",
+    "get_empty",
+    "deliver_get",
+    "ack",
+    "redeliver",
+)
+PUBLISHING = ("publish", "confirm", "return_unroutable", "drop_unroutable")
+DATA = ("recv_oct", "send_oct")
+CHURN = (
+    "connection_created",
+    "connection_closed",
+    "channel_created",
+    "channel_closed",
+    "queue_declared",
+    "queue_created",
+    "queue_deleted",
+)
+COLUMNS = (*LENGTHS, *PUBLISHING, *DELIVERIES, *DATA, *CHURN)  # of `Totals.values`
+
+
+class Counting(Protocol):
+    """What the room of the connections tells of what was counted there."""
+
+    def connection_counts(self) -> Iterable[ConnectionCounts]: ...
+
+
+class Totals:
+    def __init__(self) -> None:
+        self.queues = 0
+        self.exchanges = 0
+        self.consumers = 0
+        self.ready = 0
+        self.ready_bytes = 0
+        self.unacked = 0
+        self.paged = 0
+        self.delayed = 0
+        self.deduplication_ids = 0
+        self.connections = 0
+        self.channels = 0
+        self.publishers = 0  # channels that have published
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.tally = Tally()
+
+    def add(self, other: Totals) -> None:
+        for name, value in vars(other).items():
+            if name != "tally":
+                setattr(self, name, getattr(self, name) + value)
+        self.tally.add(other.tally)
+
+    def add_queue(self, queue: Queue) -> None:
+        self.queues += 1
+        self.consumers += len(queue.consumers)
+        self.ready += queue.ready_count
+        self.ready_bytes += bytes_to_tell(queue)
+        self.unacked += queue.unacked_count
+        self.paged += sum(level.paged_count for level in queue.levels)
+        if queue.rules is not None and queue.rules.deduplication is not None:
+            self.deduplication_ids += queue.rules.deduplication.count
+        self.tally.add_queue(queue)
+
+    def add_connection(self, counts: ConnectionCounts) -> None:
+        self.connections += 1
+        self.channels += len(counts.channels)
+        self.received_bytes += counts.received_bytes
+        self.sent_bytes += counts.sent_bytes
+        for channel in counts.channels:
+            self.publishers += channel.received > 0
+            self.tally.add_channel(channel.received_confirm, channel.confirmed, channel.returned)
+
+    def values(self) -> tuple[int, ...]:
+        """What is sampled, in the order of COLUMNS."""
+        tally = self.tally
+        return (
+            self.ready + self.unacked,
+            self.ready,
+            self.unacked,
+            tally.received,
+            tally.confirmed,
+            tally.returned,
+            tally.unroutable - tally.returned,
+            tally.delivered - tally.delivered_no_ack - tally.got - tally.got_no_ack,
+            tally.delivered_no_ack,
+            tally.got,
+            tally.got_no_ack,
+            tally.got_empty,
+            tally.delivered,
+            tally.acked,
+            tally.redelivered,
+            self.received_bytes,
+            self.sent_bytes,
+            tally.connections_opened,
+            tally.connections_opened - self.connections,
+            tally.channels_opened,
+            tally.channels_closed,
+            tally.queues_declared,
+            tally.queues_created,
+            tally.queues_deleted,
+        )
+
+
+async def totals(vhosts: Iterable[VirtualHost], counting: Counting, gate: Gate) -> Totals:
+    pace, sums = Pace(gate), Totals()
+    names = set()
+    for vhost in vhosts:
+        names.add(vhost.name)
+        sums.tally.add(vhost.past)
+        sums.exchanges += len(vhost.exchanges)
+        sums.delayed += vhost.delays.count
+        for exchange in list(vhost.exchanges.values()):
+            sums.tally.add_exchange(exchange)
+        for queue in list(vhost.queues.values()):
+            sums.add_queue(queue)
+            await pace.breathe()
+    for counts in counting.connection_counts():
+        if counts.vhost in names:
+            sums.add_connection(counts)
+        await pace.breathe()
+    return sums

@@ -1,0 +1,1 @@
+"""What the API shows of things, as JSON values, in lists and pages."""

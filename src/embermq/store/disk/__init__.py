@@ -1,0 +1,1 @@
+"""Files, directories, the page cache and the lock of a data directory."""

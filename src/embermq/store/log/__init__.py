@@ -1,0 +1,1 @@
+"""The log: segments of records, acks beside them, readers."""

@@ -1,0 +1,1 @@
+"""Opening a log again after a stop or a crash; checking one without opening it."""

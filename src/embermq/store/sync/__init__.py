@@ -1,0 +1,1 @@
+"""Group commit, and what makes a sync cheap."""

@@ -1,0 +1,31 @@
+"""How often a message came back, where it goes to the end of a queue that is on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from embermq.broker.queue.delivery_count import IN_FLAGS_MAX, append_again
+from tests.unit.broker.stored import StoredBroker
+from tests.unit.broker.world import message, new_queue
+
+
+@pytest.mark.parametrize("returns", [1, IN_FLAGS_MAX, IN_FLAGS_MAX + 1, 100_000])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_the_number_is_right_without_a_restart_in_between(
+    tmp_path: Path, returns: int, persistent: bool
+) -> None:
+    stored = StoredBroker(tmp_path)
+    new_queue(stored.vhost, durable=True).append(message(b"before", persistent=True))
+    stored.wait_until_safe()
+    with stored.restarted() as stored:
+        queue = stored.vhost.queues["q"]
+        append_again(queue.low, message(b"again", persistent=persistent), 1000, returns)
+        queue.correct(1, len(b"again"))
+        assert queue.low.paged_count == 2
+        entries = [queue.get(), queue.get()]
+        assert [entry and (entry.message.body, entry.returns) for entry in entries] == [
+            (b"before", 0),
+            (b"again", returns),
+        ]

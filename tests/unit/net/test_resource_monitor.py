@@ -1,0 +1,84 @@
+"""What the allocator holds back is asked for when the broker has nothing else to do."""
+
+from pathlib import Path
+
+import pytest
+
+from embermq.net import resource_monitor as watch
+from embermq.net.resource_monitor import GROWTH_BYTES_MIN, REST_CPU_PART, ResourceWatch
+
+
+class Process:
+    """Memory and clocks of a process that does what it is told; giving back halves its memory."""
+
+    def __init__(self) -> None:
+        self.used, self.now_s, self.cpu_s = 100 * 2**20, 0.0, 0.0
+        self.times_asked = 0
+
+    def give_back(self) -> None:
+        self.times_asked += 1
+        self.used //= 2
+
+    def pass_second(self, cpu_part: float) -> None:
+        self.now_s += 1
+        self.cpu_s += cpu_part
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> Process:
+    process = Process()
+    monkeypatch.setattr(watch, "resident_bytes", lambda: process.used)
+    monkeypatch.setattr(watch, "give_back_memory", process.give_back)
+    monkeypatch.setattr(watch, "memory_total_bytes", lambda: 2**30)
+    monkeypatch.setattr(watch.time, "monotonic", lambda: process.now_s)
+    monkeypatch.setattr(watch.time, "process_time", lambda: process.cpu_s)
+    return process
+
+
+def ignore(name: str, active: bool, detail: str) -> None:
+    pass
+
+
+def test_memory_is_given_back_at_rest(process: Process, tmp_path: Path) -> None:
+    watcher = ResourceWatch(str(tmp_path), 0.5, 1, ignore)
+    process.pass_second(REST_CPU_PART * 2)
+    watcher.look()
+    assert process.times_asked == 0, "there is work to do"
+    process.pass_second(REST_CPU_PART / 2)
+    watcher.look()
+    assert process.times_asked == 1
+
+
+def test_memory_is_given_back_once_for_each_burst(process: Process, tmp_path: Path) -> None:
+    watcher = ResourceWatch(str(tmp_path), 0.5, 1, ignore)
+    for _ in range(3):
+        process.pass_second(0)
+        watcher.look()
+    assert process.times_asked == 1
+    process.used += GROWTH_BYTES_MIN - 1
+    process.pass_second(0)
+    watcher.look()
+    assert process.times_asked == 1, "not worth the trouble"
+    process.used += 1
+    process.pass_second(0)
+    watcher.look()
+    assert process.times_asked == 2
+
+
+def test_memory_is_tight_before_it_is_short(process: Process, tmp_path: Path) -> None:
+    told: list[bool] = []
+    watcher = ResourceWatch(str(tmp_path), 0.5, 1, ignore, told.append)
+    for used in (2**28 - 1, 2**28 + 1, 2**28 - 1):
+        process.used = used
+        process.pass_second(1)
+        watcher.look()
+    assert told == [False, True, False]
+
+
+def test_near_the_watermark_work_does_not_matter(process: Process, tmp_path: Path) -> None:
+    alarms: list[bool] = []
+    watcher = ResourceWatch(str(tmp_path), 0.05, 1, lambda name, active, detail: alarms.append(active))
+    process.pass_second(1)
+    watcher.look()
+    assert process.times_asked == 1
+    assert alarms[0] is False, "what was given back does not count"
