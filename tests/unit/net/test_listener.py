@@ -81,14 +81,6 @@ def test_a_free_port_is_free_at_every_address(monkeypatch: pytest.MonkeyPatch) -
             sock.close()
 
 
-def answers(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port), 60).close()
-    except OSError:
-        return False
-    return True
-
-
 def test_an_empty_address_is_refused() -> None:
     with pytest.raises(ConfigError, match="bind is ''; expected something"):
         Config(bind="")
