@@ -34,7 +34,7 @@ from embermq.http.server.management import Management
 from embermq.net.descriptors import raise_file_limit
 from embermq.net.login_admission import Place, network_of
 from embermq.net.proxy_protocol import Peer
-from embermq.net.resource_monitor import ResourceWatch
+from embermq.net.resource_monitor import ResourceMonitor
 from embermq.net.server import Server
 from embermq.net.tls import TLSError, certificate_end, date_problem
 from embermq.store.data_directory import DataDirectory
@@ -65,7 +65,7 @@ class App:
         self.data: DataDirectory | None = None
         self.in_memory = in_memory
         tokens = tokens_of(config.oauth)  # first: whatever is wrong with keys must not leave files open
-        self.watch: ResourceWatch | None = None
+        self.watch: ResourceMonitor | None = None
         if in_memory:
             self.broker = Broker(
                 self.turn,
@@ -87,8 +87,8 @@ class App:
         self.server = Server(self.connect, self.limits, self.loop)
         self.server.handshake_s = config.limits.handshake_s
         self.server.take_s = config.limits.tcp_user_timeout_s
-        lobby = self.server.lobby
-        lobby.set_room(room_of(config))
+        admission = self.server.admission
+        admission.set_room(room_of(config))
         self.server.certificate_kind = config.auth.certificate_name
         alarms = self.broker.alarms
         self.server.alarm_reason = lambda: alarms.reason
@@ -106,15 +106,15 @@ class App:
         self.management.context.certificate_end = self.certificate_end
         self.management.context.connections_max = lambda: self.config.limits.connections
         self.management.measure(
-            publishers_held=lambda: sum(len(hold.publishers) for hold in self.server.pacer.holds.values()),
+            publishers_held=lambda: sum(len(hold.publishers) for hold in self.server.throttle.holds.values()),
             publishers_blocked=lambda: len(self.server.blocked),
-            connections_unauthenticated=lambda: lobby.taken_count,
-            connections_unauthenticated_waiting=lambda: lobby.waiting_count,
-            connections_unauthenticated_refused_total=lambda: lobby.refused_count,
+            connections_unauthenticated=lambda: admission.taken_count,
+            connections_unauthenticated_waiting=lambda: admission.waiting_count,
+            connections_unauthenticated_refused_total=lambda: admission.refused_count,
         )
         if self.broker.storage is not None:
             self.watch_resources(self.broker.storage)
-        self.listeners = Listeners(self.server.arrived, self.http_arrived, self.server.lobby)
+        self.listeners = Listeners(self.server.arrived, self.http_arrived, self.server.admission)
         self.amqp_port = 0
         self.http_port = 0
 
@@ -150,7 +150,7 @@ class App:
     def watch_resources(self, storage: Storage) -> None:
         """Memory and disk raise alarms; alarms hold publishers."""
         alarms = self.broker.alarms
-        self.watch = watch = ResourceWatch(
+        self.watch = watch = ResourceMonitor(
             str(self.config.data_dir),
             self.config.memory_high_watermark,
             self.config.disk_free_limit,

@@ -41,7 +41,7 @@ def apply_settings(
     authenticator.tokens = tokens
     issuer_keys.serve(tokens, config)
     authenticator.cache_s = config.auth.cache_s
-    authenticator.strangers.free = config.auth.failures_free
+    authenticator.login_throttle.free = config.auth.failures_free
 
 
 def tokens_of(oauth: OAuth) -> Tokens | None:

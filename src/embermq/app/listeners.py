@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from embermq.config import Config
 from embermq.net.listener import Factory, Listener, Manner, close_all, open_sockets, set_options
-from embermq.net.login_admission import Lobby
+from embermq.net.login_admission import LoginAdmission
 from embermq.net.proxy_protocol import networks
 from embermq.net.tls import TLSError, server_context
 
@@ -35,9 +35,9 @@ LOOK_EVERY_S = 2.0
 
 
 class Listeners:
-    def __init__(self, amqp: Factory, http: Factory, lobby: Lobby) -> None:
+    def __init__(self, amqp: Factory, http: Factory, admission: LoginAdmission) -> None:
         self.factories = {AMQP: amqp, AMQPS: amqp, HTTP: http, HTTPS: http}
-        self.lobby = lobby
+        self.admission = admission
         self.listeners: list[Listener] = []
         self.files: dict[str, float] = {}  # of certificates, and when they changed
         self.looked_at = 0.0
@@ -55,7 +55,7 @@ class Listeners:
                         protocol,
                         sock,
                         self.factories[protocol],
-                        self.lobby,
+                        self.admission,
                         logs_in=protocol in (AMQP, AMQPS),
                     )
                     self.listeners.append(listener)
@@ -101,7 +101,7 @@ class Listeners:
         return list(found.values())
 
     async def close(self) -> None:
-        self.lobby.close()  # first: a place that becomes free is not given away any more
+        self.admission.close()  # first: a place that becomes free is not given away any more
         await close_all(self.listeners)
 
 

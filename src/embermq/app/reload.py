@@ -98,7 +98,7 @@ async def reload(app: App, new: Config) -> None:
     app.limits = limits_of(config)
     app.broker.defaults.consumer_timeout_ms = config.consumer_timeout
     app.server.handshake_s = config.limits.handshake_s
-    app.server.lobby.set_room(room_of(config))
+    app.server.admission.set_room(room_of(config))
     app.server.certificate_kind = config.auth.certificate_name
     if app.watch is not None:
         app.watch.set_limits(config.memory_high_watermark, config.disk_free_limit)

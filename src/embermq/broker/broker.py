@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from embermq.broker import definitions
 from embermq.broker.alarm import Alarms
-from embermq.broker.counters import Tally
+from embermq.broker.counters import Counters
 from embermq.broker.deduplication.deduplication import recall_exchanges
 from embermq.broker.definitions import Catalog, DiskCatalog
 from embermq.broker.delayed.service import KIND as DELAYED
@@ -26,7 +26,7 @@ from embermq.broker.storage import Storage
 from embermq.broker.stream import consumer_group
 from embermq.broker.stream.stream import Stream
 from embermq.broker.tasks import Tasks
-from embermq.broker.timers import CallLater, Timetable
+from embermq.broker.timers import CallLater, Timers
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 from embermq.store.definitions import STOPPED, Definition
@@ -56,10 +56,10 @@ class Broker(Accounts):
         self.scratch = scratch  # makes a storage for streams when everything else is in memory
         turn.storage = storage
         if call_later is not None:
-            turn.timetable = Timetable(turn, call_later)
+            turn.timers = Timers(turn, call_later)
         self.alarms = Alarms(turn, self.events)
         self.parameters = Parameters(self.catalog, "")  # the global ones
-        self.past = Tally()  # of virtual hosts that were deleted
+        self.past = Counters()  # of virtual hosts that were deleted
         self.ttl_histories: dict[str, list[list[int]]] = {}  # by log, while the broker starts
         self.tasks = Tasks(turn, storage, call_later or no_timer)
 
@@ -115,13 +115,13 @@ class Broker(Accounts):
             vhost.delete_queue(queue)
         for exchange in list(vhost.exchanges.values()):
             vhost.delete_exchange(exchange)
-        vhost.unbinding.finish_all()
+        vhost.binding_removal.finish_all()
         for user in self.users.values():
             self.revoke(user, vhost.name)
             self.revoke_topics(user, vhost.name)
         vhost.policies.delete_all()
         vhost.parameters.delete_all()
-        vhost.departing.close()
+        vhost.queue_deletion.close()
         vhost.delays.drop()
         self.past.add(vhost.past)
         del self.vhosts[vhost.name]
@@ -286,16 +286,16 @@ class Broker(Accounts):
                     storage=self.storage,
                     id=definition.name,
                 )
-                known += vhost.departing.restore(queue)
+                known += vhost.queue_deletion.restore(queue)
         return known
 
     def note_stop(self) -> None:
         """A clean stop: remember how far each log was delivered, so that the next start need not guess."""
         for vhost in self.vhosts.values():
-            vhost.departing.finish()
+            vhost.queue_deletion.finish()
             vhost.dropped.tell()
-        if self.turn.timetable is not None:
-            self.turn.timetable.stop()
+        if self.turn.timers is not None:
+            self.turn.timers.stop()
         delivered: dict[str, int] = {}
         for queue in self.queues():
             if queue.durable:

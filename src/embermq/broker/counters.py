@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from embermq.broker.queue.queue import Queue
 
 
-class Tally:
+class Counters:
     __slots__ = (
         "acked",
         "channels_closed",
@@ -123,6 +123,6 @@ class Tally:
         elif reason == "delivery_limit":
             self.dropped_delivery_limit += count
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Counters) -> None:
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -47,7 +47,7 @@ class Work:
         self.about = about
 
 
-class Piecework:
+class IncrementalWork:
     """All that is under way; to the turn it looks like a queue that is never quite drained."""
 
     def __init__(self, turn: Turn) -> None:

@@ -33,7 +33,7 @@ class Timer(Protocol):
 CallLater = Callable[[float, Callable[[], None]], Timer]
 
 
-class Timetable:
+class Timers:
     def __init__(self, turn: Turn, call_later: CallLater) -> None:
         self.turn = turn
         self.call_later = call_later

@@ -23,9 +23,9 @@ cdef class Turn:
     cdef public LogWriter storage
     cdef public long confirms
     cdef readonly bint synced
-    cdef public object timetable
+    cdef public object timers
     cdef readonly Company company
-    cdef readonly object piecework
+    cdef readonly object incremental_work
     cdef readonly object unreadable
     cdef object clock
     cdef object uptime

@@ -14,14 +14,14 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from embermq.broker.incremental_work import Piecework
+from embermq.broker.incremental_work import IncrementalWork
 from embermq.broker.interfaces import Logged, LogWriter, Sink
 from embermq.broker.read_fairness import Company
 from embermq.clock import monotonic_s, wall_ms
 from embermq.store.histogram import Histogram
 
 if TYPE_CHECKING:
-    from embermq.broker.timers import Timetable
+    from embermq.broker.timers import Timers
 
 log = logging.getLogger("embermq.broker")
 
@@ -47,9 +47,9 @@ class Unreadable:
 
     def add(self, queue: Drainable, error: OSError) -> None:
         log.error("cannot read from %r: %s; its consumers wait until this is mended", queue, error)
-        if self.turn.timetable is not None:
+        if self.turn.timers is not None:
             if not self.queues:
-                self.turn.timetable.ask(self.turn.now_ms + RETRY_MS, self)
+                self.turn.timers.ask(self.turn.now_ms + RETRY_MS, self)
             self.queues.add(queue)
 
     def on_due(self, now_ms: int) -> None:
@@ -69,11 +69,11 @@ class Turn:
         "confirms",
         "copies",
         "count",
+        "incremental_work",
         "last",
         "left",
         "logs",
         "now_ms",
-        "piecework",
         "queues",
         "schedule",
         "scheduled",
@@ -82,8 +82,8 @@ class Turn:
         "synced",
         "telling",
         "tight",
+        "timers",
         "times",
-        "timetable",
         "unreadable",
         "uptime",
         "working",
@@ -105,8 +105,8 @@ class Turn:
         self.last: list[Callable[[bool], None]] = []
         self.working = False
         self.storage: LogWriter | None = None
-        self.timetable: Timetable | None = None
-        self.piecework = Piecework(self)
+        self.timers: Timers | None = None
+        self.incremental_work = IncrementalWork(self)
         self.unreadable = Unreadable(self)
         self.company = Company()
         self.clock = clock  # None: the machine's
@@ -167,7 +167,7 @@ class Turn:
 
     def finish(self) -> None:
         """The last turns: until every log is written."""
-        self.piecework.finish()
+        self.incremental_work.finish()
         self.run()
         while self.logs:
             self.run()

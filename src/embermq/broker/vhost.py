@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from embermq.broker.counters import Tally
+from embermq.broker.counters import Counters
 from embermq.broker.dead_letter.dropped import Dropped
 from embermq.broker.dead_letter.router import DeadLetters
 from embermq.broker.definitions import (
@@ -25,7 +25,7 @@ from embermq.broker.definitions import (
 from embermq.broker.delayed.service import Delays
 from embermq.broker.events import Events, binding_ends, exchange_created, limits_set, queue_created
 from embermq.broker.exchange.binding import Binding, identity_of
-from embermq.broker.exchange.deletion import REPLY_PREFIX, Unbinding
+from embermq.broker.exchange.deletion import REPLY_PREFIX, BindingRemoval
 from embermq.broker.exchange.exchange import DELAYED_TYPE, Exchange
 from embermq.broker.exchange.hash_types import check_binding, check_hash_arguments
 from embermq.broker.exchange.types import MATCHERS
@@ -36,7 +36,7 @@ from embermq.broker.policy.parameter import Parameters
 from embermq.broker.policy.policy import Policies
 from embermq.broker.queue import arguments as args
 from embermq.broker.queue.defaults import Defaults
-from embermq.broker.queue.deletion import Departing
+from embermq.broker.queue.deletion import QueueDeletion
 from embermq.broker.queue.queue import Queue, describe
 from embermq.broker.storage import Storage
 from embermq.broker.stream.arguments import STREAM, check_declaration, require_equal_declaration
@@ -82,7 +82,7 @@ class VirtualHost:
         self.tags: tuple[str, ...] = ()
         self.protected = False  # may not be deleted
         self.trace: Trace | None = None  # the firehose, while it is on
-        self.past = Tally()  # of queues, exchanges and channels that are gone; and how many there were
+        self.past = Counters()  # of queues, exchanges and channels that are gone; and how many there were
         self.limits: dict[str, int] = {}  # max-connections, max-queues
         self.connection_count = 0
         self.turn = turn
@@ -94,8 +94,8 @@ class VirtualHost:
         self.dead_letters = DeadLetters(self)
         self.dropped = Dropped(self)
         self.leases = Leases(self)
-        self.departing = Departing(self)
-        self.unbinding = Unbinding(self)
+        self.queue_deletion = QueueDeletion(self)
+        self.binding_removal = BindingRemoval(self)
         self.closing = False  # it goes with everything in it
         self.delays = Delays(self)
         self.alternates: dict[str, dict[Exchange, None]] = {}  # by the name they name, existing or not
@@ -172,7 +172,7 @@ class VirtualHost:
         self.require_room(name)
         what = f"queue '{name}' in vhost '{self.name}'"
         check_declaration(what, template | arguments, durable, exclusive, auto_delete)
-        self.unbinding.finish(Queue, name)
+        self.binding_removal.finish(Queue, name)
         queue = self.add_queue(
             name,
             id=new_queue_id(durable and not exclusive),
@@ -267,12 +267,12 @@ class VirtualHost:
             return 0
         queue.deleted = True
         del self.queues[queue.name]
-        self.departing.note(queue)
+        self.queue_deletion.note(queue)
         if queue.durable:
-            if self.storage is not None and not self.departing.leaves_letters(queue):
+            if self.storage is not None and not self.queue_deletion.leaves_letters(queue):
                 self.storage.note_deletion(queue)
             self.catalog.delete("queue", self.name, queue.name)
-        self.unbinding.note(queue)
+        self.binding_removal.note(queue)
         for source in {binding.source for binding in self.queue_bindings.get(queue, ())}:
             source.changed()
         self.exchanges[DEFAULT_EXCHANGE].changed()
@@ -286,8 +286,8 @@ class VirtualHost:
         self.past.add_queue(queue)
         self.delays.take_back_from_queue(queue.name)
         count = queue.ready_count
-        self.unbinding.begin(queue, self.unbinding.of_queue(queue))
-        self.departing.add(queue)
+        self.binding_removal.begin(queue, self.binding_removal.of_queue(queue))
+        self.queue_deletion.add(queue)
         return count
 
     def purge_queue(self, queue: Queue) -> int:
@@ -335,7 +335,7 @@ class VirtualHost:
         args.check_exchange_arguments(what, arguments)
         if "x-consistent-hash" in (type, arguments.get("x-delayed-type")):
             check_hash_arguments(what, arguments)
-        self.unbinding.finish(Exchange, name)
+        self.binding_removal.finish(Exchange, name)
         exchange = Exchange(
             self,
             name,
@@ -369,8 +369,8 @@ class VirtualHost:
     def delete_exchange(self, exchange: Exchange) -> None:
         if not exchange.deleted:
             self.take_out(exchange)
-            self.unbinding.note(exchange)
-            self.unbinding.begin(exchange, self.unbinding.of_exchange(exchange))
+            self.binding_removal.note(exchange)
+            self.binding_removal.begin(exchange, self.binding_removal.of_exchange(exchange))
 
     def take_out(self, exchange: Exchange) -> None:
         """It is no longer here; its bindings are left."""

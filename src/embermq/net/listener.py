@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from embermq.net.login_admission import Lobby, Place
+from embermq.net.login_admission import LoginAdmission, Place
 from embermq.net.proxy_protocol import Network, Peer, ProxyError, is_trusted, read_header, readable
 
 log = logging.getLogger("embermq.net")
@@ -94,17 +94,22 @@ def set_options(sock: socket.socket, keepalive_s: int, user_timeout_s: int) -> N
 class Listener:
     """Accepts by itself, not by asyncio's server: that would take everybody, however many there are.
 
-    Every connection needs a place (see `lobby`) before anything is done for it: one of its proxy's address
-    while the header of that is read, and one of its own address from then on.
+    Every connection needs a place (`login_admission`) before anything is done for it: one of its proxy's
+    address while the header of that is read, and one of its own address from then on.
     """
 
     def __init__(
-        self, protocol: str, sock: socket.socket, factory: Factory, lobby: Lobby, logs_in: bool = True
+        self,
+        protocol: str,
+        sock: socket.socket,
+        factory: Factory,
+        admission: LoginAdmission,
+        logs_in: bool = True,
     ) -> None:
         self.protocol = protocol  # "amqp", "https": for people
         self.socket = sock
         self.factory = factory
-        self.lobby = lobby
+        self.admission = admission
         self.logs_in = logs_in  # the protocol leaves its place with the login; else the end of TLS does
         self.manner = Manner()
         self.handshakes: set[asyncio.Task[None]] = set()  # headers of proxies, TLS
@@ -161,7 +166,7 @@ class Listener:
             sock.setblocking(False)
             host = str(address[0]) if isinstance(address, tuple) else ""
             if is_trusted(host, self.manner.trusted):
-                self.lobby.arrive(sock, host, partial(self.hear_proxy, host))
+                self.admission.arrive(sock, host, partial(self.hear_proxy, host))
             else:
                 self.admit(sock, host, None)
 
@@ -178,7 +183,7 @@ class Listener:
         self.admit(sock, host if peer is None else peer.host, peer)
 
     def admit(self, sock: socket.socket, host: str, peer: Peer | None) -> None:
-        self.lobby.arrive(sock, host, partial(self.connect, host, peer))
+        self.admission.arrive(sock, host, partial(self.connect, host, peer))
 
     def connect(self, host: str, peer: Peer | None, sock: socket.socket, place: Place) -> None:
         tasks = self.connecting if self.manner.context is None else self.handshakes
@@ -210,7 +215,7 @@ class Listener:
         messages have their turn in between.
         """
         await readable(sock)
-        async with self.lobby.handshaking:
+        async with self.admission.handshaking:
             await asyncio.sleep(0)
 
     def begin(

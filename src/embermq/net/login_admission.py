@@ -47,23 +47,23 @@ class Room:
 class Place:
     """Taken by one who is logging in; left once, however often it is said."""
 
-    __slots__ = ("address", "lobby")
+    __slots__ = ("address", "admission")
 
-    def __init__(self, lobby: Lobby, address: str) -> None:
-        self.lobby: Lobby | None = lobby
+    def __init__(self, admission: LoginAdmission, address: str) -> None:
+        self.admission: LoginAdmission | None = admission
         self.address = address
 
     def leave(self) -> None:
-        lobby, self.lobby = self.lobby, None
-        if lobby is not None:
-            lobby.left(self.address)
+        admission, self.admission = self.admission, None
+        if admission is not None:
+            admission.left(self.address)
 
 
 # What happens with a connection whose turn has come.
 Enter = Callable[[socket.socket, Place], None]
 
 
-class Lobby:
+class LoginAdmission:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.places: dict[str, int] = {}  # taken, by address

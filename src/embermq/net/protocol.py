@@ -94,7 +94,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         super().__init__(server.read_buffer)
         self.server = server
         self.peer = peer  # as a proxy told it
-        self.place = place  # in the lobby, until the client has logged in
+        self.place = place  # among those that log in, until the client has logged in
         self.log_in_until = 0.0
         self.heard_at = 0.0
         self.spoke_at = 0.0
@@ -124,7 +124,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             connection.pressed_queue = None
             # One that consumes as well must be heard: its acknowledgements are what the queue waits for.
             if queue.is_pressed() and not connection.has_consumers:
-                self.server.pacer.hold(self, queue)
+                self.server.throttle.hold(self, queue)
                 if self.held:
                     return True
         if connection.stalled or not connection.writable:

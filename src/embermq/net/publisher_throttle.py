@@ -67,7 +67,7 @@ class Hold:
     publishers: list[Publisher] = field(default_factory=list)
 
 
-class Pacer:
+class PublisherThrottle:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.holds: dict[Queue, Hold] = {}

@@ -95,7 +95,7 @@ def mebibytes(count: int) -> str:
     return f"{count / 2**20:,.0f} MiB"
 
 
-class ResourceWatch:
+class ResourceMonitor:
     """Looks when told to, and raises or clears the alarms."""
 
     def __init__(

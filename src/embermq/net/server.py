@@ -12,10 +12,10 @@ from embermq.amqp.connection.connection import Connection
 from embermq.amqp.connection.log_context import about
 from embermq.amqp.connection.state import CHECKING, OPEN
 from embermq.amqp.connection.transport import Limits, Shell
-from embermq.net.login_admission import Lobby, Place
+from embermq.net.login_admission import LoginAdmission, Place
 from embermq.net.protocol import AMQPProtocol
 from embermq.net.proxy_protocol import Peer
-from embermq.net.publisher_throttle import Pacer
+from embermq.net.publisher_throttle import PublisherThrottle
 from embermq.net.tls import certificate_name
 
 READ_BUFFER_BYTES = 512 * 1024
@@ -33,8 +33,8 @@ class Server:
         self.connect = connect
         self.loop = loop
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
-        self.pacer = Pacer(loop)
-        self.lobby = Lobby(loop.time)
+        self.throttle = PublisherThrottle(loop)
+        self.admission = LoginAdmission(loop.time)
         self.blocked: dict[int, AMQPProtocol] = {}  # by the numbers of their connections
         self.alarm_reason: Callable[[], str] = lambda: ""
         # What else is to be done every half second. True: there is more, call again in the next pass.

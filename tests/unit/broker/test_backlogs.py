@@ -11,7 +11,7 @@ from embermq.broker.policy.policy import POLICY, policy_from
 from embermq.broker.queue import expiry
 from embermq.broker.queue import length_limit as limits
 from embermq.broker.queue.queue import Queue
-from embermq.broker.timers import Timetable
+from embermq.broker.timers import Timers
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 from tests.unit.broker.world import Loop, message, new_queue, new_vhost
@@ -40,7 +40,7 @@ class Clockwork:
         self.due: list[Callable[[], None]] = []
         loop = Loop()
         loop.turn = Turn(loop.scheduled.append, lambda: self.now_s)
-        loop.turn.timetable = Timetable(loop.turn, self.call_later)
+        loop.turn.timers = Timers(loop.turn, self.call_later)
         self.loop = loop
         self.vhost: VirtualHost = new_vhost(loop)
 

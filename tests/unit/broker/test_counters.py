@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from embermq.broker.broker import Broker
-from embermq.broker.counters import Tally
+from embermq.broker.counters import Counters
 from embermq.broker.firehose import set_tracing
 from embermq.broker.policy.policy import Policy
 from embermq.broker.security.user import Permission, TopicPermission
@@ -27,16 +27,16 @@ def _guest_as_before() -> Iterator[None]:
     user.permissions.update(before)
 
 
-def totals(broker: Broker) -> Tally:
-    tally = Tally()
-    tally.add(broker.past)
+def totals(broker: Broker) -> Counters:
+    counters = Counters()
+    counters.add(broker.past)
     for vhost in broker.vhosts.values():
-        tally.add(vhost.past)
+        counters.add(vhost.past)
         for exchange in vhost.exchanges.values():
-            tally.add_exchange(exchange)
+            counters.add_exchange(exchange)
         for queue in vhost.queues.values():
-            tally.add_queue(queue)
-    return tally
+            counters.add_queue(queue)
+    return counters
 
 
 def grant(broker: Broker) -> None:
@@ -99,6 +99,6 @@ def test_totals_never_go_down(change: Callable[[Broker], None]) -> None:
     assert (before.received, before.routed, before.unroutable, before.published) == (20, 10, 10, 10)
     change(wire.broker)
     after = totals(wire.broker)
-    for name in Tally.__slots__:
+    for name in Counters.__slots__:
         assert getattr(after, name) >= getattr(before, name), name
     assert (after.received, after.routed, after.unroutable) == (20, 10, 10)

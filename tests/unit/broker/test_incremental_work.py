@@ -19,38 +19,40 @@ def counting(seen: list[str], name: str, pieces: int) -> Iterator[None]:
 @pytest.fixture
 def loop() -> Loop:
     loop = Loop()
-    loop.turn.piecework.share_s = 0.0  # one piece in a turn
+    loop.turn.incremental_work.share_s = 0.0  # one piece in a turn
     return loop
 
 
 def test_a_turn_has_one_share_and_works_take_turns(loop: Loop) -> None:
     seen: list[str] = []
     for name in "ab":
-        loop.turn.piecework.begin(counting(seen, name, 3), lambda name=name: seen.append(f"{name} done"))
+        loop.turn.incremental_work.begin(
+            counting(seen, name, 3), lambda name=name: seen.append(f"{name} done")
+        )
     assert loop.run() >= 6
     assert seen == ["a0", "b0", "a1", "b1", "a2", "b2", "a done", "b done"]
-    assert not loop.turn.piecework.works
+    assert not loop.turn.incremental_work.works
 
 
 def test_a_share_has_as_many_pieces_as_there_is_time() -> None:
     loop = Loop()
-    loop.turn.piecework.share_s = 1000.0
+    loop.turn.incremental_work.share_s = 1000.0
     seen: list[str] = []
-    loop.turn.piecework.begin(counting(seen, "a", 5000))
+    loop.turn.incremental_work.begin(counting(seen, "a", 5000))
     assert loop.run() == 1 and len(seen) == 5000
 
 
 def test_who_waits_for_something_is_told_when_nothing_is_done_to_it(loop: Loop) -> None:
     seen: list[str] = []
-    piecework, thing, other = loop.turn.piecework, object(), object()
-    piecework.begin(counting(seen, "a", 4), about=thing)
-    piecework.begin(counting(seen, "b", 9), about=other)
-    piecework.begin(counting(seen, "c", 2), about=thing)
-    piecework.when_done(thing, lambda: seen.append("told"))
+    incremental_work, thing, other = loop.turn.incremental_work, object(), object()
+    incremental_work.begin(counting(seen, "a", 4), about=thing)
+    incremental_work.begin(counting(seen, "b", 9), about=other)
+    incremental_work.begin(counting(seen, "c", 2), about=thing)
+    incremental_work.when_done(thing, lambda: seen.append("told"))
     assert "told" not in seen
     loop.run()
     assert seen.index("c1") < seen.index("a3") < seen.index("told") < seen.index("b8")
-    piecework.when_done(thing, lambda: seen.append("told again"))
+    incremental_work.when_done(thing, lambda: seen.append("told again"))
     assert seen[-1] == "told again"
 
 
@@ -61,8 +63,8 @@ def test_a_work_that_fails_is_over_and_the_others_go_on(loop: Loop, caplog: pyte
         yield
         raise RuntimeError("spoiled")
 
-    loop.turn.piecework.begin(failing(), lambda: seen.append("failed"))
-    loop.turn.piecework.begin(counting(seen, "b", 3))
+    loop.turn.incremental_work.begin(failing(), lambda: seen.append("failed"))
+    loop.turn.incremental_work.begin(counting(seen, "b", 3))
     with caplog.at_level(logging.ERROR):
         loop.run()
     assert seen == ["b0", "failed", "b1", "b2"]
@@ -76,9 +78,9 @@ def test_one_who_fails_when_told_keeps_nobody_waiting(loop: Loop, caplog: pytest
     def fail() -> None:
         raise RuntimeError("spoiled")
 
-    loop.turn.piecework.begin(counting(seen, "a", 1), fail, about=thing)
-    loop.turn.piecework.when_done(thing, lambda: seen.append("told"))
-    loop.turn.piecework.begin(counting(seen, "b", 3))
+    loop.turn.incremental_work.begin(counting(seen, "a", 1), fail, about=thing)
+    loop.turn.incremental_work.when_done(thing, lambda: seen.append("told"))
+    loop.turn.incremental_work.begin(counting(seen, "b", 3))
     with caplog.at_level(logging.ERROR):
         loop.run()
     assert seen == ["a0", "b0", "told", "b1", "b2"]
@@ -87,6 +89,6 @@ def test_one_who_fails_when_told_keeps_nobody_waiting(loop: Loop, caplog: pytest
 
 def test_a_clean_stop_finishes_what_is_under_way(loop: Loop) -> None:
     seen: list[str] = []
-    loop.turn.piecework.begin(counting(seen, "a", 100))
+    loop.turn.incremental_work.begin(counting(seen, "a", 100))
     loop.turn.finish()
     assert len(seen) == 100

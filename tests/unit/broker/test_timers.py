@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from embermq.broker.timers import AGAIN_MS, Timetable
+from embermq.broker.timers import AGAIN_MS, Timers
 from embermq.broker.turn import Turn
 
 
@@ -18,7 +18,7 @@ class Clock:
         self.timer: tuple[float, Callable[[], None]] | None = None
         self.scheduled: list[Callable[[], None]] = []
         self.turn = Turn(self.scheduled.append, lambda: (self.now_ms + 0.5) / 1000)
-        self.timetable = self.turn.timetable = Timetable(self.turn, self.call_later)
+        self.timers = self.turn.timers = Timers(self.turn, self.call_later)
 
     def call_later(self, after_s: float, action: Callable[[], None]) -> Clock:
         self.timer = (self.now_ms + 1000 * after_s, action)
@@ -59,8 +59,8 @@ def clock() -> Clock:
 
 def test_each_is_called_at_its_time(clock: Clock) -> None:
     early, late = Waiting(), Waiting()
-    clock.timetable.ask(1_000_020, late)
-    clock.timetable.ask(1_000_010, early)
+    clock.timers.ask(1_000_020, late)
+    clock.timers.ask(1_000_010, early)
     for _ in range(4):
         clock.pass_ms(7)
     assert (early.called_ms, late.called_ms) == ([1_000_014], [1_000_021])
@@ -70,9 +70,9 @@ def test_one_that_fails_holds_up_nobody_and_is_called_again(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     unlucky, same_time, later = Waiting(failures=2), Waiting(), Waiting()
-    clock.timetable.ask(1_000_010, unlucky)
-    clock.timetable.ask(1_000_010, same_time)
-    clock.timetable.ask(1_000_020, later)
+    clock.timers.ask(1_000_010, unlucky)
+    clock.timers.ask(1_000_010, same_time)
+    clock.timers.ask(1_000_020, later)
     clock.pass_ms(10)
     clock.pass_ms(10)
     assert (same_time.called_ms, later.called_ms) == ([1_000_010], [1_000_020])

@@ -143,7 +143,7 @@ def test_a_chain_of_auto_delete_exchanges_falls_with_its_last_queue(
     stays = declare(vhost, "stays")
     vhost.bind(stays, vhost.exchanges["x700"], "", {})
     vhost.delete_queue(queue)
-    while vhost.turn.piecework.drain():
+    while vhost.turn.incremental_work.drain():
         pass
     assert [name for name in vhost.exchanges if name.startswith("x")] == []
     assert stays.bindings == {} and "stays" in vhost.exchanges

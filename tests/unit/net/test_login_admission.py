@@ -14,7 +14,7 @@ from embermq.app import App
 from embermq.app.reload import reload
 from embermq.config import Config
 from embermq.net import login_admission as lobby_module
-from embermq.net.login_admission import Lobby, Place, Room, network_of
+from embermq.net.login_admission import LoginAdmission, Place, Room, network_of
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER
 from tests.unit.amqp.conversation import HANDSHAKE
@@ -22,11 +22,11 @@ from tests.unit.net.test_server import Client, play
 
 
 class Hall:
-    """A lobby with a clock that stands still, and those who come to it."""
+    """An admission with a clock that stands still, and those who come to it."""
 
     def __init__(self, room: Room) -> None:
-        self.lobby = Lobby(lambda: 0.0)
-        self.lobby.set_room(room)
+        self.admission = LoginAdmission(lambda: 0.0)
+        self.admission.set_room(room)
         self.sockets: list[socket.socket] = []
         self.peers: dict[str, socket.socket] = {}
         self.inside: dict[str, Place] = {}
@@ -38,7 +38,7 @@ class Hall:
             name = f"{address}#{len(self.peers)}"
             self.sockets.append(ours)
             self.peers[name] = theirs
-            self.lobby.arrive(ours, address, lambda _, place, name=name: self.enter(name, place))
+            self.admission.arrive(ours, address, lambda _, place, name=name: self.enter(name, place))
 
     def enter(self, name: str, place: Place) -> None:
         assert name not in self.inside
@@ -52,7 +52,7 @@ class Hall:
 def hall(request: pytest.FixtureRequest) -> Iterator[Hall]:
     made = Hall(request.param)
     yield made
-    made.lobby.close()
+    made.admission.close()
     for sock in (*made.sockets, *made.peers.values()):
         sock.close()
 
@@ -64,7 +64,7 @@ def test_places_are_few_and_addresses_take_turns(hall: Hall) -> None:
     hall.come("10.0.0.2", 2)
     hall.come("10.0.0.3", 2)
     assert (len(hall.of("10.0.0.2")), len(hall.of("10.0.0.3"))) == (1, 0)
-    assert (hall.lobby.taken_count, hall.lobby.waiting_count) == (3, 6)
+    assert (hall.admission.taken_count, hall.admission.waiting_count) == (3, 6)
     order = []
     while hall.inside:
         before = set(hall.inside)
@@ -75,8 +75,8 @@ def test_places_are_few_and_addresses_take_turns(hall: Hall) -> None:
         order += [entered.partition("#")[0][-1] for entered in hall.inside if entered not in before]
     assert sorted(order) == ["1", "1", "1", "2", "3", "3"]
     assert {"2", "3"} <= set(order[:3])  # not all of the first address before them
-    assert (hall.lobby.taken_count, hall.lobby.waiting_count) == (0, 0)
-    assert (hall.lobby.places, hall.lobby.line, hall.lobby.ranks) == ({}, {}, {})
+    assert (hall.admission.taken_count, hall.admission.waiting_count) == (0, 0)
+    assert (hall.admission.places, hall.admission.line, hall.admission.ranks) == ({}, {}, {})
 
 
 @pytest.mark.parametrize("hall", [Room(places=2, per_address=1, line=8)], indirect=True)
@@ -84,13 +84,13 @@ def test_the_line_has_an_end_and_room_for_others(hall: Hall, caplog: pytest.LogC
     with caplog.at_level(logging.WARNING, "embermq.net"):
         hall.come("10.0.0.1", 20)
     assert len([line for line in caplog.messages if "stand in line" in line]) == 1, "one line for all of them"
-    assert hall.lobby.waiting_count == 4, "half of the line"
-    assert hall.lobby.refused_count == 20 - 1 - 4
+    assert hall.admission.waiting_count == 4, "half of the line"
+    assert hall.admission.refused_count == 20 - 1 - 4
     refused = hall.peers["10.0.0.1#19"]
     assert refused.recv(1) == b"", "closed"
     hall.come("10.0.0.2", 3)
     assert len(hall.of("10.0.0.2")) == 1
-    assert hall.lobby.waiting_count == 6
+    assert hall.admission.waiting_count == 6
 
 
 @pytest.mark.parametrize("hall", [Room(places=1, per_address=1, line=8)], indirect=True)
@@ -106,9 +106,9 @@ def test_who_has_given_up_takes_no_place(hall: Hall) -> None:
 def test_more_room_lets_more_in(hall: Hall) -> None:
     hall.come("10.0.0.1", 3)
     hall.come("10.0.0.2", 1)
-    hall.lobby.set_room(Room(places=4, per_address=2, line=8))
+    hall.admission.set_room(Room(places=4, per_address=2, line=8))
     assert len(hall.inside) == 3 and len(hall.of("10.0.0.1")) == 2
-    hall.lobby.set_room(Room(places=1, per_address=1, line=0))
+    hall.admission.set_room(Room(places=1, per_address=1, line=0))
     hall.inside["10.0.0.2#3"].leave()
     hall.inside["10.0.0.1#0"].leave()
     assert len(hall.inside) == 3, "there is less room now, and one is still inside"
@@ -140,22 +140,22 @@ def test_a_free_place_goes_to_the_address_that_has_the_fewest(hall: Hall) -> Non
 @pytest.mark.parametrize("hall", [Room()], indirect=True)
 def test_the_last_files_are_not_for_new_connections(hall: Hall) -> None:
     hall.come("10.0.0.1")
-    hall.lobby.descriptor_max = hall.sockets[0].fileno()
+    hall.admission.descriptor_max = hall.sockets[0].fileno()
     hall.come("10.0.0.2")
-    assert (len(hall.inside), hall.lobby.refused_count) == (1, 1)
+    assert (len(hall.inside), hall.admission.refused_count) == (1, 1)
     assert hall.peers["10.0.0.2#1"].recv(1) == b"", "closed"
 
 
 def test_strangers_get_a_part_of_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lobby_module, "file_limit", lambda: 1024)
-    lobby = Lobby(lambda: 0.0)
-    assert (lobby.places_max, lobby.line_max, lobby.descriptor_max) == (256, 256, 896)
+    admission = LoginAdmission(lambda: 0.0)
+    assert (admission.places_max, admission.line_max, admission.descriptor_max) == (256, 256, 896)
 
 
 @pytest.mark.parametrize("hall", [Room(places=1, per_address=1, line=8)], indirect=True)
 def test_a_closed_lobby_lets_nobody_in(hall: Hall) -> None:
     hall.come("10.0.0.1", 2)
-    hall.lobby.close()
+    hall.admission.close()
     hall.inside["10.0.0.1#0"].leave()
     hall.come("10.0.0.2")
     assert list(hall.inside) == ["10.0.0.1#0"]
@@ -179,11 +179,11 @@ def test_a_client_stands_in_line_and_logs_in(tmp_path: Path) -> None:
     """Three say nothing; the fourth waits for one of them to go, and needs to do nothing for it."""
 
     async def scenario(app: App) -> None:
-        lobby = app.server.lobby
+        admission = app.server.admission
         guest = await (await Client.connect(app)).open()
-        await until(lambda: lobby.taken_count == 0)  # logged in: no longer a stranger
+        await until(lambda: admission.taken_count == 0)  # logged in: no longer a stranger
         app.server.handshake_s = 600
-        lobby.set_room(Room(places=10, per_address=3, line=100))
+        admission.set_room(Room(places=10, per_address=3, line=100))
         silent = [await Client.connect(app) for _ in range(3)]
         for one in silent:
             one.writer.write(PROTOCOL_HEADER)
@@ -191,7 +191,7 @@ def test_a_client_stands_in_line_and_logs_in(tmp_path: Path) -> None:
         waiting = [await Client.connect(app) for _ in range(2)]
         for client in waiting:
             client.writer.write(HANDSHAKE)
-        await until(lambda: lobby.waiting_count == 2)
+        await until(lambda: admission.waiting_count == 2)
         elsewhere = await asyncio.open_connection("127.0.0.1", app.amqp_port, local_addr=("127.0.0.9", 0))
         other = await Client(*elsewhere).open()  # another address waits for nobody
         numbers = [measure() for name, measure in app.management.context.measures.items() if "unauth" in name]
@@ -202,7 +202,7 @@ def test_a_client_stands_in_line_and_logs_in(tmp_path: Path) -> None:
                 pass
         silent[1].writer.close()
         silent[2].writer.close()
-        await until(lambda: lobby.taken_count == 0)
+        await until(lambda: admission.taken_count == 0)
         for client in (guest, other, *waiting):
             client.writer.close()
 
@@ -211,12 +211,12 @@ def test_a_client_stands_in_line_and_logs_in(tmp_path: Path) -> None:
 
 def test_the_room_is_a_setting_that_may_change(tmp_path: Path) -> None:
     async def scenario(app: App) -> None:
-        assert app.server.lobby.room == Room()
+        assert app.server.admission.room == Room()
         limits = type(app.config.limits)(
             unauthenticated=7, unauthenticated_per_address=5, unauthenticated_waiting=3
         )
         settings = Config(amqp_port=0, http_port=0, data_dir=app.config.data_dir, limits=limits)
         await reload(app, settings)
-        assert app.server.lobby.room == Room(7, 5, 3)
+        assert app.server.admission.room == Room(7, 5, 3)
 
     play(tmp_path, scenario)

@@ -9,7 +9,13 @@ from typing import cast
 
 import pytest
 
-from embermq.net.publisher_throttle import JUDGE_S, OFF_S_MIN, POLL_S, QUEUES_REMEMBERED_MAX, Pacer
+from embermq.net.publisher_throttle import (
+    JUDGE_S,
+    OFF_S_MIN,
+    POLL_S,
+    QUEUES_REMEMBERED_MAX,
+    PublisherThrottle,
+)
 
 
 class Clock:
@@ -64,24 +70,26 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def pacer(clock: Clock) -> Pacer:
-    return Pacer(cast(asyncio.AbstractEventLoop, clock))
+def throttle(clock: Clock) -> PublisherThrottle:
+    return PublisherThrottle(cast(asyncio.AbstractEventLoop, clock))
 
 
-def hold(pacer: Pacer, clock: Clock, publisher: Publisher, queue: PacedQueue) -> None:
+def hold(throttle: PublisherThrottle, clock: Clock, publisher: Publisher, queue: PacedQueue) -> None:
     """The first time a publisher is only looked at; it has published a lot when it is held."""
-    pacer.hold(publisher, queue)
+    throttle.hold(publisher, queue)
     if not publisher.held:
         clock.advance(2 * JUDGE_S)
         queue.published_count += 1000
-        pacer.hold(publisher, queue)
+        throttle.hold(publisher, queue)
     assert publisher.held == 1
 
 
-def test_a_publisher_waits_until_the_queue_has_shrunk_to_half(clock: Clock, pacer: Pacer) -> None:
+def test_a_publisher_waits_until_the_queue_has_shrunk_to_half(
+    clock: Clock, throttle: PublisherThrottle
+) -> None:
     queue, publishers = PacedQueue(), [Publisher(), Publisher()]
     for publisher in publishers:
-        hold(pacer, clock, publisher, queue)
+        hold(throttle, clock, publisher, queue)
     queue.delivered_count += 1000
     queue.pressed = False
     clock.advance(2 * POLL_S)
@@ -89,27 +97,29 @@ def test_a_publisher_waits_until_the_queue_has_shrunk_to_half(clock: Clock, pace
     queue.half_pressed = False
     clock.advance(POLL_S)
     assert [publisher.held for publisher in publishers] == [0, 0]
-    assert not pacer.holds and not clock.timers, "an idle pacer keeps no timer"
+    assert not throttle.holds and not clock.timers, "an idle throttle keeps no timer"
 
 
-def published_at(pacer: Pacer, clock: Clock, queue: PacedQueue, rate: float) -> Publisher:
+def published_at(throttle: PublisherThrottle, clock: Clock, queue: PacedQueue, rate: float) -> Publisher:
     """A publisher that was let go a moment ago, published at this rate since, and is held again."""
     publisher = Publisher()
     queue.half_pressed = False
-    hold(pacer, clock, publisher, queue)
+    hold(throttle, clock, publisher, queue)
     clock.advance(2 * POLL_S)
     assert publisher.held == 0
     queue.half_pressed = True
     clock.advance(0.1)
     queue.published_count += int(rate * 0.1)
-    pacer.hold(publisher, queue)
+    throttle.hold(publisher, queue)
     return publisher
 
 
 @pytest.mark.parametrize(("part", "waits"), [(0.0, False), (0.05, False), (0.5, True), (2.0, True)])
-def test_slow_consumers_are_not_waited_for(clock: Clock, pacer: Pacer, part: float, waits: bool) -> None:
+def test_slow_consumers_are_not_waited_for(
+    clock: Clock, throttle: PublisherThrottle, part: float, waits: bool
+) -> None:
     queue = PacedQueue()
-    publisher = published_at(pacer, clock, queue, rate=100_000)
+    publisher = published_at(throttle, clock, queue, rate=100_000)
     assert publisher.held == 1
     for _ in range(40):  # consumers at that part of the publisher's speed
         clock.advance(POLL_S)
@@ -119,38 +129,38 @@ def test_slow_consumers_are_not_waited_for(clock: Clock, pacer: Pacer, part: flo
     assert publisher.held == int(waits)
     if not waits:
         holds = publisher.holds
-        pacer.hold(publisher, queue)
+        throttle.hold(publisher, queue)
         assert publisher.holds == holds, "the queue is left alone for a while"
         clock.advance(OFF_S_MIN)
-        pacer.hold(publisher, queue)
+        throttle.hold(publisher, queue)
         assert publisher.holds == holds + 1, "and then looked at again"
 
 
 @pytest.mark.parametrize("idle_s", [0.0, 3600.0])
 def test_a_publisher_before_stuck_consumers_is_not_made_to_wait_for_ever(
-    clock: Clock, pacer: Pacer, idle_s: float
+    clock: Clock, throttle: PublisherThrottle, idle_s: float
 ) -> None:
     """A job queue: consumers have their hands full, at first and after an hour's rest."""
     queue, publisher = PacedQueue(), Publisher()
     if idle_s:
         queue.half_pressed = False
-        hold(pacer, clock, publisher, queue)
+        hold(throttle, clock, publisher, queue)
         clock.advance(idle_s)
         queue.half_pressed = True
     held_s = 0.0
     for _ in range(1000):  # a second in which one job is done every tenth
         if not publisher.held:
             queue.published_count += 100
-            pacer.hold(publisher, queue)
+            throttle.hold(publisher, queue)
         clock.advance(0.001)
         held_s += 0.001 * publisher.held
         queue.delivered_count = int((clock.now - 100.0) * 10)
     assert held_s < 0.2
 
 
-def test_consumers_are_judged_again_and_again(clock: Clock, pacer: Pacer) -> None:
+def test_consumers_are_judged_again_and_again(clock: Clock, throttle: PublisherThrottle) -> None:
     queue = PacedQueue()
-    publisher = published_at(pacer, clock, queue, rate=100_000)
+    publisher = published_at(throttle, clock, queue, rate=100_000)
     for _ in range(10):
         queue.delivered_count += 1000
         clock.advance(JUDGE_S)
@@ -159,15 +169,15 @@ def test_consumers_are_judged_again_and_again(clock: Clock, pacer: Pacer) -> Non
     assert publisher.held == 0
 
 
-def test_queues_are_judged_apart(clock: Clock, pacer: Pacer) -> None:
+def test_queues_are_judged_apart(clock: Clock, throttle: PublisherThrottle) -> None:
     fast, stuck = PacedQueue(), PacedQueue()
-    two = published_at(pacer, clock, stuck, rate=100_000)
-    one = published_at(pacer, clock, fast, rate=100_000)
+    two = published_at(throttle, clock, stuck, rate=100_000)
+    one = published_at(throttle, clock, fast, rate=100_000)
     clock.advance(2 * OFF_S_MIN)
     for publisher, queue in ((one, fast), (two, stuck)):
         if not publisher.held:
             queue.published_count += 40_000
-            pacer.hold(publisher, queue)
+            throttle.hold(publisher, queue)
     assert (one.held, two.held) == (1, 1)
     for _ in range(20):
         fast.delivered_count += 1000
@@ -175,10 +185,10 @@ def test_queues_are_judged_apart(clock: Clock, pacer: Pacer) -> None:
     assert (one.held, two.held) == (1, 0)
 
 
-def test_what_is_remembered_is_bounded(clock: Clock, pacer: Pacer) -> None:
+def test_what_is_remembered_is_bounded(clock: Clock, throttle: PublisherThrottle) -> None:
     for _ in range(2 * QUEUES_REMEMBERED_MAX + 5):
         queue = PacedQueue()
-        hold(pacer, clock, Publisher(), queue)
+        hold(throttle, clock, Publisher(), queue)
         queue.half_pressed = False
         clock.advance(2 * POLL_S)
-    assert len(pacer.paces) <= QUEUES_REMEMBERED_MAX
+    assert len(throttle.paces) <= QUEUES_REMEMBERED_MAX

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from embermq.net import resource_monitor as watch
-from embermq.net.resource_monitor import GROWTH_BYTES_MIN, REST_CPU_PART, ResourceWatch
+from embermq.net.resource_monitor import GROWTH_BYTES_MIN, REST_CPU_PART, ResourceMonitor
 
 
 class Process:
@@ -40,7 +40,7 @@ def ignore(name: str, active: bool, detail: str) -> None:
 
 
 def test_memory_is_given_back_at_rest(process: Process, tmp_path: Path) -> None:
-    watcher = ResourceWatch(str(tmp_path), 0.5, 1, ignore)
+    watcher = ResourceMonitor(str(tmp_path), 0.5, 1, ignore)
     process.pass_second(REST_CPU_PART * 2)
     watcher.look()
     assert process.times_asked == 0, "there is work to do"
@@ -50,7 +50,7 @@ def test_memory_is_given_back_at_rest(process: Process, tmp_path: Path) -> None:
 
 
 def test_memory_is_given_back_once_for_each_burst(process: Process, tmp_path: Path) -> None:
-    watcher = ResourceWatch(str(tmp_path), 0.5, 1, ignore)
+    watcher = ResourceMonitor(str(tmp_path), 0.5, 1, ignore)
     for _ in range(3):
         process.pass_second(0)
         watcher.look()
@@ -67,7 +67,7 @@ def test_memory_is_given_back_once_for_each_burst(process: Process, tmp_path: Pa
 
 def test_memory_is_tight_before_it_is_short(process: Process, tmp_path: Path) -> None:
     told: list[bool] = []
-    watcher = ResourceWatch(str(tmp_path), 0.5, 1, ignore, told.append)
+    watcher = ResourceMonitor(str(tmp_path), 0.5, 1, ignore, told.append)
     for used in (2**28 - 1, 2**28 + 1, 2**28 - 1):
         process.used = used
         process.pass_second(1)
@@ -77,7 +77,7 @@ def test_memory_is_tight_before_it_is_short(process: Process, tmp_path: Path) ->
 
 def test_near_the_watermark_work_does_not_matter(process: Process, tmp_path: Path) -> None:
     alarms: list[bool] = []
-    watcher = ResourceWatch(str(tmp_path), 0.05, 1, lambda name, active, detail: alarms.append(active))
+    watcher = ResourceMonitor(str(tmp_path), 0.05, 1, lambda name, active, detail: alarms.append(active))
     process.pass_second(1)
     watcher.look()
     assert process.times_asked == 1

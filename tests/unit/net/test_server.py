@@ -128,9 +128,9 @@ def test_a_stop_finds_connections_that_have_just_come(tmp_path: Path) -> None:
             while not any(listener.connecting for listener in app.listeners.listeners):
                 await asyncio.sleep(0)
             await app.listeners.close()
-            assert app.server.lobby.taken_count == len(app.server.protocols)
+            assert app.server.admission.taken_count == len(app.server.protocols)
             await app.server.stop(0.1)
-            assert not app.server.protocols and not app.server.lobby.taken_count
+            assert not app.server.protocols and not app.server.admission.taken_count
         finally:
             for sock in sockets:
                 sock.close()

@@ -38,16 +38,16 @@ def in_pieces(channel: Channel, pieces: Pieces, done: Callable[[], None] | None 
 
     link.hold_output()
     link.stalled = True
-    link.turn.piecework.begin(pieces, end, about=channel)
+    link.turn.incremental_work.begin(pieces, end, about=channel)
 
 
 def await_unbinding(channel: Channel, thing: Queue | Exchange) -> None:
     """The answer leaves when the last binding of what was deleted has left the disk."""
     link, catalog = channel.link, channel.vhost.catalog
-    if channel.vhost.unbinding.is_under_way(thing):
+    if channel.vhost.binding_removal.is_under_way(thing):
         link.hold_output()
         link.stalled = True
-        link.turn.piecework.when_done(thing, lambda: catalog.when_safe(link.release_output))
+        link.turn.incremental_work.when_done(thing, lambda: catalog.when_safe(link.release_output))
 
 
 def count_of(blocks: Blocks) -> int:

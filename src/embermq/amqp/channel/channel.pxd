@@ -4,7 +4,7 @@ from embermq.broker.queue.consumer cimport Consumer
 from embermq.broker.queue.queue cimport Queue
 from embermq.amqp.connection.link cimport Link
 
-from embermq.amqp.channel.stream_publish cimport Straight
+from embermq.amqp.channel.stream_publish cimport StreamPublish
 from embermq.broker.turn cimport Turn
 from embermq.broker.exchange.exchange cimport Exchange, Route
 from embermq.broker.message.message cimport Message, make_message
@@ -78,7 +78,7 @@ cdef class Channel:
     cdef Py_ssize_t body_size
     cdef Py_ssize_t body_received
     cdef public Py_ssize_t body_max
-    cdef Straight straight
+    cdef StreamPublish stream_publish
     cdef public object transaction
 
     cdef int on_publish(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
@@ -90,7 +90,7 @@ cdef class Channel:
     cdef int on_body(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
     @cython.locals(message=Message, route=Route, queues=tuple)
     cdef int on_content(self, bytes content, Py_ssize_t header_size) except -1
-    @cython.locals(straight=Straight, following_at=Py_ssize_t)
+    @cython.locals(straight=StreamPublish, following_at=Py_ssize_t)
     cdef Py_ssize_t take_straight(
         self, Route route, bytearray buf, Py_ssize_t pos, Py_ssize_t stop, Py_ssize_t body_stop, Py_ssize_t end
     ) except -1

@@ -31,7 +31,7 @@ from embermq.amqp.channel.publish_checks import (
     require_topic,
 )
 from embermq.amqp.channel.publish_headers import SOMEWHERE, Wishes, granted, publish_later, wishes_in
-from embermq.amqp.channel.stream_publish import Straight
+from embermq.amqp.channel.stream_publish import StreamPublish
 from embermq.amqp.channel.teardown import end_channel
 from embermq.amqp.connection.link import Link
 from embermq.amqp.reply_text import unexpected, unknown_frame
@@ -120,7 +120,7 @@ class Channel:
         "shared_prefetch_size",
         "shared_unacked",
         "shared_unacked_bytes",
-        "straight",
+        "stream_publish",
         "syncs_under_way",
         "transaction",
         "turned_away",
@@ -176,7 +176,7 @@ class Channel:
         self.header = b""
         self.gathered = bytearray()  # header and body so far, in one piece however small the frames
         self.body_size = self.body_received = 0
-        self.straight: Straight | None = None
+        self.stream_publish: StreamPublish | None = None
         self.wishes: Wishes | None = None  # of the message that is coming in
         self.reply_queue: Queue | None = None  # for direct replies
         self.received_count = 0  # messages published here
@@ -343,9 +343,9 @@ class Channel:
             or self.publish_bits & IMMEDIATE
         ):
             return 0
-        straight = self.straight
+        straight = self.stream_publish
         if straight is None:
-            straight = self.straight = Straight()
+            straight = self.stream_publish = StreamPublish()
         following_at = straight.take(
             route,
             self.number,

@@ -45,7 +45,7 @@ class Redelivery:
 
     def go_on(self) -> None:
         channel, link = self.channel, self.channel.link
-        share = Share(link.turn.piecework.share_s)
+        share = Share(link.turn.incremental_work.share_s)
         while link.has_room():
             piece = list(islice(self.entries, PIECE_COUNT))
             if not piece and self.blocks:

@@ -7,7 +7,7 @@ from embermq.wire.kernel cimport body_end, cut
 cdef Py_ssize_t BODY_SIZE_AT
 cdef Py_ssize_t PREFIX_BYTES
 
-cdef class Straight:
+cdef class StreamPublish:
     cdef public Py_ssize_t count
     @cython.locals(
         stream=Stream, prefix=bytes, head=bytes, body_at=Py_ssize_t, at=Py_ssize_t, count=Py_ssize_t,

@@ -26,7 +26,7 @@ PUBLISH_UP_TO_NAMES = b"\x00\x3c\x00\x28\x00\x00"  # class, method, ticket
 _BODY_FRAME = Struct(">BH")
 
 
-class Straight:
+class StreamPublish:
     """Made for one channel. `count` is how many messages the last call took."""
 
     __slots__ = ("count",)

@@ -63,7 +63,7 @@ def begin(connection: Connection, pieces: Pieces, about: object) -> None:
             connection.release_output()
 
     pieces = connection.broker.events.acting_in_pieces(pieces)
-    if connection.turn.piecework.start(pieces, done, about):
+    if connection.turn.incremental_work.start(pieces, done, about):
         is_held = connection.stalled = True
         connection.hold_output()
 

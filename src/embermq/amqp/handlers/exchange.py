@@ -36,7 +36,7 @@ def on_exchange_declare(channel: Channel, method: methods.ExchangeDeclare) -> No
         channel.vhost.exchange(name)
     else:
         channel.user.require("configure", channel.vhost.name, "exchange", name)
-        wait_while(channel.vhost.unbinding.is_going(Exchange, name))
+        wait_while(channel.vhost.binding_removal.is_going(Exchange, name))
         alternate = method.arguments.get("alternate-exchange")
         if isinstance(alternate, str):
             channel.user.require("read", channel.vhost.name, "exchange", name)

@@ -48,7 +48,7 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
         queue: Queue = vhost.queue_for(name, connection)
     else:
         channel.user.require("configure", vhost.name, "queue", name)
-        wait_while(vhost.unbinding.is_going(Queue, name))
+        wait_while(vhost.binding_removal.is_going(Queue, name))
         existing = vhost.queues.get(name)
         wait_while(existing is not None and existing.auto_delete and existing in vhost.leaving)
         combined = vhost.defaults.templates.combined(method.arguments)
@@ -133,7 +133,7 @@ def on_queue_purge(channel: Channel, method: methods.QueuePurge) -> None:
     serve_consumers(queue)
     count = channel.vhost.purge_queue(queue)
     channel.link.hold_output()
-    channel.link.turn.piecework.when_done(queue, channel.link.release_output)
+    channel.link.turn.incremental_work.when_done(queue, channel.link.release_output)
     if not method.no_wait:
         channel.send(methods.QueuePurgeOk(count))
 

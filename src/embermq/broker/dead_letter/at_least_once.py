@@ -126,9 +126,9 @@ class HeldLetters:
 
     def look_again(self, later_ms: int) -> None:
         turn = self.letters.vhost.turn
-        if not self.asked and turn.timetable is not None:
+        if not self.asked and turn.timers is not None:
             self.asked = True
-            turn.timetable.ask(turn.now_ms + later_ms, self)
+            turn.timers.ask(turn.now_ms + later_ms, self)
 
     def on_due(self, now_ms: int) -> None:
         """One step of a round; a round tries everything once, unless that is very much."""

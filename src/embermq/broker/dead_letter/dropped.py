@@ -44,12 +44,12 @@ class Dropped:
             self.look_again()
 
     def look_again(self) -> None:
-        timetable, now_ms = self.vhost.turn.timetable, self.vhost.turn.now_ms
-        if timetable is None:
+        timers, now_ms = self.vhost.turn.timers, self.vhost.turn.now_ms
+        if timers is None:
             self.tell()
         elif not self.asked:
             self.asked = True
-            timetable.ask(max(now_ms + SOON_MS, self.next_ms), self)
+            timers.ask(max(now_ms + SOON_MS, self.next_ms), self)
 
     def on_due(self, now_ms: int) -> None:
         self.asked = False

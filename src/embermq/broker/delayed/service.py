@@ -40,7 +40,7 @@ class Delays:
         self.schedule = Schedule(vhost.turn, vhost.storage, delayed_id(vhost.name))
         self.counts: dict[str, int] = {}  # by destination
         self.taken_back: dict[str, int] = {}  # by destination: numbers below this
-        self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
+        self.asked_ms = 0  # the timers will call then; 0: they will not
         self.handed_on: list[Delayed] = []  # in this turn
         self.unsafe_count = 0  # handed on, but not known to be safe there
 
@@ -68,12 +68,12 @@ class Delays:
 
     def look_at(self, due_ms: int) -> None:
         """Be back at that time at the latest."""
-        timetable = self.turn.timetable
+        timers = self.turn.timers
         # Not further ahead than that: messages that come in the order last to first would ask one by one.
         due_ms = min(due_ms, self.turn.now_ms + LOOK_AHEAD_MS)
-        if timetable is not None and (self.asked_ms == 0 or due_ms < self.asked_ms):
+        if timers is not None and (self.asked_ms == 0 or due_ms < self.asked_ms):
             self.asked_ms = due_ms
-            timetable.ask(due_ms, self)
+            timers.ask(due_ms, self)
 
     def on_due(self, now_ms: int) -> None:
         if now_ms < self.asked_ms:

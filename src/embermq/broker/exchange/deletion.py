@@ -26,12 +26,12 @@ PIECE_COUNT = 64  # bindings in one go
 Thing = Exchange | Queue
 
 
-class Unbinding:
+class BindingRemoval:
     """Deleted things of one virtual host that still have bindings."""
 
     def __init__(self, vhost: VirtualHost) -> None:
         self.vhost = vhost
-        self.piecework = vhost.turn.piecework
+        self.incremental_work = vhost.turn.incremental_work
         self.things: dict[tuple[type, str], Thing] = {}  # which work each belongs to
 
     def note(self, thing: Thing) -> None:
@@ -41,7 +41,7 @@ class Unbinding:
     def begin(self, thing: Thing, pieces: Pieces) -> None:
         """Unless that is done in one go, it is under way from now on."""
         pieces = self.vhost.events.acting_in_pieces(pieces)
-        self.piecework.start(pieces, lambda: self.over(thing), about=thing)
+        self.incremental_work.start(pieces, lambda: self.over(thing), about=thing)
 
     def over(self, thing: Thing) -> None:
         self.things = {key: work for key, work in self.things.items() if work is not thing}
@@ -57,11 +57,11 @@ class Unbinding:
         """There will be another one of this name."""
         thing = self.things.get((kind, name))
         if thing is not None:
-            self.piecework.finish_about(thing)
+            self.incremental_work.finish_about(thing)
 
     def finish_all(self) -> None:
         for thing in list(self.things.values()):
-            self.piecework.finish_about(thing)
+            self.incremental_work.finish_about(thing)
 
     # -- the bindings
 

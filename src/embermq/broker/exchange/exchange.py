@@ -206,7 +206,7 @@ class Exchange:
         found = list(self.matcher.match(keys[0], properties))
         for key in keys[1:]:
             found += self.matcher.match(key, properties)
-        if self.vhost.unbinding.things:
+        if self.vhost.binding_removal.things:
             found = [destination for destination in found if not destination.deleted]
         if not found and self.alternate is not None:
             alternate = self.vhost.exchanges.get(self.alternate)

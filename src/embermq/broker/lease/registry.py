@@ -155,11 +155,13 @@ class Leases:
                 self.vhost.turn.after_write(lambda: storage.when_safe(done, with_acks=True))
 
         if not lease.queue.deleted:
-            self.vhost.turn.piecework.start(lease.ack_pieces(), acked, about=lease)
+            self.vhost.turn.incremental_work.start(lease.ack_pieces(), acked, about=lease)
 
     def release(self, lease: Lease, why: str = "released", done: Callable[[], None] | None = None) -> None:
         """At once, or in pieces if it is large; then call `done`."""
-        self.vhost.turn.piecework.start(self.releasing(lease, why), done or (lambda: None), about=lease)
+        self.vhost.turn.incremental_work.start(
+            self.releasing(lease, why), done or (lambda: None), about=lease
+        )
 
     def releasing(self, lease: Lease, why: str = "released") -> Pieces:
         """Who finds the lease when this is done (see `has`) knows that its messages could not be read."""
@@ -185,9 +187,9 @@ class Leases:
         """Nobody asked for that: try again until it is released."""
 
         def done() -> None:
-            timetable = self.vhost.turn.timetable
-            if self.has(lease) and timetable is not None:
-                timetable.ask(self.vhost.turn.now_ms + AGAIN_MS, Deadline(self, lease))
+            timers = self.vhost.turn.timers
+            if self.has(lease) and timers is not None:
+                timers.ask(self.vhost.turn.now_ms + AGAIN_MS, Deadline(self, lease))
 
         self.release(lease, why, done)
 
@@ -212,17 +214,17 @@ class Leases:
     # -- time
 
     def look_later(self, lease: Lease) -> None:
-        timetable = self.vhost.turn.timetable
-        if lease.expires_ms and timetable is not None:
-            timetable.ask(lease.expires_ms, Deadline(self, lease))
+        timers = self.vhost.turn.timers
+        if lease.expires_ms and timers is not None:
+            timers.ask(lease.expires_ms, Deadline(self, lease))
 
     def watch_ages(self) -> None:
         """Have a look when the oldest lease has become old; one for all of them, since most end soon."""
         young = [lease.created_ms for lease in self.open_ones() if not lease.is_old]
-        timetable = self.vhost.turn.timetable
-        if young and not self.watching and timetable is not None:
+        timers = self.vhost.turn.timers
+        if young and not self.watching and timers is not None:
             self.watching = True
-            timetable.ask(min(young) + OLD_MS, Ages(self))
+            timers.ask(min(young) + OLD_MS, Ages(self))
 
     def tell_old(self, now_ms: int) -> None:
         self.watching = False

@@ -194,10 +194,10 @@ class Policies:
                     self.apply_to_exchange(thing)
             elif not thing.deleted:
                 self.apply_to_queue(thing)
-            if turn.timetable is not None and share.is_over():
+            if turn.timers is not None and share.is_over():
                 break
-        if self.unchecked and turn.timetable is not None:
-            turn.timetable.ask(turn.now_ms + 1, self)
+        if self.unchecked and turn.timers is not None:
+            turn.timers.ask(turn.now_ms + 1, self)
 
     def on_due(self, now_ms: int) -> None:
         self.check_some()

@@ -44,9 +44,9 @@ def unweighed_bytes(level: Level) -> int:
 
 def weigh_soon(queue: Queue) -> None:
     """Somebody looks at this queue. One at a time: who is not weighed now is when it is looked at again."""
-    piecework = queue.turn.piecework
-    if is_unweighed(queue) and not any(work.about is weigh_pieces for work in piecework.works):
-        piecework.begin(weigh_pieces(queue), about=weigh_pieces)
+    incremental_work = queue.turn.incremental_work
+    if is_unweighed(queue) and not any(work.about is weigh_pieces for work in incremental_work.works):
+        incremental_work.begin(weigh_pieces(queue), about=weigh_pieces)
 
 
 def weigh_pieces(queue: Queue) -> Pieces:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 REASON = "deleted"
 KIND = "departing"  # of the notes in the catalog, by the id of the queue
-NEXT_MS = 1  # later, and not at once: the timetable goes on until nothing is due
+NEXT_MS = 1  # later, and not at once: the timers go on until nothing is due
 LOOK_AGAIN_MS = 1000  # for consumers that still have messages, letters that nobody takes
 STEP_COUNT_MAX = 500  # messages in one go
 NEEDED_ARGUMENTS = (
@@ -40,7 +40,7 @@ def departing_body(queue: Queue) -> Body:
     return {"queue": queue.name, **packed(arguments)}
 
 
-class Departing:
+class QueueDeletion:
     """Queues of one virtual host that are deleted and still have messages."""
 
     def __init__(self, vhost: VirtualHost) -> None:
@@ -48,7 +48,7 @@ class Departing:
         self.full: list[Queue] = []  # with messages that are to become letters
         self.resting: set[Queue] = set()  # those among them whose last step is not safe yet
         self.emptied: list[Queue] = []  # but not known to be safe elsewhere
-        self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
+        self.asked_ms = 0  # the timers will call then; 0: they will not
 
     def leaves_letters(self, queue: Queue) -> bool:
         rules = queue.rules
@@ -84,7 +84,7 @@ class Departing:
                 return
             queue.rules.dispose([entry], REASON)
         storage = self.vhost.storage
-        if self.vhost.turn.timetable is None:
+        if self.vhost.turn.timers is None:
             self.step(queue)
         elif storage is None or not self.is_noted(queue):
             self.look_at(NEXT_MS)
@@ -108,10 +108,10 @@ class Departing:
             self.vhost.turn.after_write(lambda: storage.when_safe(lambda: self.end(queue)))
 
     def look_at(self, later_ms: int) -> None:
-        timetable, due_ms = self.vhost.turn.timetable, self.vhost.turn.now_ms + later_ms
-        if timetable is not None and (self.asked_ms == 0 or due_ms < self.asked_ms):
+        timers, due_ms = self.vhost.turn.timers, self.vhost.turn.now_ms + later_ms
+        if timers is not None and (self.asked_ms == 0 or due_ms < self.asked_ms):
             self.asked_ms = due_ms
-            timetable.ask(due_ms, self)
+            timers.ask(due_ms, self)
 
     def on_due(self, now_ms: int) -> None:
         if now_ms < self.asked_ms:
@@ -162,7 +162,7 @@ class Departing:
         queue.deleted = True
         queue.recover(None)
         self.full.append(queue)
-        if self.vhost.turn.timetable is None:
+        if self.vhost.turn.timers is None:
             self.step(queue)
         else:
             self.look_at(NEXT_MS)

@@ -2,7 +2,7 @@
 
 A message expires at the lower of the queue's time to live and its own, counted from when it came to the
 queue; a restart does not change that, the record on disk has the time. Expired messages leave from the head
-of their level: by the timetable, or when somebody would get them. One that stands behind a younger head
+of their level: by the timers, or when somebody would get them. One that stands behind a younger head
 waits for it.
 
 A queue with x-expires goes when for so long it had no consumer, no basic.get and no declaration. That is not
@@ -30,7 +30,7 @@ class Expiry:
         self.ttl_ms = NO_TTL
         self.unused_ms_max: int | None = None
         self.used_at_ms = turn.uptime_ms()
-        self.asked_ms = 0  # the timetable will come back to us then; 0: it will not
+        self.asked_ms = 0  # the timers will call then; 0: they will not
 
     def apply_effective(self) -> None:
         ttl_ms, unused_ms = (self.queue.effective.get(name) for name in ("x-message-ttl", "x-expires"))
@@ -53,10 +53,10 @@ class Expiry:
         if due_ms <= self.turn.now_ms:
             due_ms = self.turn.now_ms + 1
         if self.asked_ms == 0 or due_ms < self.asked_ms:
-            timetable = self.turn.timetable
-            if timetable is not None:
+            timers = self.turn.timers
+            if timers is not None:
                 self.asked_ms = due_ms
-                timetable.ask(due_ms, self)
+                timers.ask(due_ms, self)
         return 0
 
     def look(self) -> int:
@@ -96,7 +96,7 @@ class Expiry:
         gone = 0
         for level in queue.levels:
             while 0 < level.head_expiry_ms() <= now_ms and level.front_at_hand() is not None:
-                if gone == GONE_AT_ONCE and self.turn.timetable is not None:
+                if gone == GONE_AT_ONCE and self.turn.timers is not None:
                     share = Share()
                 elif share is not None and share.is_over():
                     return True

@@ -275,7 +275,7 @@ class QueueRules:
             return
         share = Share()
         for _ in weigh_pieces(self.queue):
-            if self.turn.timetable is not None and share.is_over():
+            if self.turn.timers is not None and share.is_over():
                 self.look_at(self.turn.now_ms + 1)
                 return
 

@@ -62,7 +62,7 @@ class Limits:
         dropped = 0
         self.behind = False
         while self.exceeded(queue.ready_count, queue.ready_bytes):
-            if dropped == DROPPED_AT_ONCE and rules.turn.timetable is not None:
+            if dropped == DROPPED_AT_ONCE and rules.turn.timers is not None:
                 share = Share()
             elif share is not None and share.is_over():
                 self.behind = True

@@ -396,5 +396,5 @@ class Level(Logged):
         self.ring.clear()
         self.ring_bytes = self.paged_count = 0
         if self.returned is not None:
-            self.turn.piecework.begin(forget_all(self, self.returned), about=self.queue)
+            self.turn.incremental_work.begin(forget_all(self, self.returned), about=self.queue)
             self.returned = None

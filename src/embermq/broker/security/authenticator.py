@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from embermq.broker.security.login_throttle import Strangers
+from embermq.broker.security.login_throttle import LoginThrottle
 from embermq.broker.security.password import NO_PASSWORD, Secret, quick_digest
 from embermq.broker.security.user import User, is_loopback
 
@@ -62,7 +62,7 @@ class Authenticator:
     def __init__(self, users: dict[str, User], clock: Callable[[], float] = time.monotonic) -> None:
         self.users = users
         self.clock = clock
-        self.strangers = Strangers(clock)
+        self.login_throttle = LoginThrottle(clock)
         self.cache_s = 600.0
         self.under_way: dict[Question, list[tuple[str, Done]]] = {}  # who waits for which hash
         self.run_aside: RunAside = run_here
@@ -72,7 +72,7 @@ class Authenticator:
 
     def hear(self, address: str, action: Callable[[], None], refuse: Done) -> None:
         """Do it when it is the address's turn; refuse where that would take too long."""
-        wait_s = self.strangers.wait_s(address)
+        wait_s = self.login_throttle.wait_s(address)
         if wait_s is None:
             refuse(Login(None, TOO_MANY))
         elif wait_s:
@@ -133,9 +133,9 @@ class Authenticator:
         if user is not None and user.loopback_only and not is_loopback(address):
             login = Login(None, LOCAL_ONLY)
         if login.user is None:
-            self.strangers.failed(address)
+            self.login_throttle.failed(address)
         done(login)
 
     def refused(self, address: str) -> None:
         """A login that failed before anybody could be asked for."""
-        self.strangers.failed(address)
+        self.login_throttle.failed(address)

@@ -25,7 +25,7 @@ class Bucket:
     next_at: float = 0.0
 
 
-class Strangers:
+class LoginThrottle:
     def __init__(self, clock: Callable[[], float], free: int = 20) -> None:
         self.clock = clock
         self.free = free

@@ -109,10 +109,10 @@ class Group:
         if not self.unwritten and self.name:
             self.unwritten = True
             turn = self.stream.vhost.turn
-            if turn.timetable is None:
+            if turn.timers is None:
                 self.write()
             else:
-                turn.timetable.ask(turn.now_ms + WRITE_AFTER_MS, self)
+                turn.timers.ask(turn.now_ms + WRITE_AFTER_MS, self)
 
     def on_due(self, now_ms: int) -> None:
         if self.unwritten:

@@ -40,11 +40,11 @@ class StreamRetention:
 
     def look_at(self, due_ms: int) -> None:
         """Look at the age of the oldest segment at that time."""
-        timetable = self.stream.turn.timetable
-        if len(self.stream.log.segments) > 1 and timetable is not None:
+        timers = self.stream.turn.timers
+        if len(self.stream.log.segments) > 1 and timers is not None:
             if self.looks_at_ms == 0 or due_ms < self.looks_at_ms:
                 self.looks_at_ms = due_ms
-                timetable.ask(due_ms, self)
+                timers.ask(due_ms, self)
 
     def on_due(self, now_ms: int) -> None:
         if now_ms >= self.looks_at_ms:

@@ -36,7 +36,7 @@ async def start_page(request: Request) -> Response:
     sums = await totals(vhosts, context.sessions, context.gate)
     keys: list[Hashable] = [("vhost", vhost.name) for vhost in vhosts]
     if sees_everything(request.user):
-        sums.tally.add(context.broker.past)
+        sums.counters.add(context.broker.past)
         keys = ["overview"]
     rates = chart.per_second(context.history, keys, sums.values())
     show_vhost = len(context.broker.vhosts) > 1

@@ -108,7 +108,7 @@ async def delete_exchange(request: Request) -> Response:
 async def unbound(request: Request, vhost: VirtualHost, thing: Exchange | Queue) -> None:
     """When the last binding of what was deleted is gone, too."""
     pace = Pace(request.context.gate)
-    while vhost.unbinding.is_under_way(thing):
+    while vhost.binding_removal.is_under_way(thing):
         await pace.step()
 
 

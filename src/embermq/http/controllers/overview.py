@@ -57,7 +57,7 @@ async def overview(request: Request) -> Response:
     sums = await totals(vhosts, context.sessions, context.gate)
     keys: list[Hashable] = [("vhost", vhost.name) for vhost in vhosts]
     if sees_everything(request.user):
-        sums.tally.add(context.broker.past)
+        sums.counters.add(context.broker.past)
         keys = ["overview"]
     view: View = {
         "management_version": RABBITMQ_VERSION,

@@ -110,7 +110,7 @@ async def delete_vhost(request: Request) -> Response:
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
             vhost.delete_exchange(exchange)
             await pace.breathe()
-    while vhost.unbinding.things:
+    while vhost.binding_removal.things:
         await pace.step()
     if broker.vhosts.get(vhost.name) is vhost:  # nobody else has asked for the same meanwhile
         broker.delete_vhost(vhost)

@@ -66,7 +66,7 @@ async def detailed(request: Request) -> Response:
 
 async def of_the_broker(context: Context, endpoint: str) -> tuple[Exposition, Totals]:
     sums = await totals(context.broker.vhosts.values(), context.sessions, context.gate)
-    sums.tally.add(context.broker.past)
+    sums.counters.add(context.broker.past)
     out = Exposition(PREFIX)
     put_identity(out, context, endpoint)
     put_things(out, sums)
@@ -103,52 +103,56 @@ def put_identity(out: Exposition, context: Context, endpoint: str) -> None:
 
 
 def put_things(out: Exposition, sums: Totals) -> None:
-    tally = sums.tally
+    counters = sums.counters
     out.add("connections", GAUGE, "Connections currently open", sums.connections)
     out.add("channels", GAUGE, "Channels currently open", sums.channels)
     out.add("consumers", GAUGE, "Consumers currently connected", sums.consumers)
     out.add("queues", GAUGE, "Queues available", sums.queues)
     out.add("exchanges", GAUGE, "Exchanges available", sums.exchanges)
-    opened = tally.connections_opened
+    opened = counters.connections_opened
     out.add("connections_opened_total", COUNTER, "Connections opened", opened)
     out.add("connections_closed_total", COUNTER, "Connections closed", opened - sums.connections)
-    out.add("channels_opened_total", COUNTER, "Channels opened", tally.channels_opened)
-    out.add("channels_closed_total", COUNTER, "Channels closed", tally.channels_closed)
-    out.add("queues_declared_total", COUNTER, "Queue declarations", tally.queues_declared)
-    out.add("queues_created_total", COUNTER, "Queues created", tally.queues_created)
-    out.add("queues_deleted_total", COUNTER, "Queues deleted", tally.queues_deleted)
+    out.add("channels_opened_total", COUNTER, "Channels opened", counters.channels_opened)
+    out.add("channels_closed_total", COUNTER, "Channels closed", counters.channels_closed)
+    out.add("queues_declared_total", COUNTER, "Queue declarations", counters.queues_declared)
+    out.add("queues_created_total", COUNTER, "Queues created", counters.queues_created)
+    out.add("queues_deleted_total", COUNTER, "Queues deleted", counters.queues_deleted)
 
 
 def put_global(out: Exposition, sums: Totals) -> None:
-    tally = sums.tally
+    counters = sums.counters
     protocol = {"protocol": "amqp091"}
     for name, about, value in (
-        ("received", "Messages received from publishers", tally.received),
-        ("received_confirm", "Messages received that are to be confirmed", tally.received_confirm),
-        ("confirmed", "Messages confirmed to publishers", tally.confirmed),
-        ("routed", "Copies of messages put into queues", tally.routed),
-        ("unroutable_returned", "Messages that no queue was for, returned", tally.returned),
-        ("unroutable_dropped", "Messages that no queue was for, dropped", tally.unroutable - tally.returned),
+        ("received", "Messages received from publishers", counters.received),
+        ("received_confirm", "Messages received that are to be confirmed", counters.received_confirm),
+        ("confirmed", "Messages confirmed to publishers", counters.confirmed),
+        ("routed", "Copies of messages put into queues", counters.routed),
+        ("unroutable_returned", "Messages that no queue was for, returned", counters.returned),
+        (
+            "unroutable_dropped",
+            "Messages that no queue was for, dropped",
+            counters.unroutable - counters.returned,
+        ),
     ):
         out.add(f"global_messages_{name}_total", COUNTER, about, value, **protocol)
-    by_hand = tally.got + tally.got_no_ack
+    by_hand = counters.got + counters.got_no_ack
     for name, about, value in (
-        ("delivered", "Messages handed out", tally.delivered),
+        ("delivered", "Messages handed out", counters.delivered),
         (
             "delivered_consume_manual_ack",
             "Messages delivered to consumers that acknowledge",
-            tally.delivered - tally.delivered_no_ack - by_hand,
+            counters.delivered - counters.delivered_no_ack - by_hand,
         ),
         (
             "delivered_consume_auto_ack",
             "Messages delivered to consumers that do not",
-            tally.delivered_no_ack,
+            counters.delivered_no_ack,
         ),
-        ("delivered_get_manual_ack", "Messages got with basic.get, to be acknowledged", tally.got),
-        ("delivered_get_auto_ack", "Messages got with basic.get without", tally.got_no_ack),
-        ("get_empty", "basic.get on empty queues", tally.got_empty),
-        ("redelivered", "Messages handed out again", tally.redelivered),
-        ("acknowledged", "Messages acknowledged", tally.acked),
+        ("delivered_get_manual_ack", "Messages got with basic.get, to be acknowledged", counters.got),
+        ("delivered_get_auto_ack", "Messages got with basic.get without", counters.got_no_ack),
+        ("get_empty", "basic.get on empty queues", counters.got_empty),
+        ("redelivered", "Messages handed out again", counters.redelivered),
+        ("acknowledged", "Messages acknowledged", counters.acked),
     ):
         out.add(f"global_messages_{name}_total", COUNTER, about, value, **protocol, queue_type=CLASSIC)
     out.add("global_publishers", GAUGE, "Channels that have published", sums.publishers, **protocol)
@@ -158,40 +162,44 @@ def put_global(out: Exposition, sums: Totals) -> None:
         out.family(name, COUNTER, f"Messages that became dead letters, or were dropped: {reason}")
         counts = {"at_least_once": f"dead_{reason}", "disabled": f"dropped_{reason}"}
         for strategy, count in counts.items():
-            if hasattr(tally, count):
+            if hasattr(counters, count):
                 labels = labelled({"queue_type": CLASSIC, "dead_letter_strategy": strategy})
-                out.sample(name, getattr(tally, count), labels)
+                out.sample(name, getattr(counters, count), labels)
 
 
 def put_sums_of_channels(out: Exposition, sums: Totals) -> None:
     """The same numbers under the names that older dashboards and alert rules know."""
-    tally = sums.tally
-    by_hand = tally.got + tally.got_no_ack
+    counters = sums.counters
+    by_hand = counters.got + counters.got_no_ack
     for name, about, value in (
-        ("channel_messages_published", "Messages published", tally.received),
-        ("channel_messages_confirmed", "Messages confirmed", tally.confirmed),
-        ("channel_messages_unroutable_returned", "Messages that no queue was for, returned", tally.returned),
+        ("channel_messages_published", "Messages published", counters.received),
+        ("channel_messages_confirmed", "Messages confirmed", counters.confirmed),
+        (
+            "channel_messages_unroutable_returned",
+            "Messages that no queue was for, returned",
+            counters.returned,
+        ),
         (
             "channel_messages_unroutable_dropped",
             "Messages that no queue was for, dropped",
-            tally.unroutable - tally.returned,
+            counters.unroutable - counters.returned,
         ),
         (
             "channel_messages_delivered",
             "Messages delivered without acknowledgement",
-            tally.delivered_no_ack,
+            counters.delivered_no_ack,
         ),
         (
             "channel_messages_delivered_ack",
             "Messages delivered, to be acknowledged",
-            tally.delivered - tally.delivered_no_ack - by_hand,
+            counters.delivered - counters.delivered_no_ack - by_hand,
         ),
-        ("channel_messages_acked", "Messages acknowledged", tally.acked),
-        ("channel_messages_redelivered", "Messages handed out again", tally.redelivered),
-        ("channel_get_ack", "Messages got with basic.get, to be acknowledged", tally.got),
-        ("channel_get", "Messages got with basic.get without", tally.got_no_ack),
-        ("channel_get_empty", "basic.get on empty queues", tally.got_empty),
-        ("queue_messages_published", "Messages put into queues", tally.routed),
+        ("channel_messages_acked", "Messages acknowledged", counters.acked),
+        ("channel_messages_redelivered", "Messages handed out again", counters.redelivered),
+        ("channel_get_ack", "Messages got with basic.get, to be acknowledged", counters.got),
+        ("channel_get", "Messages got with basic.get without", counters.got_no_ack),
+        ("channel_get_empty", "basic.get on empty queues", counters.got_empty),
+        ("queue_messages_published", "Messages put into queues", counters.routed),
     ):
         out.add(f"{name}_total", COUNTER, about, value)
 
@@ -237,7 +245,10 @@ def put_ours(out: Exposition, context: Context, sums: Totals) -> None:
     ours.add("embermq_lease_age_seconds", GAUGE, "Of the oldest lease", max(ages_ms, default=0) / 1000)
     ours.add("embermq_deduplication_ids", GAUGE, "Identities of messages remembered", sums.deduplication_ids)
     ours.add(
-        "embermq_messages_duplicate_total", COUNTER, "Duplicates recognised, dropped", sums.tally.duplicates
+        "embermq_messages_duplicate_total",
+        COUNTER,
+        "Duplicates recognised, dropped",
+        sums.counters.duplicates,
     )
     ours.add("embermq_tasks_running", GAUGE, "Long work under way", len(broker.tasks.running))
     for name, measure in context.measures.items():

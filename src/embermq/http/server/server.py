@@ -67,7 +67,7 @@ class HTTPServer:
         self.answer = answer
         self.loop = loop
         self.protocols: set[HTTPProtocol] = set()
-        self.strangers = Places(STRANGERS_MAX, interrupts=True)
+        self.login_throttle = Places(STRANGERS_MAX, interrupts=True)
         self.known = Places(CONNECTIONS_MAX)
         self.bodies_bytes = 0
         self.network_of: Callable[[str], str] = str  # what counts as one address; told by the listeners' room
@@ -81,11 +81,11 @@ class HTTPServer:
         if protocol in self.known:
             self.known.used(protocol)
         elif self.known.enter(protocol):
-            self.strangers.leave(protocol)
+            self.login_throttle.leave(protocol)
 
     def left(self, protocol: HTTPProtocol) -> None:
         self.protocols.discard(protocol)
-        self.strangers.leave(protocol)
+        self.login_throttle.leave(protocol)
         self.known.leave(protocol)
 
     async def stop(self) -> None:
@@ -117,7 +117,7 @@ class HTTPProtocol(asyncio.Protocol):
         peer = transport.get_extra_info("peername") or ("",)
         self.peer_address = self.peer_address or str(peer[0])
         self.address = self.server.network_of(self.peer_address)
-        if not self.server.strangers.enter(self):
+        if not self.server.login_throttle.enter(self):
             self.transport.abort()
             return
         self.server.protocols.add(self)

@@ -118,10 +118,10 @@ class History:
         await self.sample_things(sums)
         await self.sample_clients(sums)
         total = Totals()
-        total.tally.add(self.broker.past)
+        total.counters.add(self.broker.past)
         for name, vhost in list(self.broker.vhosts.items()):
             if name in sums:
-                sums[name].tally.add(vhost.past)
+                sums[name].counters.add(vhost.past)
                 total.add(sums[name])
                 self.put(("vhost", name), sums[name].values(), BASIC)
         self.put("overview", total.values(), GLOBAL)
@@ -142,7 +142,7 @@ class History:
                 if met % THINGS_PER_LOOK == 0:
                     await pace.breathe()
             for exchange in list(vhost.exchanges.values()):
-                sum_of.tally.add_exchange(exchange)
+                sum_of.counters.add_exchange(exchange)
                 self.put(exchange, exchange_values(exchange), DETAILED)
                 met += 1
                 if met % THINGS_PER_LOOK == 0:

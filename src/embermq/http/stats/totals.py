@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from embermq.broker.counters import Tally
+from embermq.broker.counters import Counters
 from embermq.broker.queue.byte_accounting import bytes_to_tell
 from embermq.broker.queue.queue import Queue
 from embermq.broker.session_info import ConnectionCounts
@@ -59,13 +59,13 @@ class Totals:
         self.publishers = 0  # channels that have published
         self.received_bytes = 0
         self.sent_bytes = 0
-        self.tally = Tally()
+        self.counters = Counters()
 
     def add(self, other: Totals) -> None:
         for name, value in vars(other).items():
-            if name != "tally":
+            if name != "counters":
                 setattr(self, name, getattr(self, name) + value)
-        self.tally.add(other.tally)
+        self.counters.add(other.counters)
 
     def add_queue(self, queue: Queue) -> None:
         self.queues += 1
@@ -76,7 +76,7 @@ class Totals:
         self.paged += sum(level.paged_count for level in queue.levels)
         if queue.rules is not None and queue.rules.deduplication is not None:
             self.deduplication_ids += queue.rules.deduplication.count
-        self.tally.add_queue(queue)
+        self.counters.add_queue(queue)
 
     def add_connection(self, counts: ConnectionCounts) -> None:
         self.connections += 1
@@ -85,36 +85,36 @@ class Totals:
         self.sent_bytes += counts.sent_bytes
         for channel in counts.channels:
             self.publishers += channel.received > 0
-            self.tally.add_channel(channel.received_confirm, channel.confirmed, channel.returned)
+            self.counters.add_channel(channel.received_confirm, channel.confirmed, channel.returned)
 
     def values(self) -> tuple[int, ...]:
         """What is sampled, in the order of COLUMNS."""
-        tally = self.tally
+        counters = self.counters
         return (
             self.ready + self.unacked,
             self.ready,
             self.unacked,
-            tally.received,
-            tally.confirmed,
-            tally.returned,
-            tally.unroutable - tally.returned,
-            tally.delivered - tally.delivered_no_ack - tally.got - tally.got_no_ack,
-            tally.delivered_no_ack,
-            tally.got,
-            tally.got_no_ack,
-            tally.got_empty,
-            tally.delivered,
-            tally.acked,
-            tally.redelivered,
+            counters.received,
+            counters.confirmed,
+            counters.returned,
+            counters.unroutable - counters.returned,
+            counters.delivered - counters.delivered_no_ack - counters.got - counters.got_no_ack,
+            counters.delivered_no_ack,
+            counters.got,
+            counters.got_no_ack,
+            counters.got_empty,
+            counters.delivered,
+            counters.acked,
+            counters.redelivered,
             self.received_bytes,
             self.sent_bytes,
-            tally.connections_opened,
-            tally.connections_opened - self.connections,
-            tally.channels_opened,
-            tally.channels_closed,
-            tally.queues_declared,
-            tally.queues_created,
-            tally.queues_deleted,
+            counters.connections_opened,
+            counters.connections_opened - self.connections,
+            counters.channels_opened,
+            counters.channels_closed,
+            counters.queues_declared,
+            counters.queues_created,
+            counters.queues_deleted,
         )
 
 
@@ -123,11 +123,11 @@ async def totals(vhosts: Iterable[VirtualHost], counting: Counting, gate: Gate) 
     names = set()
     for vhost in vhosts:
         names.add(vhost.name)
-        sums.tally.add(vhost.past)
+        sums.counters.add(vhost.past)
         sums.exchanges += len(vhost.exchanges)
         sums.delayed += vhost.delays.count
         for exchange in list(vhost.exchanges.values()):
-            sums.tally.add_exchange(exchange)
+            sums.counters.add_exchange(exchange)
         for queue in list(vhost.queues.values()):
             sums.add_queue(queue)
             await pace.breathe()

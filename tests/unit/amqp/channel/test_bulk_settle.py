@@ -31,7 +31,7 @@ class Scene:
     def __init__(self, count: int = COUNT, **arguments: object) -> None:
         self.greedy = Wire().open()
         self.other = Wire(beside=self.greedy).open()
-        self.greedy.loop.turn.piecework.share_s = 0.0
+        self.greedy.loop.turn.incremental_work.share_s = 0.0
         self.greedy.say(methods.QueueDeclare(queue="dead"), channel=1)
         self.greedy.say(methods.QueueDeclare(queue="q", arguments=arguments), channel=1)
         for begin in range(0, count, 500):
@@ -53,7 +53,7 @@ class Scene:
         self.greedy.sent.clear()
         self.greedy.feed(frames_of(said, 1), run=False)
         one_pass(self.greedy)
-        assert self.greedy.loop.turn.piecework.works
+        assert self.greedy.loop.turn.incremental_work.works
 
     def fetched(self) -> list[tuple[int, bool]]:
         """All that is ready, as the other client gets it."""
@@ -85,7 +85,7 @@ def test_others_are_served_before_all_is_given_back(how: str) -> None:
     scene.begin(LEAVING[how])
     scene.other.feed(frames_of([methods.QueueDeclare(queue="q", passive=True)], 1), run=False)
     one_pass(scene.other)
-    assert scene.greedy.loop.turn.piecework.works, "the other's answer came first"
+    assert scene.greedy.loop.turn.incremental_work.works, "the other's answer came first"
     assert scene.other.take_methods() == [methods.QueueDeclareOk("q", 0, 0)]
     assert scene.counts == (0, COUNT), "what is not back is still out"
     assert scene.greedy.take() == [], "who gave them back is answered when they are back"
@@ -100,7 +100,7 @@ def test_a_connection_that_is_lost_gives_back_in_pieces_too() -> None:
     scene = Scene()
     scene.greedy.connection.lost()
     one_pass(scene.greedy)
-    assert scene.greedy.loop.turn.piecework.works and scene.counts == (0, COUNT)
+    assert scene.greedy.loop.turn.incremental_work.works and scene.counts == (0, COUNT)
     scene.greedy.loop.run()
     assert scene.fetched() == [(number, True) for number in range(COUNT)]
 
@@ -162,7 +162,7 @@ def test_many_channels_that_end_together_give_back_in_pieces_what_is_little_for_
     monkeypatch.setattr(settling, "GIVEN_BACK_PER_TURN_MAX", 100)
     greedy = Wire().open()
     other = Wire(beside=greedy).open()
-    greedy.loop.turn.piecework.share_s = 0.0
+    greedy.loop.turn.incremental_work.share_s = 0.0
     greedy.say(methods.QueueDeclare(queue="q"), channel=1)
     for number in range(400):
         other.feed(publish("q", b"%d" % number), run=number % 100 == 99)
@@ -173,7 +173,7 @@ def test_many_channels_that_end_together_give_back_in_pieces_what_is_little_for_
     queue = greedy.broker.vhosts["/"].queues["q"]
     assert queue.unacked_count == 400
     greedy.connection.lost()
-    assert len(greedy.loop.turn.piecework.works) == 1
+    assert len(greedy.loop.turn.incremental_work.works) == 1
     assert (queue.ready_count, queue.unacked_count) == (0, 400)
     greedy.loop.run()
     assert (queue.ready_count, queue.unacked_count) == (400, 0)

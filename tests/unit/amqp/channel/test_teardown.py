@@ -21,7 +21,7 @@ class Scene:
     def __init__(self) -> None:
         self.leaving = Wire().open()
         self.other = Wire(beside=self.leaving).open()
-        self.leaving.loop.turn.piecework.share_s = 0.0
+        self.leaving.loop.turn.incremental_work.share_s = 0.0
 
     @property
     def vhost(self) -> VirtualHost:
@@ -29,7 +29,7 @@ class Scene:
 
     @property
     def is_under_way(self) -> bool:
-        return bool(self.leaving.loop.turn.piecework.works)
+        return bool(self.leaving.loop.turn.incremental_work.works)
 
     def declare(self, name: str, **more: bool) -> Queue:
         self.leaving.say(methods.QueueDeclare(queue=name, **more), channel=1)  # type: ignore[arg-type]

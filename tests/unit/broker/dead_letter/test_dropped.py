@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from embermq.broker.counters import Tally
+from embermq.broker.counters import Counters
 from embermq.broker.events import Event
 from embermq.broker.queue.queue import Queue
 from embermq.broker.vhost import VirtualHost
@@ -45,7 +45,7 @@ def test_every_reason_is_counted() -> None:
     for gone in (None, *list(vhost.queues.values())):  # what was counted stays, whichever queues go
         if gone is not None:
             vhost.delete_queue(gone)
-        sums = Tally()
+        sums = Counters()
         sums.add(vhost.past)
         for queue in vhost.queues.values():
             sums.add_queue(queue)

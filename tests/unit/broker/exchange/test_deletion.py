@@ -24,7 +24,7 @@ class World:
 
     def __init__(self) -> None:
         self.loop = Loop()
-        self.loop.turn.piecework.share_s = 0.0
+        self.loop.turn.incremental_work.share_s = 0.0
         self.vhost = new_vhost(self.loop)
         self.told: list[str] = []
         self.vhost.events.listen(self.hear)
@@ -34,7 +34,7 @@ class World:
 
     @property
     def is_under_way(self) -> bool:
-        return bool(self.vhost.unbinding.things)
+        return bool(self.vhost.binding_removal.things)
 
 
 @pytest.fixture
@@ -187,9 +187,9 @@ def test_bindings_that_a_crash_left_are_removed_for_good(
     stored = StoredBroker(tmp_path)
     exchange, queue = new_exchange(stored.vhost, "x"), new_queue(stored.vhost, durable=True)
     bind_often(stored.vhost, exchange, queue)
-    stored.loop.turn.piecework.share_s = 0.0
+    stored.loop.turn.incremental_work.share_s = 0.0
     stored.vhost.delete_queue(queue)
-    assert stored.vhost.unbinding.things
+    assert stored.vhost.binding_removal.things
     stored.data.close()
     with caplog.at_level(logging.WARNING):
         stored = StoredBroker(tmp_path)

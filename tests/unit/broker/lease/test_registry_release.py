@@ -28,13 +28,13 @@ def leased(stored: StoredBroker, persistent: bool = True, **more: object) -> tup
     lease = stored.vhost.leases.begin(queue, "lease", 0)
     list(stored.vhost.leases.taking(lease, LEASED, 1 << 40))
     stored.wait_until_safe()
-    stored.loop.turn.piecework.share_s = 0.0
+    stored.loop.turn.incremental_work.share_s = 0.0
     return queue, lease
 
 
 def restarted(stored: StoredBroker, cleanly: bool = True) -> tuple[StoredBroker, Queue, Lease]:
     stored = stored.restarted(cleanly)
-    stored.loop.turn.piecework.share_s = 0.0
+    stored.loop.turn.incremental_work.share_s = 0.0
     queue = stored.vhost.queues["q"]
     return stored, queue, stored.vhost.leases.find(queue, "lease")
 
@@ -213,7 +213,7 @@ def test_one_that_cannot_be_made_is_given_back_in_pieces(tmp_path: Path) -> None
         queue = new_queue(stored.vhost, durable=True)
         for _ in range(LEASED):
             queue.append(message(BODY, persistent=True))
-        stored.loop.turn.piecework.share_s = 0.0
+        stored.loop.turn.incremental_work.share_s = 0.0
         lease = stored.vhost.leases.begin(queue, "lease", 0)
         taking = stored.vhost.leases.taking(lease, LEASED, 1 << 40)
         while lease.count < LEASED // 2:

@@ -45,12 +45,12 @@ def test_who_looks_is_told_about_how_much_and_the_next_time_exactly(stored: Stor
         assert abs(bytes_to_tell(queue) - exactly - 1000) < exactly / 10
         weigh_soon(queue)
         weigh_soon(queue)
-        assert len(queue.turn.piecework.works) == 1
-        while queue.turn.piecework.works:
+        assert len(queue.turn.incremental_work.works) == 1
+        while queue.turn.incremental_work.works:
             stored.loop.run()
         assert bytes_to_tell(queue) == queue.ready_bytes == exactly + 1000
         weigh_soon(queue)
-        assert len(queue.turn.piecework.works) == 0
+        assert len(queue.turn.incremental_work.works) == 0
 
 
 def test_large_messages_are_weighed_without_reading_them(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embermq.broker.timers import Timetable
+from embermq.broker.timers import Timers
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 from tests.unit.broker.test_backlogs import Clockwork
@@ -22,7 +22,7 @@ class TwoClocks(Clockwork):
         self.due = []
         self.loop = Loop()
         self.loop.turn = Turn(self.loop.scheduled.append, lambda: self.now_s, lambda: self.uptime_s)
-        self.loop.turn.timetable = Timetable(self.loop.turn, self.call_later)
+        self.loop.turn.timers = Timers(self.loop.turn, self.call_later)
         self.vhost: VirtualHost = new_vhost(self.loop)
 
     def step(self, after_s: float = 0.002) -> None:

@@ -17,7 +17,7 @@ import embermq.broker.queue.level as level_module
 from embermq.broker import turn as turn_module
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
-from embermq.broker.timers import Timetable
+from embermq.broker.timers import Timers
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import File, FileSystem
 from tests.unit.broker.settling_rules import SettlingRules
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_now_is_read_later(
     monkeypatch.setattr(turn_module, "RETRY_MS", 0)
     timers: list[Callable[[], None]] = []
     turn = stored.loop.turn
-    turn.timetable = Timetable(turn, lambda _, call: Timer(timers, call))
+    turn.timers = Timers(turn, lambda _, call: Timer(timers, call))
     queue = new_queue(stored.vhost, durable=True)
     count = WINDOW_COUNT + 9000
     for number in range(count):

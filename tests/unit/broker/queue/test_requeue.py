@@ -275,7 +275,7 @@ def test_what_comes_back_to_a_deleted_queue_becomes_dead_letters() -> None:
     pieces = give_back(taken(queue, 1500))
     next(pieces)
     vhost.delete_queue(queue)
-    vhost.turn.piecework.finish()
+    vhost.turn.incremental_work.finish()
     finish(pieces)
     assert queue.unacked_count == 0
     assert sorted(ready(dead)) == list(range(2000))
@@ -300,7 +300,7 @@ def test_a_purge_in_the_middle_leaves_what_is_out_on_disk(tmp_path: Path) -> Non
     assert queue.purge() == 2900
     assert (queue.ready_count, queue.unacked_count) == (0, 100)
     done: list[bool] = []
-    stored.loop.turn.piecework.when_done(queue, lambda: done.append(True))
+    stored.loop.turn.incremental_work.when_done(queue, lambda: done.append(True))
     assert not done, "the records are forgotten in pieces"
     stored.loop.run()
     assert done

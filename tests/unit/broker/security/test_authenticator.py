@@ -10,7 +10,7 @@ import pytest
 
 from embermq.broker.security import password as passwords
 from embermq.broker.security.authenticator import INVALID, LOCAL_ONLY, TOO_MANY, Authenticator, Login
-from embermq.broker.security.login_throttle import ADDRESSES_MAX, INTERVAL_S, WAIT_S_MAX, Strangers
+from embermq.broker.security.login_throttle import ADDRESSES_MAX, INTERVAL_S, WAIT_S_MAX, LoginThrottle
 from embermq.broker.security.password import NO_PASSWORD, SCRYPT, Secret
 from embermq.broker.security.user import User
 
@@ -162,7 +162,7 @@ def test_equal_passwords_look_different() -> None:
 
 def test_an_address_that_fails_often_waits_for_its_turn() -> None:
     door = Door(user := ann())
-    door.authenticator.strangers.free = 3
+    door.authenticator.login_throttle.free = 3
     for _ in range(4):
         door.knock("ann", b"wrong", THERE)
         door.work()
@@ -178,7 +178,7 @@ def test_an_address_that_fails_often_waits_for_its_turn() -> None:
 
 def test_those_who_would_wait_too_long_are_refused_unheard() -> None:
     door = Door(ann())
-    door.authenticator.strangers.free = 1
+    door.authenticator.login_throttle.free = 1
     for _ in range(3):
         door.authenticator.refused(THERE)
     answers = [door.knock("ann", b"x", THERE) for _ in range(100)]
@@ -188,7 +188,7 @@ def test_those_who_would_wait_too_long_are_refused_unheard() -> None:
 
 def test_failures_are_forgotten_in_time_and_the_table_is_bounded() -> None:
     clock = Clock()
-    strangers = Strangers(clock, free=1)
+    strangers = LoginThrottle(clock, free=1)
     strangers.failed(THERE)
     strangers.failed(THERE)
     strangers.wait_s(THERE)

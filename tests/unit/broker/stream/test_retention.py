@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from embermq.broker.timers import Timetable
+from embermq.broker.timers import Timers
 from tests.unit.broker.stored import StoredBroker
 from tests.unit.broker.test_backlogs import NoTimer
 from tests.unit.broker.world import message
@@ -13,7 +13,7 @@ from tests.unit.broker.world import message
 def test_for_ever_is_a_long_time(tmp_path: Path) -> None:
     with StoredBroker(tmp_path) as stored:
         turn = stored.loop.turn
-        turn.timetable = Timetable(turn, lambda after_s, action: NoTimer())
+        turn.timers = Timers(turn, lambda after_s, action: NoTimer())
         arguments = {"x-max-age": "999999999999Y", "x-stream-max-segment-size-bytes": 65536}
         stream = stored.vhost.declare_queue(
             "s",
