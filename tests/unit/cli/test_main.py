@@ -207,7 +207,7 @@ def test_signals_that_come_while_it_starts_are_not_lost(tmp_path: Path) -> None:
     """Both sent before the settings are read: SIGHUP used to kill it, and an import may swallow SIGINT."""
     program = (
         "import os, signal, sys\n"
-        "from embermq.cli import serving\n"
+        "from embermq.cli.command import serve as serving\n"
         "from embermq.cli.main import main\n"
         "load = serving.load_config\n"
         "def interrupted(options):\n"
