@@ -170,10 +170,9 @@ class Cluster:
             process.wait()
 
 
+@pytest.mark.once("six Java processes: a minute")
 @pytest.mark.timeout(0)  # as long as a busy machine takes; whatever is waited for has a deadline
-def test_workers_with_and_without_the_package(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--spark-cluster"):
-        pytest.skip("six Java processes: a minute; run with --spark-cluster (make soak does)")
+def test_workers_with_and_without_the_package(tmp_path: Path) -> None:
     bare, installed = bare_python(tmp_path / "bare"), installed_python(tmp_path / "installed")
     with ExitStack() as stack:
         broker = stack.enter_context(EmbeddedBroker(persistent=True, process=True))
