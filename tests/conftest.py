@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cycles", type=int, default=24, help="tests/crash: how many times to kill a broker")
     parser.addoption("--connections", type=int, default=500, help="tests/access: how many clients at once")
     parser.addoption("--spark-kills", type=int, default=1, help="tests/spark: how many times to kill a query")
-    parser.addoption("--spark-cluster", action="store_true", help="tests/spark: also what needs a Java of its own")
+    parser.addoption("--spark-cluster", action="store_true", help="tests/spark: also with a Java of its own")
     parser.addoption("--crash-seed", type=int, help="tests/crash: repeat the history with this seed only")
 
 
