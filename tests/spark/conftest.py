@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +92,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     made = session("local[2]", tmp_path_factory.mktemp("spark"), **connect_server)
     yield made
     made.stop()
+    with warnings.catch_warnings():  # py4j leaves its sockets to the collector: not to that of a later test
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

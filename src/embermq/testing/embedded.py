@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 import tempfile
 import time
@@ -116,9 +115,6 @@ class EmbeddedBroker:
         """Stop, and remove the temporary directory."""
         self.stop()
         self._held.release()
-        directory = self.given_dir or self.temporary_dir
-        if directory is not None and directory.exists():
-            gc.collect()  # files close with the last reference, and a broker's objects refer to each other
         self.remove_temporary_dir()
 
     def remove_temporary_dir(self) -> None:

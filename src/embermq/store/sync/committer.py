@@ -117,7 +117,7 @@ class Committer:
     ) -> None:
         self.filesystem = filesystem
         # For syncfs. Opened now, because it reports only the errors that happen while it is open.
-        self._directory = filesystem.open_directory(directory)
+        self._directory: File | None = filesystem.open_directory(directory)
         self.sync = sync
         self.failure: CommitFailed | None = None
         self.sync_times = Histogram()  # of the rounds done, for the metrics
@@ -213,6 +213,7 @@ class Committer:
                 self._batch.with_acks = True
                 self._wake.notify()
             self._thread.join()
+        self._directory = None  # closed with the last reference
 
     # -- in the loop's thread
 
@@ -314,6 +315,7 @@ class Committer:
 
     def _sync(self, batch: Batch) -> int:
         if batch.everything or len(batch.files) + len(batch.acks) > FILES_SYNCED_SINGLY_MAX:
+            assert self._directory is not None
             self.filesystem.sync_everything(self._directory)
             return 0
         for file in batch.files:
