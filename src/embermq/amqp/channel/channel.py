@@ -1,6 +1,6 @@
 """A channel: content coming in, deliveries going out, what is unacknowledged in between.
 
-Only what happens per message is here; the handlers of rare methods are in the `on_*` modules.
+Only what happens per message is here; rare methods are in `amqp/handlers`.
 
 A published message arrives in three steps, and `expects` says which comes next:
 

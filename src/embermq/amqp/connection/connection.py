@@ -288,12 +288,8 @@ class Connection(Link):
         return True
 
     def send(self, number: int, method: methods.Method) -> None:
-        if self.speaks_0_8:
-            self.out.write(older_frame(number, method))
-            self.touch()
-        else:
-            self.out.write(method_frame(number, method))
-            self.touch()
+        self.out.write(older_frame(number, method) if self.speaks_0_8 else method_frame(number, method))
+        self.touch()
 
     # -- errors and ends
 

@@ -1,6 +1,6 @@
 """What the types of exchanges mean: which of its bindings a message follows.
 
-Those that share messages out among their bindings are in `sharing`.
+Those that share messages out among their bindings are in `hash_types`.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ class Piece:
         self.sizes = [message.size - message.header_size for message in messages]
 
     def stay(self) -> None:
-        """On disk, and ready. Those count that were out when others were weighed (see `weighing`)."""
+        """On disk, and ready. Those count that were out when others were weighed (`byte_accounting`)."""
         level, count = self.level, len(self.records)
         unweighed = 0
         if level.unweighed_below > self.first:
