@@ -4,7 +4,7 @@ The way of a record: `append` (memory only) -> `write` (one system call per file
 `take_dirty` names -> `ack` -> when all records of a sealed segment are acked, its files are deleted. One that
 is acked before it is written never is (docs/decisions/0014-dead-before-written.md).
 
-Queues and streams are both this. A queue acks; a stream does not (see `retention`, and look-up by time there).
+Queues and streams are both this. A queue acks; a stream does not (`retention`: look-up by time, too).
 All methods belong to one thread; only deleting and syncing happen elsewhere.
 
 Invariants: sequences increase, with gaps allowed; segments are disjoint and in order; only the last one is
