@@ -7,10 +7,10 @@ Spark finds the source by itself where this package is installed (it looks for m
 `pyspark_`). docs/spark.md has the options; `ship` brings the package to workers that do not have it.
 """
 
+from pyspark_embermq.data_source import AMQPDataSource as DefaultSource
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
-from pyspark_embermq.install_on_workers import ship
-from pyspark_embermq.java_launch import find_java
 from pyspark_embermq.leases import settle
-from pyspark_embermq.source import AMQPDataSource as DefaultSource
+from pyspark_embermq.runtime.install_on_workers import ship
+from pyspark_embermq.runtime.java_launch import find_java
 
 __all__ = ["AMQPSourceError", "DataLossError", "DefaultSource", "find_java", "settle", "ship"]

@@ -27,10 +27,10 @@ from embermq.client import (
     Timeout,
     connect,
 )
+from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.errors import AMQPSourceError, Denied, Missing, Unreachable
 from pyspark_embermq.offsets import Bounds, Range
 from pyspark_embermq.options import Options
-from pyspark_embermq.received_columns import Arrivals
 
 CONNECT_S_MAX = 30.0
 ANSWER_S_MAX = 30.0

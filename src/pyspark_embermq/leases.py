@@ -11,9 +11,9 @@ from typing import Any
 
 from embermq.client import NotFound, PreconditionFailed
 from pyspark_embermq.broker import BrokerLink, until_cancelled
+from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.errors import AMQPSourceError, DataLossError, Missing
 from pyspark_embermq.options import Options
-from pyspark_embermq.received_columns import Arrivals
 
 log = logging.getLogger("pyspark_embermq")
 

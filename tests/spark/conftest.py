@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from embermq.client import Channel, connect
 from embermq.testing import EmbeddedBroker
-from pyspark_embermq.java_launch import find_java, worker_python
-from pyspark_embermq.source import AMQPDataSource
+from pyspark_embermq.data_source import AMQPDataSource
+from pyspark_embermq.runtime.java_launch import find_java, worker_python
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
 

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from pyspark_embermq.json_bodies import json_bodies
+from pyspark_embermq.decoding.rows import RowMaker, check_schema
+from pyspark_embermq.encoding.json_bodies import json_bodies
 from pyspark_embermq.options import Options
-from pyspark_embermq.rows import RowMaker, check_schema
 from tests.spark.test_rows import Message, arrived, schema
 
 SCHEMA = (

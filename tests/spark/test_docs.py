@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from embermq.cli.main import parser
 from embermq.client import Channel
 from embermq.testing import EmbeddedBroker
-from pyspark_embermq.columns import COLUMNS
+from pyspark_embermq.decoding.columns import COLUMNS
 from pyspark_embermq.options import Options, spark_name
 from pyspark_embermq.pipelines import python_pipeline as programs
 from pyspark_embermq.pipelines import run as running

@@ -9,9 +9,9 @@ from decimal import Decimal
 import pytest
 
 from embermq.wire.table import Timestamp
-from pyspark_embermq.columns import as_json, typed
+from pyspark_embermq.decoding.columns import as_json, typed
+from pyspark_embermq.encoding.headers import headers_from
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.headers import headers_from
 
 
 def test_types_come_back() -> None:

@@ -13,7 +13,7 @@ import pytest
 from embermq.client import connect
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq import AMQPSourceError, find_java
-from pyspark_embermq.java_launch import worker_python
+from pyspark_embermq.runtime.java_launch import worker_python
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from embermq.client import Properties, connect
 from embermq.testing import EmbeddedBroker
 from embermq.testing.host import ThreadHost
 from pyspark_embermq.errors import DataLossError, Missing, Unreachable
-from pyspark_embermq.lease_reader import FIRST_TIMEOUT_MS, LeaseReader
 from pyspark_embermq.leases import Leases
 from pyspark_embermq.options import Options
+from pyspark_embermq.source.lease_reader import FIRST_TIMEOUT_MS, LeaseReader
 
 SCHEMA = StructType().add("body", "binary")
 TIMEOUT_MS = 300_000  # no machine is so slow that the thread which renews them comes to it by itself

@@ -11,9 +11,9 @@ import pytest
 from embermq.client.core.columns import rows_of
 from embermq.wire.methods import BasicPublish
 from embermq.wire.properties import Properties
-from pyspark_embermq.message_columns import MessageColumns, goes_as_columns
 from pyspark_embermq.options import Options
-from pyspark_embermq.row_writer import Sender
+from pyspark_embermq.sink.message_columns import MessageColumns, goes_as_columns
+from pyspark_embermq.sink.row_writer import Sender
 
 MOMENT = datetime.datetime(2024, 1, 1, 12, 0, 0, 999_999, datetime.UTC)
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {

@@ -16,15 +16,15 @@ from pyspark.sql.types import LongType, StructType
 from embermq.client import Channel, Properties, connect
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq import DataLossError, settle
-from pyspark_embermq.batch_reader import BatchReader
 from pyspark_embermq.broker import BrokerLink
-from pyspark_embermq.lease_reader import LeaseReader, last_lease
 from pyspark_embermq.leases import Leases, take_all
 from pyspark_embermq.offsets import places_in
 from pyspark_embermq.options import Options
 from pyspark_embermq.pipelines.run import lag_in
-from pyspark_embermq.queue_reader import QueueReader
-from pyspark_embermq.stream_reader import StreamReader
+from pyspark_embermq.source.batch_reader import BatchReader
+from pyspark_embermq.source.lease_reader import LeaseReader, last_lease
+from pyspark_embermq.source.queue_reader import QueueReader
+from pyspark_embermq.source.stream_reader import StreamReader
 from tests.access.secured import Secured
 from tests.spark.conftest import declare_stream
 from tests.spark.test_lease_protocol import pass_time

@@ -18,7 +18,7 @@ from embermq.testing import EmbeddedBroker
 from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.offsets import places_in
 from pyspark_embermq.options import Options
-from pyspark_embermq.stream_reader import StreamReader
+from pyspark_embermq.source.stream_reader import StreamReader
 from tests.spark.conftest import declare_stream
 
 

@@ -19,11 +19,11 @@ from embermq.client import Message as Delivered
 from embermq.client.core.columns import Columns
 from embermq.wire.primitive import encode_shortstr
 from embermq.wire.properties import Properties
-from pyspark_embermq.columns import SCHEMA
+from pyspark_embermq.decoding.columns import SCHEMA
+from pyspark_embermq.decoding.received_columns import Arrivals
+from pyspark_embermq.decoding.rows import RowMaker, check_schema
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
-from pyspark_embermq.received_columns import Arrivals
-from pyspark_embermq.rows import RowMaker, check_schema
 
 UTC = datetime.UTC
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pyspark_embermq.data_source import AMQPDataSource
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.java_launch import find_java, worker_python
 from pyspark_embermq.pipelines.state import directory
-from pyspark_embermq.source import AMQPDataSource
+from pyspark_embermq.runtime.java_launch import find_java, worker_python
 
 # Spark's other one starts a process for the permissions of each file of a checkpoint: several in every batch.
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -34,13 +34,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_embermq.broker import BrokerLink
-from pyspark_embermq.decode_errors import refuser
-from pyspark_embermq.error_text import with_plain_errors
+from pyspark_embermq.decoding.decode_errors import refuser
+from pyspark_embermq.decoding.rows import RowMaker
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
-from pyspark_embermq.gc_pause import patient_collector
 from pyspark_embermq.leases import OPEN, SETTLED, LeasePart, Leases, Renewal, check_kind, parts_of, read
 from pyspark_embermq.options import Options
-from pyspark_embermq.rows import RowMaker
+from pyspark_embermq.runtime.error_text import with_plain_errors
+from pyspark_embermq.runtime.gc_pause import patient_collector
 
 log = logging.getLogger("pyspark_embermq")
 

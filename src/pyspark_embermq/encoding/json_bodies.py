@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_embermq.casting import is_variant
+from pyspark_embermq.decoding.casting import is_variant
 
 Texts = list[str | None]  # of each row; None: null
 

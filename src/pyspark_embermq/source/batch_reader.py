@@ -12,17 +12,17 @@ from pyspark.sql.types import StructType
 
 from embermq.client import ColumnBatch, ColumnConsumer
 from pyspark_embermq.broker import BrokerLink, until_cancelled
-from pyspark_embermq.decode_errors import refuser
-from pyspark_embermq.error_text import with_plain_errors
+from pyspark_embermq.decoding.decode_errors import refuser
+from pyspark_embermq.decoding.received_columns import Arrivals
+from pyspark_embermq.decoding.rows import RowMaker
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.gc_pause import patient_collector
-from pyspark_embermq.lease_reader import LeasePartition, read_part
 from pyspark_embermq.leases import Leases, parts_of, take_all
 from pyspark_embermq.offsets import parts, places_from
 from pyspark_embermq.options import Options
-from pyspark_embermq.received_columns import Arrivals
-from pyspark_embermq.rows import RowMaker
-from pyspark_embermq.stream_reader import RangePartition, read_range, resolved
+from pyspark_embermq.runtime.error_text import with_plain_errors
+from pyspark_embermq.runtime.gc_pause import patient_collector
+from pyspark_embermq.source.lease_reader import LeasePartition, read_part
+from pyspark_embermq.source.stream_reader import RangePartition, read_range, resolved
 
 log = logging.getLogger("pyspark_embermq")
 

@@ -25,12 +25,17 @@ from pyspark.sql.types import (
 
 from embermq.client import Channel, Confirmation, Outgoing, Properties
 from embermq.wire.table import Timestamp
-from pyspark_embermq.columns import PLAIN_PROPERTIES
+from pyspark_embermq.decoding.columns import PLAIN_PROPERTIES
+from pyspark_embermq.encoding.headers import headers_from
+from pyspark_embermq.encoding.json_bodies import can_be_json, json_bodies
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.headers import headers_from
-from pyspark_embermq.json_bodies import can_be_json, json_bodies
-from pyspark_embermq.message_columns import DEDUPLICATION_HEADER, NUMBERS, MessageColumns, goes_as_columns
 from pyspark_embermq.options import Options
+from pyspark_embermq.sink.message_columns import (
+    DEDUPLICATION_HEADER,
+    NUMBERS,
+    MessageColumns,
+    goes_as_columns,
+)
 
 # Columns with a meaning; `deduplication_id` gives the id that the source would else make up.
 ADDRESS = ("exchange", "routing_key")

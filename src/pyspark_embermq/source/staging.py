@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from embermq.client import Channel, ClientError, ColumnBatch, ColumnConsumer
 from pyspark_embermq.broker import BrokerLink, sentence
-from pyspark_embermq.received_columns import Arrivals
+from pyspark_embermq.decoding.received_columns import Arrivals
 
 MOMENT_S = 0.05
 

@@ -33,7 +33,7 @@ def bundle(directory: str | Path | None = None) -> Path:
 
 def ship(spark: SparkSession) -> Path:
     """Send the package to the workers of this session, and register the source; call it once."""
-    from pyspark_embermq.source import AMQPDataSource
+    from pyspark_embermq.data_source import AMQPDataSource
 
     archive = bundle()
     spark.addArtifacts(str(archive), pyfile=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from embermq.client import Message, Outgoing, Properties
 from pyspark_embermq.broker import BrokerLink
-from pyspark_embermq.rows import Refuse
+from pyspark_embermq.decoding.rows import Refuse
 
 REASON_HEADER = "x-decode-error"
 

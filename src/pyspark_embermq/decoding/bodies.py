@@ -16,7 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_embermq.casting import Convert, FloatText, Misfit, converter, misfit, needs_text, text_converter
+from pyspark_embermq.decoding.casting import (
+    Convert,
+    FloatText,
+    Misfit,
+    converter,
+    misfit,
+    needs_text,
+    text_converter,
+)
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
 

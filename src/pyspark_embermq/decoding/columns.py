@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from embermq.wire.properties import Properties
 from embermq.wire.table import Timestamp
+from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.received_columns import Arrivals
 
 UTC = datetime.UTC
 OFFSET, TAKEN_MS = "x-stream-offset", "x-stream-timestamp"

@@ -23,13 +23,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_embermq.broker import BrokerLink
-from pyspark_embermq.decode_errors import refuser
-from pyspark_embermq.error_text import with_plain_errors
+from pyspark_embermq.decoding.decode_errors import refuser
+from pyspark_embermq.decoding.rows import RowMaker
 from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import Offsets, in_order
 from pyspark_embermq.options import Options
-from pyspark_embermq.rows import RowMaker
-from pyspark_embermq.staging import MOMENT_S, Staging
+from pyspark_embermq.runtime.error_text import with_plain_errors
+from pyspark_embermq.source.staging import MOMENT_S, Staging
 
 
 @dataclass

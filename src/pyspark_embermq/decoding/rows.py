@@ -10,11 +10,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from embermq.client import Message
-from pyspark_embermq.columns import COLUMNS, DIRECT, MAKERS, maker_of, taken_from
-from pyspark_embermq.decode import Decoder, avro_reader, check_types
+from pyspark_embermq.decoding.bodies import Decoder, avro_reader, check_types
+from pyspark_embermq.decoding.columns import COLUMNS, DIRECT, MAKERS, maker_of, taken_from
+from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
-from pyspark_embermq.received_columns import Arrivals
 
 # Takes messages that could not be read, with the reason: to a dead-letter exchange.
 Refuse = Callable[[list[tuple[Message, str]]], None]

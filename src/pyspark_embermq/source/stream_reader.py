@@ -18,10 +18,9 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_embermq.broker import BrokerLink
-from pyspark_embermq.decode_errors import refuser
-from pyspark_embermq.error_text import with_plain_errors
+from pyspark_embermq.decoding.decode_errors import refuser
+from pyspark_embermq.decoding.rows import RowMaker
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
-from pyspark_embermq.gc_pause import patient_collector
 from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import (
     ABOUT,
@@ -37,7 +36,8 @@ from pyspark_embermq.offsets import (
     places_in,
 )
 from pyspark_embermq.options import Options
-from pyspark_embermq.rows import RowMaker
+from pyspark_embermq.runtime.error_text import with_plain_errors
+from pyspark_embermq.runtime.gc_pause import patient_collector
 
 log = logging.getLogger("pyspark_embermq")
 

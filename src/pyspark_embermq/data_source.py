@@ -7,18 +7,18 @@ from collections.abc import MutableMapping
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from pyspark_embermq.batch_reader import BatchReader
 from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.catalog import is_table, options_of, with_options
-from pyspark_embermq.columns import SCHEMA, TEXT_SCHEMA
-from pyspark_embermq.error_text import Refusal, with_plain_errors
+from pyspark_embermq.decoding.columns import SCHEMA, TEXT_SCHEMA
+from pyspark_embermq.decoding.rows import check_schema
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.lease_reader import LeaseReader
 from pyspark_embermq.options import Options, options_from
-from pyspark_embermq.queue_reader import QueueReader
-from pyspark_embermq.rows import check_schema
-from pyspark_embermq.stream_reader import StreamReader
-from pyspark_embermq.writers import BatchWriter, StreamWriter
+from pyspark_embermq.runtime.error_text import Refusal, with_plain_errors
+from pyspark_embermq.sink.writers import BatchWriter, StreamWriter
+from pyspark_embermq.source.batch_reader import BatchReader
+from pyspark_embermq.source.lease_reader import LeaseReader
+from pyspark_embermq.source.queue_reader import QueueReader
+from pyspark_embermq.source.stream_reader import StreamReader
 
 
 @with_plain_errors

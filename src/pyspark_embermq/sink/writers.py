@@ -22,12 +22,12 @@ from pyspark.sql.types import StructType
 
 from embermq.client import AccessRefused, Confirmation, PublishFailed, ResourceLocked
 from pyspark_embermq.broker import BrokerLink
-from pyspark_embermq.error_text import with_plain_errors
 from pyspark_embermq.errors import AMQPSourceError, Denied, Missing
-from pyspark_embermq.gc_pause import patient_collector
-from pyspark_embermq.message_columns import DEDUPLICATION_HEADER
 from pyspark_embermq.options import Options
-from pyspark_embermq.row_writer import Sender, check_columns, column_name
+from pyspark_embermq.runtime.error_text import with_plain_errors
+from pyspark_embermq.runtime.gc_pause import patient_collector
+from pyspark_embermq.sink.message_columns import DEDUPLICATION_HEADER
+from pyspark_embermq.sink.row_writer import Sender, check_columns, column_name
 
 # What a task is part of: the same when Spark runs it again.
 RunOf = Callable[[TaskContext], str]

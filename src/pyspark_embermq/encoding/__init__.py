@@ -1,0 +1,1 @@
+"""Rows to messages: bodies in the formats of option `format`, and typed headers."""

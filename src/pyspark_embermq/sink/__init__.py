@@ -1,0 +1,1 @@
+"""Writing: rows of a DataFrame published as messages, with confirms."""
