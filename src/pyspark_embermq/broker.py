@@ -1,4 +1,4 @@
-"""Talking to the broker from Spark's processes: EmberMQ where it says so itself, any other AMQP broker else.
+"""`BrokerLink`: the connection of a Spark process, and its questions about queues and streams.
 
 What EmberMQ tells on request (docs/streams.md, docs/leases.md), other brokers are asked in roundabout ways.
 """

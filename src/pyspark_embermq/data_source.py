@@ -1,4 +1,4 @@
-"""The data source `amqp`: what Spark asks for, by name."""
+"""`AMQPDataSource`, the data source `amqp`: makes the reader or writer that the options ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches the user when something is wrong: a sentence, never a stack of somebody else's frames."""
+"""Exceptions of the data source; the text of each is a sentence for the user."""
 
 from __future__ import annotations
 

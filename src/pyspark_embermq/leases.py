@@ -1,4 +1,4 @@
-"""Leases of EmberMQ (docs/leases.md), on the AMQP connection that is there anyway."""
+"""Leases of EmberMQ (docs/leases.md) over AMQP: taken, renewed, read in parts, settled."""
 
 from __future__ import annotations
 

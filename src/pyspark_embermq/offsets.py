@@ -1,4 +1,4 @@
-"""Places in streams: what options say, what checkpoints hold, and how a range is cut into parts.
+"""Offsets of streams: in options, in checkpoints, and as the ranges that tasks read.
 
 An offset of the query is `{"<queue>": next}`: for each queue the offset of the first message not read yet,
 queues in alphabetical order, because Spark compares offsets as text. What else a batch must find unchanged

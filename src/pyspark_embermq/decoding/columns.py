@@ -1,4 +1,4 @@
-"""What a message is as a row: the columns, and how each is taken out of a message.
+"""The metadata columns (queue, offset, routing_key, headers, properties): names, types, and their values.
 
 Only the columns that the query's schema names are made; properties and headers are not decoded unless one
 of them is asked for.

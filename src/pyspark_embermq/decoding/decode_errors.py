@@ -1,4 +1,4 @@
-"""Messages that cannot be decoded, sent where the user wants them: to an exchange, with the reason."""
+"""Dead letters of messages that cannot be decoded: published to an exchange, with the reason in a header."""
 
 from __future__ import annotations
 

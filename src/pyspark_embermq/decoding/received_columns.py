@@ -1,4 +1,4 @@
-"""Messages that have arrived, as Arrow columns on the client's own buffers.
+"""`Arrivals`: received messages as Arrow columns on the client's own buffers.
 
 Nothing is copied or decoded before it is asked for.
 """

@@ -1,4 +1,4 @@
-"""Messages to Arrow record batches, as the query's schema asks for them."""
+"""`RowMaker`: received messages to Arrow record batches of the query's schema; bad messages by policy."""
 
 from __future__ import annotations
 

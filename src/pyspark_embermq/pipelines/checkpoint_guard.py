@@ -1,4 +1,4 @@
-"""A pipeline that was changed and its checkpoint that was not: said before it starts.
+"""Check of a checkpoint against the pipeline: what a changed pipeline does with it is said before it starts.
 
 Beside Spark's files the checkpoint directory holds `embermq-pipeline.json`: what the pipeline was when it ran
 last. Secrets are not in there.

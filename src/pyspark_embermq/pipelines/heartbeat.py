@@ -1,4 +1,4 @@
-"""How a pipeline is, told to the broker, whose API and metrics show it."""
+"""The heartbeat of a pipeline to the broker, whose API and metrics show its state."""
 
 from __future__ import annotations
 

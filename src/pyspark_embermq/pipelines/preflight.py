@@ -1,4 +1,4 @@
-"""Whether a pipeline can work at all, asked before Spark is started, which takes a while."""
+"""Checks before Spark is started, which takes a while: broker, login, queues, exchanges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pipelines run on this machine: a small file each, written by the one that runs.
+"""State files of the pipelines of this machine: one each, written by the process that runs it.
 
 Whoever runs one holds a lock on a file beside it. It ends with the process, however that ends, and so tells
 whether a pipeline that says it runs still does: process numbers come again.

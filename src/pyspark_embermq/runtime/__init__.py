@@ -1,1 +1,1 @@
-"""Processes of Spark: which Java and Python they run, how they get this package, and how errors leave them."""
+"""Processes of Spark: which Java and Python they run, how they get this package, how errors leave them."""

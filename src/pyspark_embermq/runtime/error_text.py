@@ -1,4 +1,4 @@
-"""Errors on their way to Spark: a sentence of ours needs no stack of frames around it.
+"""Errors without tracebacks: our own exceptions reach the user of Spark as one sentence.
 
 Spark's workers send an error to the driver with its traceback, and a person finds one line in forty. They
 leave that out when a variable of their environment says so. It is set for the last moments of a worker whose

@@ -1,4 +1,4 @@
-"""Python's collector of cycles, kept from looking through messages that are gone in a moment anyway.
+"""A higher threshold for Python's garbage collector while a task handles messages.
 
 Thousands of messages alive make it run for every few hundred new ones, each time through many of them,
 which is more than half of the cost of a small message. They have no cycles: counting references frees them.

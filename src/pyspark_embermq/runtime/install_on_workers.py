@@ -1,4 +1,4 @@
-"""The package for workers that have nothing installed but Python, pyarrow and PySpark."""
+"""`ship`: this package as a zip for workers that have only Python, pyarrow and PySpark."""
 
 from __future__ import annotations
 

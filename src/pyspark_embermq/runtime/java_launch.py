@@ -1,4 +1,4 @@
-"""What a Spark on this machine is started with: a Java, and a Python for its workers that starts quickly.
+"""Java and Python of a local Spark: a Java that is found or packaged, workers that start quickly.
 
 Both are small shell scripts in a directory of this process, because Spark can be told of programs only:
 

@@ -1,7 +1,7 @@
 """Record batches to published messages, column by column: Arrow's buffers in, no Python object for any row.
 
 For what is common: bodies as they are, properties and addresses out of columns of text, headers out of a map
-of texts. Rows that need more (typed headers) are taken one by one, see `sending`.
+of texts. Rows that need more (typed headers) are taken one by one, see `row_writer`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows to messages: which columns say where a message goes and what it carries.
+"""Columns of the sink: which say where a message goes, which are its properties, which its body.
 
 With `format` = `json` those begin with the option `metadataPrefix`, as they do in reading, and all others are
 fields of the body.

@@ -1,4 +1,4 @@
-"""Writing: batches and streaming queries publish with confirms, and a task succeeds when all have come.
+"""The batch writer and the streaming writer: rows are published, and a task succeeds when all are confirmed.
 
 A task that Spark runs again publishes again. Into EmberMQ with deduplication every message carries an id
 made of query, batch, partition and row, and what was published before is dropped there: exactly once, if

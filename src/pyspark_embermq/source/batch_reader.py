@@ -1,4 +1,4 @@
-"""Reading once: a range of streams, or what waits in queues at this moment."""
+"""The batch reader (`spark.read`): a range of streams, or what waits in queues at this moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a classic queue of EmberMQ as a streaming query, exactly once: a batch is a lease.
+"""The streaming reader of queues of EmberMQ, exactly once: a batch is a lease.
 
 The checkpoint holds the lease: {"lease": "<query>", "next": 8, "count": 500, "partitions": 2} is the lease
 `<query>-7` of 500 messages, read in two parts. A batch that is run again reads the same lease in the same

@@ -1,4 +1,4 @@
-"""Reading classic queues as a streaming query, on any AMQP broker: at least once.
+"""The streaming reader of queues, at least once, on any AMQP broker.
 
 Messages are taken in the process beside the driver, travel to the executors as Arrow, and are acknowledged
 when Spark asks for the next batch, which it does after it has committed theirs (see lease_reader). When that

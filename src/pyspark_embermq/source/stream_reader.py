@@ -1,4 +1,4 @@
-"""Reading streams as a streaming query: exactly once, because a range of offsets is always the same."""
+"""The streaming reader of streams: exactly once, because a range of offsets is always the same."""
 
 from __future__ import annotations
 
