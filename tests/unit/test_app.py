@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from embermq import app as app_module
-from embermq.app import App, new_event_loop, run, serve
-from embermq.app.auth_setup import limits_of
+from embermq.app import serve as app_module
+from embermq.app.app import App
+from embermq.app.limits import limits_of
+from embermq.app.serve import new_event_loop, run, serve
 from embermq.broker.publish import compose, publish
 from embermq.client import AuthenticationFailed, connect
 from embermq.config import Config, ConfigError, load

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from embermq.amqp.connection.transport import Limits
 from embermq.app.jwks import IssuerKeys
 from embermq.broker.security.authenticator import Authenticator
 from embermq.broker.security.token import TokenProblem, Tokens, load_keys
 from embermq.config import Config, ConfigError
 from embermq.config.settings import OAuth
-from embermq.net.login_admission import Room
 
 
 class Aside:
@@ -60,25 +58,4 @@ def tokens_of(oauth: OAuth) -> Tokens | None:
         prefix=oauth.scope_prefix,
         username_claims=oauth.username_claims,
         leeway_s=oauth.leeway_s,
-    )
-
-
-def room_of(config: Config) -> Room:
-    """For those who have not logged in."""
-    limits = config.limits
-    return Room(limits.unauthenticated, limits.unauthenticated_per_address, limits.unauthenticated_waiting)
-
-
-def limits_of(config: Config) -> Limits:
-    """What new connections are told and held to."""
-    auth = config.auth
-    return Limits(
-        config.frame_max,
-        config.channel_max,
-        config.heartbeat,
-        config.max_message_size,
-        auth.mechanisms,
-        auth.anonymous_user,
-        auth.refusal_pause_s,
-        config.limits.connections,
     )

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from embermq.app.auth_setup import tokens_of
+from embermq.app.limits import templates_of
 from embermq.app.listeners import manners_of
 from embermq.app.log_setup import OPEN_FLAGS
 from embermq.app.predeclare import first_user, new_user
-from embermq.app.queue_defaults import templates_of
 from embermq.config import Config, ConfigError
 from embermq.net.tls import TLSError, authorities_problem, certificate_end, date, date_problem
 

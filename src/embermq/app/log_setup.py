@@ -1,7 +1,6 @@
 """Logs: lines for people on a terminal, JSON for programs; and an audit log of who did what.
 
-What a record knows of a connection (`extra=about(connection)`) stands behind the text, or in fields of its
-own:
+What a record knows of a connection (`connection.log_extra()`) stands behind the text, or in its own fields:
 
     12:00:00 WARNING login refused for user 'eve'  [connection=192.0.2.1:50000 -> 192.0.2.2:5672] {"time":
     "2026-01-01T12:00:00.000Z", "level": "warning", "logger": "embermq.connection", "message": "login ...

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from embermq.app import log_setup
-from embermq.app.auth_setup import apply_settings, limits_of, room_of, tokens_of
+from embermq.app.auth_setup import apply_settings, tokens_of
+from embermq.app.limits import limits_of, room_of, templates_of
 from embermq.app.listeners import manners_of
 from embermq.app.predeclare import declare
-from embermq.app.queue_defaults import templates_of
 from embermq.config import SECTIONS, Config
 from embermq.config.rule import rule_of, settings_in
 
 if TYPE_CHECKING:
-    from embermq.app import App
+    from embermq.app.app import App
 
 log = logging.getLogger("embermq")
 

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 KINDS = {
     bool: "true or false",
     int: "a whole number",
@@ -160,3 +162,17 @@ class Checked:
     def __post_init__(self) -> None:
         for name, field in settings_in(type(self)).items():
             accept(field, getattr(self, name), (name,))
+
+
+def url_problem(url: str) -> str:
+    """What is wrong with the address of a document that the broker fetches; empty where nothing is."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        return str(error)
+    if parts.scheme not in ("https", "http") or not host or parts.username is not None:
+        return "expected https://host/path"
+    if parts.scheme == "http" and host not in LOCAL_HOSTS:
+        return "expected https, because anybody on the way could change what comes without it"
+    return ""

@@ -19,9 +19,8 @@ from embermq.config.predeclared import (
     UserSetting,
     VhostSetting,
 )
-from embermq.config.rule import Checked, ConfigError, settings_in
+from embermq.config.rule import Checked, ConfigError, settings_in, url_problem
 from embermq.config.rule import setting as setting
-from embermq.config.url_rule import problem_of
 
 PORT_MAX = 65535
 FRAME_MAX_MIN, FRAME_MAX_MAX = 4096, 131072
@@ -172,7 +171,7 @@ class OAuth(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        problem = problem_of(self.jwks_url) if self.jwks_url else ""
+        problem = url_problem(self.jwks_url) if self.jwks_url else ""
         if problem:
             raise ConfigError(f"oauth.jwks_url is {self.jwks_url!r}; {problem}")
         if (self.keys or self.jwks_url) and not self.audience:

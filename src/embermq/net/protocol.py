@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from embermq.amqp.connection.log_context import about
 from embermq.amqp.connection.read_fairness import Inflow
 from embermq.amqp.connection.state import CHECKING, CLOSED, OPEN
 from embermq.errors import ConnectionForced
@@ -144,7 +143,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             text = "%s: client unexpectedly closed TCP connection"
             if isinstance(exc, OSError) and exc.errno == errno.ETIMEDOUT:
                 text = TAKES_NOTHING
-            self.server.log.warning(text, self.connection.name, extra=about(self.connection))
+            self.server.log.warning(text, self.connection.name, extra=self.connection.log_extra())
         self.connection.lost()
         self.server.farewell(self, exc)
         self.connection.shell = GONE
@@ -268,7 +267,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             self.spoke_at = now
         self.read_this_turn = 0
         if self.takes_nothing(now):
-            self.server.log.warning(TAKES_NOTHING, self.connection.name, extra=about(self.connection))
+            self.server.log.warning(TAKES_NOTHING, self.connection.name, extra=self.connection.log_extra())
             self.connection.lost()
             self.transport.abort()
             return
@@ -276,7 +275,7 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             return
         if now - self.heard_at > 2 * self.heartbeat_s:
             text = "%s: missed heartbeats from client, timeout: %ss"
-            extra = about(self.connection)
+            extra = self.connection.log_extra()
             self.server.log.warning(text, self.connection.name, self.heartbeat_s, extra=extra)
             self.transport.abort()
         elif now - self.spoke_at >= self.heartbeat_s / 2:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from embermq.amqp.connection.connection import Connection
-from embermq.amqp.connection.log_context import about
 from embermq.amqp.connection.state import CHECKING, OPEN
 from embermq.amqp.connection.transport import Limits, Shell
 from embermq.net.login_admission import LoginAdmission, Place
@@ -80,7 +79,7 @@ class Server:
             self.empty.set()
         if why is not None:
             connection = protocol.connection
-            self.log.info("%s: connection lost: %s", connection.name, why, extra=about(connection))
+            self.log.info("%s: connection lost: %s", connection.name, why, extra=connection.log_extra())
 
     def block(self, protocol: AMQPProtocol) -> bool:
         """While an alarm is raised: read no more from one that publishes, and say why."""
@@ -145,7 +144,7 @@ class Server:
         if connection.state == CHECKING:
             protocol.log_in_until += TICK_S  # the client has done its part and waits for us
         elif connection.state < OPEN and now > protocol.log_in_until:
-            self.log.warning("%s: handshake timeout", connection.name, extra=about(connection))
+            self.log.warning("%s: handshake timeout", connection.name, extra=connection.log_extra())
             protocol.transport.abort()
 
     def abort(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from embermq.app import App
+from embermq.app.app import App
 from embermq.errors import NotFound
 
 if TYPE_CHECKING:

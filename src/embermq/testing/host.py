@@ -15,7 +15,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from typing import Any
 
-from embermq.app import App, new_event_loop
+from embermq.app.app import App
+from embermq.app.serve import new_event_loop
 from embermq.config import Config
 from embermq.testing.broker_access import BrokerNotRunning, Inside, call
 

@@ -188,7 +188,7 @@ def test_a_data_directory_that_is_none(tmp_path: Path) -> None:
 
 def test_the_broker_does_not_carry_the_tools_of_its_operators() -> None:
     program = (
-        "import sys; from embermq.cli.main import parser; parser('serve'); import embermq.app; "
+        "import sys; from embermq.cli.main import parser; parser('serve'); import embermq.app.serve; "
         "tools = ('rich', 'http.client', 'embermq.client', 'embermq.cli.command.queues'); "
         "print([name for name in tools if name in sys.modules])"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from embermq.app import App
+from embermq.app.app import App
 from embermq.app.reload import reload
 from embermq.config import Config
 from embermq.net import login_admission as lobby_module

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from embermq.amqp.connection.connection import Connection
-from embermq.app import App
+from embermq.app.app import App
 from embermq.config.settings import TLS
 from embermq.net.protocol import AMQPProtocol
 from embermq.wire import methods

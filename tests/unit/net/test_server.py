@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from embermq.app import App, new_event_loop
+from embermq.app.app import App
+from embermq.app.serve import new_event_loop
 from embermq.config import Config
 from embermq.net import protocol as protocol_module
 from embermq.net import server as server_module

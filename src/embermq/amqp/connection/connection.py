@@ -21,10 +21,8 @@ from embermq.amqp.connection.amqp_0_8 import newer, older_frame
 from embermq.amqp.connection.control_frames import on_control_frame
 from embermq.amqp.connection.handshake_refusal import refuse_handshake
 from embermq.amqp.connection.link import Link
-from embermq.amqp.connection.log_context import about
-from embermq.amqp.connection.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START
+from embermq.amqp.connection.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START, NotYet
 from embermq.amqp.connection.transport import Limits, Shell
-from embermq.amqp.connection.waiting import NotYet
 from embermq.amqp.events import emit_access_refused
 from embermq.amqp.handlers.connection import start_method
 from embermq.amqp.handlers.table import CHANNEL_HANDLERS
@@ -155,6 +153,17 @@ class Connection(Link):
         self.connected_at = 0.0
         self.announced = False  # as an event; its end will be one, too
 
+    def log_extra(self, channel: int = 0) -> dict[str, object]:
+        """What a log record knows of the connection besides its text: `log.info("...", extra=...)`."""
+        extra: dict[str, object] = {"connection": self.name}
+        if channel:
+            extra["channel"] = channel
+        if self.user is not None:
+            extra["user"] = self.user.name
+        if self.vhost is not None:
+            extra["vhost"] = self.vhost.name
+        return extra
+
     # -- bytes in
 
     def feed(self, buf: bytearray, end: int) -> int:
@@ -172,7 +181,7 @@ class Connection(Link):
             except AMQPError as error:
                 self.refuse(error)
             except Exception as error:
-                log.exception("%s: a fault of ours, closing", self.name, extra=about(self))
+                log.exception("%s: a fault of ours, closing", self.name, extra=self.log_extra())
                 self.refuse(InternalFault(f"{type(error).__name__}"))
             self.broker.events.actor = INTERNAL_USER
             pos = self.next_frame
@@ -251,7 +260,7 @@ class Connection(Link):
             self.speaks_0_8 = ACCEPTED_HEADERS[start] == (8, 0)
             self.send(0, start_method(self, *ACCEPTED_HEADERS[start]))
             return 8
-        log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start, extra=about(self))
+        log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start, extra=self.log_extra())
         self.out.write(PROTOCOL_HEADER)
         self.touch()
         self.end()
@@ -302,13 +311,13 @@ class Connection(Link):
         elif error.scope == "channel" and channel is not None and not channel.closing:
             self.close_channel(channel, error, blame)
         elif self.state == OPEN:
-            log.warning("%s: %s", self.name, error, extra=about(self))
+            log.warning("%s: %s", self.name, error, extra=self.log_extra())
             self.close(error, blame)
         else:
             self.end()
 
     def close_channel(self, channel: Channel, error: AMQPError, blame: int = 0) -> None:
-        log.info("%s, channel %d: %s", self.name, channel.number, error, extra=about(self, channel.number))
+        log.info("%s, channel %d: %s", self.name, channel.number, error, extra=self.log_extra(channel.number))
         if isinstance(error, AccessRefused):
             emit_access_refused(self, channel.number, error)
         channel.shut()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from embermq.amqp.connection.log_context import about
 from embermq.amqp.connection.state import OPENING
 from embermq.amqp.events import emit_access_refused
 from embermq.amqp.reply_text import close_method
@@ -22,7 +21,7 @@ log = logging.getLogger("embermq.connection")
 
 
 def refuse_handshake(connection: Connection, error: AMQPError, blame: int) -> None:
-    log.warning("%s: %s", connection.name, error, extra=about(connection))
+    log.warning("%s: %s", connection.name, error, extra=connection.log_extra())
     tell = connection.state == OPENING
     if connection.user is not None and isinstance(error, NotAllowed):
         emit_access_refused(connection, 0, error)

@@ -10,7 +10,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from embermq.amqp.connection.log_context import about
 from embermq.amqp.connection.sasl import Challenge, Credentials, LoginFailed, Surroundings, mechanism, offered
 from embermq.amqp.connection.scram import keys_of_nobody
 from embermq.amqp.connection.state import CHECKING, SECURE, TUNE
@@ -94,7 +93,7 @@ def finish(connection: Connection, name: str, login: Login) -> None:
     events = connection.broker.events
     if login.user is None:
         text = "%s: login refused for user %r: %s"
-        log.warning(text, connection.name, name, login.problem, extra=about(connection))
+        log.warning(text, connection.name, name, login.problem, extra=connection.log_extra())
         problem = f"user '{name}' - {login.problem}"
         events.emit("user.authentication.failure", login_properties, connection, name, problem)
         connection.refuse(login_refused(connection))

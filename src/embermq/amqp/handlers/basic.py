@@ -8,7 +8,7 @@ from embermq.amqp.channel.consumer import ChannelConsumer
 from embermq.amqp.channel.publish_checks import REPLY_TO
 from embermq.amqp.channel.publish_headers import REPLY_TO_PREFIX
 from embermq.amqp.channel.recover import deliver_again
-from embermq.amqp.connection.waiting import wait_while
+from embermq.amqp.connection.state import wait_while
 from embermq.amqp.events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.handlers.browse import consume_look, is_look
 from embermq.amqp.handlers.lease import ACTION, LEASE, act_on_lease, lease_consumer

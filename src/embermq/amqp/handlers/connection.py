@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from embermq import __version__
 from embermq.amqp.connection import login
-from embermq.amqp.connection.log_context import about
 from embermq.amqp.connection.state import OPEN, OPENING
 from embermq.amqp.connection.vhost_admission import enter
 from embermq.amqp.events import connection_created
@@ -108,7 +107,7 @@ def on_connection_open(connection: Connection, method: methods.ConnectionOpen) -
     connection.announced = True
     with connection.broker.events.acting(user.name):
         connection.broker.events.emit("connection.created", connection_created, connection)
-    log.info("%s: user %r in vhost %r", connection.name, user.name, vhost.name, extra=about(connection))
+    log.info("%s: user %r in vhost %r", connection.name, user.name, vhost.name, extra=connection.log_extra())
 
 
 def on_connection_close(connection: Connection, method: methods.ConnectionClose) -> None:
@@ -143,7 +142,7 @@ def renew_user(connection: Connection, found: Login) -> None:
     assert user is not None and connection.vhost is not None
     if new is None or new.name != user.name:
         text = "%s: new secret refused: %s"
-        log.warning(text, connection.name, found.problem, extra=about(connection))
+        log.warning(text, connection.name, found.problem, extra=connection.log_extra())
         raise NotAllowed("New secret was refused by one of the backends")
     if not new.may_enter(connection.vhost.name):
         raise NotAllowed(f"access to vhost '{connection.vhost.name}' refused for user '{user.name}'")

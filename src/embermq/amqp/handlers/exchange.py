@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.amqp.channel.bulk_settle import await_unbinding
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.publish_checks import require_topic
-from embermq.amqp.connection.waiting import wait_while
+from embermq.amqp.connection.state import wait_while
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.vhost import DEFAULT_EXCHANGE, check_exchange_type
 from embermq.errors import AccessRefused, FrameError

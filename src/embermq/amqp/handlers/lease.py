@@ -11,7 +11,7 @@ from collections.abc import Callable
 from embermq.amqp.channel.bulk_settle import in_pieces
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.consumer import ChannelConsumer
-from embermq.amqp.connection.waiting import wait_while
+from embermq.amqp.connection.state import wait_while
 from embermq.amqp.handlers.browse import begin_look
 from embermq.broker.incremental_work import Pieces
 from embermq.broker.lease.lease import BYTES_MAX, MESSAGES_MAX, OPEN, SETTLED, TIMEOUT_MS_MAX, Lease

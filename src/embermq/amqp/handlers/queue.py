@@ -6,7 +6,7 @@ from embermq.amqp.channel.bulk_settle import await_unbinding
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.publish_checks import REPLY_TO, require_topic
 from embermq.amqp.channel.publish_headers import REPLY_TO_PREFIX
-from embermq.amqp.connection.waiting import wait_while
+from embermq.amqp.connection.state import wait_while
 from embermq.amqp.handlers.exchange import clean, refuse_default
 from embermq.broker.queue.queue import Queue, describe
 from embermq.broker.vhost import GENERATED_PREFIX, generated_name, require_access

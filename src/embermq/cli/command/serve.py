@@ -93,7 +93,8 @@ def run_serve(options: argparse.Namespace) -> int:
 
 
 def serve_until_stopped(options: argparse.Namespace) -> int:
-    from embermq.app import log_setup, run
+    from embermq.app import log_setup
+    from embermq.app.serve import run
     from embermq.store.errors import StoreFailure
 
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import h11
 import pytest
 
-from embermq.app import App
+from embermq.app.app import App
 from embermq.config.settings import TLS
 from embermq.errors import AMQPError
 from embermq.http.server.request import Refusal, Request
