@@ -50,13 +50,15 @@ def publication(
     *,
     persistent: bool,
     headers: Mapping[str, str | int] | None = None,
+    properties: bytes = b"",
 ) -> tuple[bytes, int]:
-    """One message as three frames, and where in them the body begins."""
+    """One message as three frames, and where in them the body begins. `properties` are taken as they are."""
     assert body_bytes >= BODY_BYTES_MIN, "the load generator writes 16 bytes into every body"
     publish = method(60, 40, b"\x00\x00" + short(exchange) + short(routing_key) + b"\x00")
-    flags = (0x2000 if headers else 0) | (0x1000 if persistent else 0)
-    properties = struct.pack(">H", flags) + (table(headers) if headers else b"")
-    properties += b"\x02" if persistent else b""
+    if not properties:
+        flags = (0x2000 if headers else 0) | (0x1000 if persistent else 0)
+        properties = struct.pack(">H", flags) + (table(headers) if headers else b"")
+        properties += b"\x02" if persistent else b""
     header = frame(2, CHANNEL, struct.pack(">HHQ", 60, 0, body_bytes) + properties)
     body = frame(3, CHANNEL, bytes(body_bytes))
     return publish + header + body, len(publish) + len(header) + 7

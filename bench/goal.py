@@ -44,6 +44,7 @@ def faster(scenario: str, times: float, metric: str = "messages_per_second") -> 
 GOALS = [
     faster("throughput_16", 10),
     Goal("throughput_16", "broker_us_per_message", at_most=1.0),
+    Goal("throughput_headers", "broker_us_per_message", at_most=0.35),
     faster("throughput_1024", 5),
     faster("acks_confirms_16", 8),
     Goal("acks_confirms_16", "broker_us_per_message", at_most=2.0),

@@ -78,17 +78,24 @@ class Rig:
         limit: int = 0,
         chunk_bytes: int = 131072,
         headers: Sequence[Mapping[str, str | int]] = (),
+        properties: Sequence[bytes] = (),
     ) -> None:
-        """A connection that publishes to the (exchange, routing key) pairs in turn, or, if `headers` are
-        given, to the first of them with these in turn."""
+        """A connection that publishes to the (exchange, routing key) pairs in turn, or, if `headers` or
+        `properties` (encoded) are given, to the first of them with these in turn."""
         session = self.session()
         if window:
             session.confirm_select()
-        kinds = [(routes[0], more) for more in headers] or [(route, None) for route in routes]
-        encoded = [
-            publication(*route, body_bytes, persistent=persistent, headers=more) for route, more in kinds
-        ]
-        fans = [fan] * len(kinds) if isinstance(fan, int) else list(fan)
+        if properties:
+            encoded = [
+                publication(*routes[0], body_bytes, persistent=persistent, properties=more)
+                for more in properties
+            ]
+        else:
+            kinds = [(routes[0], more) for more in headers] or [(route, None) for route in routes]
+            encoded = [
+                publication(*route, body_bytes, persistent=persistent, headers=more) for route, more in kinds
+            ]
+        fans = [fan] * len(encoded) if isinstance(fan, int) else list(fan)
         self.load.publish_on(
             self.load.add_link(session.fileno(), chunk_bytes=max(chunk_bytes, 2 * len(encoded[0][0]))),
             [block for block, _ in encoded],

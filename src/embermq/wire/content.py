@@ -9,11 +9,14 @@ the last byte, and notes only what routing, persistence, priority, expiry and th
 from __future__ import annotations
 
 from embermq.errors import SyntaxFault
+from embermq.wire.field_scan import FieldScan
 from embermq.wire.kernel import load_u16
-from embermq.wire.table import check_table
 
 TRANSIENT, PERSISTENT = 1, 2  # delivery modes
 ABSENT = -1
+# Headers that ask the broker for something, and the number of each in `Peek.special`.
+SPECIAL_HEADERS = ("CC", "BCC", "x-delay", "x-deliver-at")
+CC, BCC, DELAY, DELIVER_AT = range(4)
 
 
 def skip_shortstr(buf: bytearray, pos: int, stop: int) -> int:
@@ -29,7 +32,15 @@ def skip_shortstr(buf: bytearray, pos: int, stop: int) -> int:
 class Peek:
     """The properties of the content header read last; reused for every message of a channel."""
 
-    __slots__ = ("delivery_mode", "expiration_at", "headers_at", "priority", "reply_to_at", "user_id_at")
+    __slots__ = (
+        "delivery_mode",
+        "expiration_at",
+        "headers_at",
+        "priority",
+        "reply_to_at",
+        "special",
+        "user_id_at",
+    )
 
     def __init__(self) -> None:
         self.delivery_mode = TRANSIENT
@@ -38,6 +49,7 @@ class Peek:
         self.expiration_at = ABSENT
         self.user_id_at = ABSENT
         self.reply_to_at = ABSENT
+        self.special = FieldScan(SPECIAL_HEADERS)  # of the headers, where there are any
 
     def read(self, buf: bytearray, pos: int, stop: int) -> int:
         """Walk the properties at `pos` (their flags) to `stop`; SyntaxFault where they do not add up."""
@@ -60,7 +72,7 @@ class Peek:
             pos = skip_shortstr(buf, pos, stop)
         if flags & 0x2000:
             self.headers_at = pos
-            pos = check_table(buf, pos, stop)
+            pos = self.special.read(buf, pos, stop)
         if flags & 0x1000:
             if pos >= stop:
                 raise SyntaxFault("delivery-mode is missing in the content header")

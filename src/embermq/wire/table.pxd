@@ -16,8 +16,6 @@ cpdef tuple decode_table(object buf, Py_ssize_t pos, Py_ssize_t end)
 cpdef tuple decode_value(object buf, Py_ssize_t pos, Py_ssize_t end)
 @cython.locals(array=bytearray, data=bytes, stop=Py_ssize_t)
 cpdef tuple decode_typed(object buf, Py_ssize_t pos, Py_ssize_t end)
-@cython.locals(array=bytearray, data=bytes)
-cpdef Py_ssize_t check_table(object buf, Py_ssize_t pos, Py_ssize_t end) except -1
 
 @cython.locals(a=cython.longlong, b=cython.longlong, c=cython.longlong, d=cython.longlong)
 cdef Py_ssize_t _uint32(buffer_t data, Py_ssize_t pos) except -1
@@ -39,7 +37,3 @@ cdef list _decode_typed_fields(buffer_t data, Py_ssize_t pos, Py_ssize_t end, in
 @cython.locals(stop=Py_ssize_t, code=int)
 cdef tuple _decode_typed_value(buffer_t data, Py_ssize_t pos, Py_ssize_t end, int depth)
 cdef list _decode_typed_array(buffer_t data, Py_ssize_t pos, Py_ssize_t end, int depth)
-@cython.locals(stop=Py_ssize_t, names=set, name=str)
-cdef Py_ssize_t _check_fields(buffer_t data, Py_ssize_t pos, Py_ssize_t end, int depth) except -1
-@cython.locals(stop=Py_ssize_t, code=int)
-cdef Py_ssize_t _check_value(buffer_t data, Py_ssize_t pos, Py_ssize_t end, int depth) except -1

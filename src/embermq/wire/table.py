@@ -10,9 +10,9 @@
 
 (The letters printed in the specification of 0-9-1 differ; no client follows them.)
 
-Three ways in: `decode_table` gives a plain dict; `check_table` accepts and refuses exactly the same bytes but
-builds nothing, for the path of a message; `decode_typed` keeps every value's letter, so that `encode_typed`
-writes back what came (a re-published message must not turn a client's int16 into an int32).
+Two ways in: `decode_table` gives a plain dict; `decode_typed` keeps every value's letter, so that
+`encode_typed` writes back what came (a re-published message must not turn a client's int16 into an int32). On
+the path of a message `field_scan` accepts and refuses exactly the same bytes, but builds nothing.
 
 Invariants: no byte at or after `end` is read; containers nest at most DEPTH_MAX deep; whatever a peer sends,
 the only exception is SyntaxFault. What we cannot encode is our mistake: ValueError or TypeError.
@@ -43,7 +43,6 @@ __all__ = [
     "Timestamp",
     "TypedField",
     "TypedValue",
-    "check_table",
     "decode_table",
     "decode_typed",
     "decode_value",
@@ -82,15 +81,6 @@ def decode_value(buf: Buffer, pos: int, end: int) -> tuple[object, int]:
         return _decode_value(array, pos, end, 0)
     data = buf
     return _decode_value(data, pos, end, 0)
-
-
-def check_table(buf: Buffer, pos: int, end: int) -> int:
-    """The position behind the table at `pos`; raises what `decode_table` would, and builds nothing."""
-    if isinstance(buf, bytearray):
-        array = buf
-        return _check_fields(array, pos + 4, _container_end(array, pos, end, 1), 1)
-    data = buf
-    return _check_fields(data, pos + 4, _container_end(data, pos, end, 1), 1)
 
 
 def decode_typed(buf: Buffer, pos: int, end: int) -> tuple[list[TypedField], int]:
@@ -243,34 +233,3 @@ def _decode_typed_array(data: Buffer, pos: int, end: int, depth: int) -> list[Ty
         letter, value, pos = _decode_typed_value(data, pos, end, depth)
         values.append((letter, value))
     return values
-
-
-def _check_fields(data: Buffer, pos: int, end: int, depth: int) -> int:
-    names: set[str] = set()
-    while pos < end:
-        stop = _name_end(data, pos, end)
-        name = data[pos + 1 : stop].decode("latin-1")  # the quickest key that tells names apart
-        if name in names:
-            raise _duplicate(data[pos + 1 : stop].decode("utf-8", "surrogateescape"))
-        names.add(name)
-        pos = _check_value(data, stop, end, depth)
-    return pos
-
-
-def _check_value(data: Buffer, pos: int, end: int, depth: int) -> int:
-    if pos >= end:
-        raise SyntaxFault("field table ends before a value")
-    code = data[pos]
-    pos += 1
-    if code == 0x53 or code == 0x78:  # S, x
-        return _long_end(data, pos, end)
-    if code == 0x46:  # F
-        stop = _container_end(data, pos, end, depth + 1)
-        return _check_fields(data, pos + 4, stop, depth + 1)
-    if code == 0x41:  # A
-        stop = _container_end(data, pos, end, depth + 1)
-        pos += 4
-        while pos < stop:
-            pos = _check_value(data, pos, stop, depth + 1)
-        return pos
-    return _fixed_end(code, pos, end)

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from embermq.errors import SyntaxFault
+from embermq.wire.field_scan import FieldScan
 from embermq.wire.table import (
     DEPTH_MAX,
     Timestamp,
     TypedField,
-    check_table,
     decode_table,
     decode_typed,
     decode_value,
@@ -24,6 +24,8 @@ from embermq.wire.table import (
     encode_value,
 )
 from tests.unit.wire.strategies import tables, typed_tables, values
+
+check_table = FieldScan(()).read
 
 
 def with_length(content: bytes) -> bytes:

@@ -1,4 +1,6 @@
+cimport cython
 from embermq.wire.content cimport Peek
+from embermq.wire.field_scan cimport FieldScan
 
+@cython.locals(found=int, has_bcc=bint, special=FieldScan)
 cpdef object wishes_in(bytearray buf, Peek peek, object reply_queue, unsigned long long now_ms)
-cdef object due_in(bytearray buf, Py_ssize_t start, Py_ssize_t stop, unsigned long long now_ms)

@@ -18,8 +18,7 @@ from embermq.broker.exchange.hash_types import BY_PROPERTIES
 from embermq.broker.message.message import Message
 from embermq.broker.message.rewrite import rewritten, typed_headers
 from embermq.errors import PreconditionFailed
-from embermq.wire.content import ABSENT, Peek
-from embermq.wire.kernel import load_u32
+from embermq.wire.content import ABSENT, BCC, CC, DELAY, DELIVER_AT, Peek
 from embermq.wire.table import decode_table, decode_typed
 
 if TYPE_CHECKING:
@@ -47,31 +46,31 @@ def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int
     """What the properties ask for; None, nearly always: nothing special."""
     keys: list[str] = []
     has_bcc = False
-    due = 0
+    due = found = 0
     reply_to = None
-    if check_reply_to(buf, peek, reply_queue):
+    if peek.reply_to_at != ABSENT and check_reply_to(buf, peek, reply_queue):
         assert reply_queue is not None
         reply_to = reply_queue.name
     if peek.headers_at != ABSENT:
-        start = peek.headers_at
-        stop = start + 4 + load_u32(buf, start)
-        has_bcc = buf.find(b"\x03BCC", start, stop) >= 0
-        if has_bcc or buf.find(b"\x02CC", start, stop) >= 0:
-            fields, _ = decode_typed(buf, start, stop)
-            keys = copy_keys(fields)
-        # Both begin so, and few others do.
-        if buf.find(b"x-de", start, stop) >= 0:
-            due = due_in(buf, start, stop, now_ms)
-    if not keys and not has_bcc and reply_to is None and not due:
+        found = peek.special.found
+    if found == 0 and reply_to is None:
         return None
+    if found:
+        special = peek.special
+        has_bcc = special.has(BCC)
+        if has_bcc or special.has(CC):
+            fields, _ = decode_typed(buf, peek.headers_at, len(buf))
+            keys = copy_keys(fields)
+        if special.has(DELAY) or special.has(DELIVER_AT):
+            due = due_in(buf, peek.headers_at, now_ms)
+        if not keys and not has_bcc and reply_to is None and not due:
+            return None
     return Wishes(tuple(keys), has_bcc, reply_to, due)
 
 
-def due_in(buf: bytearray, start: int, stop: int, now_ms: int) -> int:
+def due_in(buf: bytearray, headers_at: int, now_ms: int) -> int:
     """When the headers there want the message delivered; 0: at once."""
-    if buf.find(b"\x07x-delay", start, stop) < 0 and buf.find(b"\x0cx-deliver-at", start, stop) < 0:
-        return 0
-    headers, _ = decode_table(buf, start, stop)
+    headers, _ = decode_table(buf, headers_at, len(buf))
     try:
         return due_ms(headers, now_ms)
     except PreconditionFailed as error:
