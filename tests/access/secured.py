@@ -9,7 +9,7 @@ from typing import Any
 
 import pika
 
-from tests.access.certificates import Authority
+from tests.support.certificates import Authority
 from tools.brokers import EmberBroker
 from tools.ports import free_port
 

@@ -13,7 +13,7 @@ import pytest
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER, method_frame
 from tests.access.tenant import ask, connect
-from tests.extensions.client import eventually
+from tests.support.pika_client import eventually
 from tools.brokers import EmberBroker
 
 BYTES_PER_CONNECTION_MAX = 60 * 1024

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from embermq.client import AuthenticationFailed, BadAddress, ConnectionFailed, connect, connect_async
-from tests.access.certificates import Authority
 from tests.access.secured import Secured
 from tests.access.tenant import ask, make_user
-from tests.extensions.client import eventually
+from tests.support.certificates import Authority
+from tests.support.pika_client import eventually
 
 Enter = Callable[..., None]
 

@@ -15,10 +15,10 @@ from typing import Any
 import pika
 import pytest
 
-from tests.access.certificates import Authority
 from tests.access.issuer import AUDIENCE, Issuer
 from tests.access.tenant import ask, connect, make_user, publish, put
-from tests.extensions.client import eventually
+from tests.support.certificates import Authority
+from tests.support.pika_client import eventually
 from tools.brokers import EmberBroker
 
 SECRET = "swordfish"

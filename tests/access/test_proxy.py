@@ -12,8 +12,8 @@ from embermq.net.proxy_protocol import SIGNATURE_2, Peer, ProxyError, is_trusted
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER, method_frame
 from tests.access.tenant import ask, make_user
-from tests.extensions.client import eventually
 from tests.hostile.peers import Peer as RawPeer
+from tests.support.pika_client import eventually
 from tools.brokers import EmberBroker
 
 V1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 50001 5672\r\n"

@@ -14,9 +14,9 @@ from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER
 from tests.access.issuer import AUDIENCE, Issuer
 from tests.access.tenant import ask, connect, make_user, publish, put
-from tests.extensions.client import eventually
 from tests.hostile.peers import Peer
-from tests.unit.amqp.scram_client import ScramClient
+from tests.support.pika_client import eventually
+from tests.support.scram_client import ScramClient
 from tools.brokers import EmberBroker
 
 

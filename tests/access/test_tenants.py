@@ -9,7 +9,7 @@ import pika
 import pytest
 
 from tests.access.tenant import ask, connect, make_user, publish, put
-from tests.extensions.client import eventually
+from tests.support.pika_client import eventually
 from tools.brokers import EmberBroker
 
 

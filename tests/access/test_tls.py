@@ -20,11 +20,11 @@ import pytest
 
 from embermq.cli.main import main
 from embermq.net.tls import TLSError, server_context
-from tests.access.certificates import Authority
 from tests.access.secured import Secured
 from tests.access.tenant import ask, make_user
-from tests.extensions.client import eventually
-from tests.streams.reading import unpacked
+from tests.support.certificates import Authority
+from tests.support.pika_client import eventually
+from tests.support.pika_streams import unpacked
 
 
 @pytest.fixture(scope="module")

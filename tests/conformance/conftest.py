@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient
 from tests.conftest import target_name
+from tests.support.raw_client import RawChannel, RawClient
 from tools.brokers import Broker
 
 RESULTS = Path(__file__).parents[2] / "build" / "conformance-results.json"

@@ -6,8 +6,8 @@ from typing import Any
 
 from pamqp import commands as spec
 
-from tests.conformance.frames import REPLY_SECONDS_MAX, short_string, unique
-from tests.conformance.harness import RawChannel, RawClient
+from tests.support.raw_client import RawChannel, RawClient
+from tests.support.raw_frames import REPLY_SECONDS_MAX, short_string, unique
 
 LOCKED = (
     "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '{}' in vhost '/'. It could be "

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, eventually, fill, leave, numbered, round_trip, unknown_tag
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 explicit = rule("001", "1.8", "basic/explicit-ack", "Explicitly acknowledged delivery is supported")
 automatic = rule("001", "1.8", "basic/no-ack", "Un-acknowledged delivery (no-ack) is supported")

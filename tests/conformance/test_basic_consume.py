@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, eventually, fill, no_queue, numbered, round_trip
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 tags = rule(
     "001", "1.8.3.3.3", "basic.consume.consumer-tag", "An empty tag makes the server choose a unique one"

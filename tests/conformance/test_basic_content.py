@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import FRAME_BODY, RawChannel, RawClient, raw_frame, short_string, spec
 from tests.conformance.model import drain, fill, numbered, round_trip
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import FRAME_BODY, RawChannel, RawClient, raw_frame, short_string, spec
 from tools.brokers import Broker
 
 unchanged = rule(

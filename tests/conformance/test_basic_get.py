@@ -7,9 +7,9 @@ import pytest
 from pamqp import body, header
 from pamqp import frame as codec
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, fill, no_queue, numbered
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 get = rule("001", "1.8.3.10", "basic.get", "basic.get hands out one message or get-empty")
 count = rule(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec
 from tests.conformance.model import drain, exchange, fill, numbered
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, spec
 
 levels = rule("001", "1.8", "basic/two-priorities", "Priorities 0-4 and 5-9 are at least two distinct levels")
 ten = rule("001", "1.8", "basic/ten-priorities", "Up to 10 priority levels", "MAY")

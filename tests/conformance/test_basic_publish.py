@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, exchange, fill, no_exchange, round_trip
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 Properties = spec.Basic.Properties
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec
 from tests.conformance.model import fill, numbered, round_trip
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, spec
 
 count = rule(
     "001", "1.8.3.1.2", "basic.qos.prefetch-count", "No more than prefetch-count messages are unacknowledged"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec
 from tests.conformance.model import drain, fill, numbered, round_trip
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, spec
 
 flag = rule(
     "001", "1.8.3.16", "basic.recover/redelivered", "Messages that are sent again carry the redelivered flag"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, fill, numbered, round_trip
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 discard = rule(
     "001", "1.8.3.14.2", "basic.reject.requeue/false", "Rejected without requeue, a message is discarded"

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from pamqp import commands as spec
 
-from tests.conformance.frames import describe
-from tests.conformance.harness import RawChannel, RawClient, unique
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, unique
+from tests.support.raw_frames import describe
 
 Connect = Callable[..., RawClient]
 NO_PAUSE = "knows no channel.flow active=false since 2.0 (540)"

@@ -6,8 +6,8 @@ import pytest
 from pamqp import base, body, header
 from pamqp import commands as spec
 
-from tests.conformance.harness import FRAME_METHOD, RawChannel, RawClient, unique
 from tests.conformance.rules import rule
+from tests.support.raw_client import FRAME_METHOD, RawChannel, RawClient, unique
 
 Connect = Callable[..., RawClient]
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import await_confirms, drain, exchange, fill, numbered, round_trip, unknown_tag
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 select = rule("004", "confirms", "confirm.select", "confirm.select is answered, and may be said again")
 tags = rule(

@@ -9,8 +9,8 @@ import pytest
 from pamqp import base
 from pamqp import commands as spec
 
-from tests.conformance.harness import RawChannel, RawClient, unique
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, unique
 
 Connect = Callable[..., RawClient]
 HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"

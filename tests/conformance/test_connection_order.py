@@ -6,8 +6,8 @@ import pytest
 from pamqp import base, body, header
 from pamqp import commands as spec
 
-from tests.conformance.harness import RawChannel, RawClient, long_string, short_string
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, long_string, short_string
 
 IN_STATE = "CHANNEL_ERROR - unexpected method in connection state running"
 UNIMPLEMENTED = "COMMAND_INVALID - unimplemented method"

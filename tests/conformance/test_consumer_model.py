@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.conformance.frames import Silence
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import await_confirms, fill
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
+from tests.support.raw_frames import Silence
 
 Connect = Callable[..., RawClient]
 MESSAGES = 400

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pamqp import commands as spec
 
-from tests.conformance.harness import FRAME_BODY, FRAME_HEADER, RawChannel, RawClient, short_string, table
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import FRAME_BODY, FRAME_HEADER, RawChannel, RawClient, short_string, table
 
 NO_METHOD = "UNEXPECTED_FRAME - expected method frame, got non method frame instead"
 NO_HEADER = "UNEXPECTED_FRAME - expected content header for class 60, got non content header frame instead"

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec
 from tests.conformance.model import drain, exchange_exists, fill, leave, numbered, queue_exists
 from tests.conformance.rules import rabbitmq_differs, rule
 from tests.conftest import TARGETS
+from tests.support.raw_client import RawChannel, RawClient, spec
 from tools.brokers import Broker
 
 exchanges = rule(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.conformance.harness import RawChannel, spec, unique
 from tests.conformance.model import (
     bind_exchange,
     drain,
@@ -12,6 +11,7 @@ from tests.conformance.model import (
     round_trip,
 )
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, spec, unique
 
 flow = rule(
     "004", "exchange.bind", "exchange.bind/flow", "Messages flow from the source to the destination exchange"

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, short_string, spec, unique
 from tests.conformance.model import (
     NO_DEFAULT,
     exchange,
@@ -14,6 +13,7 @@ from tests.conformance.model import (
     round_trip,
 )
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, short_string, spec, unique
 
 STANDARD = {
     "amq.direct": "direct",

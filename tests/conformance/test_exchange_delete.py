@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import (
     bind_exchange,
     drain,
@@ -16,6 +15,7 @@ from tests.conformance.model import (
     no_exchange,
 )
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 if_unused = rule(
     "001",

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, spec
 from tests.conformance.model import drain, exchange
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, spec
 
 match_all = rule(
     "002", "3.1.3.4", "headers/all", "x-match all: every pair of the binding is among the headers"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.conformance.harness import RawChannel, spec
 from tests.conformance.model import drain, exchange
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, spec
 
 direct = rule(
     "002", "3.1.3.1", "direct/matching", "A direct exchange passes a message to queues bound by its key"

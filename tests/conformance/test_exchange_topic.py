@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from tests.conformance.harness import RawChannel, spec
 from tests.conformance.model import drain, exchange
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, spec
 
 topic = rule("002", "3.1.3.3", "topic/matching", "* stands for one word, # for zero or more")
 words = rule("002", "3.1.3.3", "topic/words", "Routing keys are zero or more words separated by dots")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pamqp import commands as spec
 
-from tests.conformance.harness import (
+from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import (
     FRAME_HEADER,
     RawChannel,
     RawClient,
@@ -16,7 +17,6 @@ from tests.conformance.harness import (
     table,
     unique,
 )
-from tests.conformance.rules import rabbitmq_differs, rule
 
 VALUES = {
     "true": b"t\x01",

@@ -5,9 +5,9 @@ import struct
 import pytest
 from pamqp import commands as spec
 
-from tests.conformance.frames import Closed, describe
-from tests.conformance.harness import FRAME_METHOD, RawChannel, RawClient, short_string, unique
 from tests.conformance.rules import rule
+from tests.support.raw_client import FRAME_METHOD, RawChannel, RawClient, short_string, unique
+from tests.support.raw_frames import Closed, describe
 
 OPEN_CHANNEL_2 = b"\x00\x14\x00\x0a\x00"
 FRAME_END = rule(

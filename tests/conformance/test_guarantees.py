@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from pamqp import commands as spec
 
-from tests.conformance.harness import Message, RawChannel, RawClient, unique
 from tests.conformance.rules import rule
+from tests.support.raw_client import Message, RawChannel, RawClient, unique
 
 Connect = Callable[..., RawClient]
 ROUNDS = 30

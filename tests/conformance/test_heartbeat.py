@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from pamqp import commands as spec
 
-from tests.conformance.frames import describe
-from tests.conformance.harness import FRAME_HEARTBEAT, Closed, RawChannel, RawClient, Silence, unique
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import FRAME_HEARTBEAT, Closed, RawChannel, RawClient, Silence, unique
+from tests.support.raw_frames import describe
 
 Connect = Callable[..., RawClient]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from pamqp import commands as spec
 
-from tests.conformance.harness import PROTOCOL_HEADER, RawClient
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import PROTOCOL_HEADER, RawClient
 
 HEADER_OF_0_9 = b"AMQP\x01\x01\x00\x09"
 HEADER_OF_0_8 = b"AMQP\x01\x01\x08\x00"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, spec, unique
 from tests.conformance.model import queue_exists
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, spec, unique
 
 validity = rule(
     "004", "arguments", "queue.declare.arguments/validity", "Known x- arguments with impossible values: 406"

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import (
     NO_DEFAULT,
     NO_LAST_QUEUE,
@@ -18,6 +17,7 @@ from tests.conformance.model import (
     round_trip,
 )
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 last_queue = rule(
     "001", "1.7.2.3.4", "queue/last-declared", "An empty queue name means the last queue declared here"

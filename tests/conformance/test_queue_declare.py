@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import (
     LOCKED,
     await_confirms,
@@ -18,6 +17,7 @@ from tests.conformance.model import (
     round_trip,
 )
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 counts = rule(
     "001", "1.1", "message-count", "Counted are messages in the queue that do not wait for acknowledgement"

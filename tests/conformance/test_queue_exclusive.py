@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import LOCKED, drain, eventually, fill, leave, queue_exists
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 types = rule("001", "1.7.2.1.5", "queue.declare.exclusive/types", "Exclusive and shared queues are supported")
 exclusive = rule(

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.conformance.harness import RawChannel, spec
 from tests.conformance.model import fill
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, spec
 
 model = rule(
     "004",

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, exchange, fill, no_queue, numbered, queue_exists, round_trip
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 purge = rule(
     "001", "1.7.2.7", "queue.purge", "Purging removes all messages that do not wait for acknowledgement"

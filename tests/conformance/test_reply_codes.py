@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from pamqp import commands as spec
 
-from tests.conformance.harness import RawChannel, RawClient, unique
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, unique
 
 Connect = Callable[..., RawClient]
 

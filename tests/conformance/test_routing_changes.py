@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.conformance.harness import RawChannel, spec, unique
 from tests.conformance.model import bind_exchange, drain, exchange
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, spec, unique
 
 fresh = rule("002", "4.4", "visibility/routing", "A message is routed by what exists when it is published")
 

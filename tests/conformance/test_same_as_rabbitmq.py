@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pamqp import base
 
-from tests.conformance.frames import describe
-from tests.conformance.harness import RawClient, spec
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawClient, spec
+from tests.support.raw_frames import describe
 from tools.brokers import Broker, EmberBroker, RabbitBroker
 from tools.differ.generate import FLAVOURS, SLOW, generate
 from tools.differ.pair import PLUGINS, Pair

@@ -7,7 +7,8 @@ from contextlib import suppress
 import pytest
 from pamqp import commands as spec
 
-from tests.conformance.harness import (
+from tests.conformance.rules import rule
+from tests.support.raw_client import (
     PROTOCOL_HEADER,
     REPLY_SECONDS_MAX,
     Closed,
@@ -15,7 +16,6 @@ from tests.conformance.harness import (
     RawClient,
     Silence,
 )
-from tests.conformance.rules import rule
 from tools.brokers import Broker
 
 Connect = Callable[..., RawClient]

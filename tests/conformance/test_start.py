@@ -5,8 +5,8 @@ from typing import Any
 
 from pamqp import commands as spec
 
-from tests.conformance.harness import RawClient, long_string, short_string, table
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import RawClient, long_string, short_string, table
 
 Connect = Callable[..., RawClient]
 

@@ -9,8 +9,8 @@ from pamqp import body, header
 from pamqp import commands as spec
 from pamqp import frame as codec
 
-from tests.conformance.harness import FRAME_BODY, FRAME_METHOD, RawChannel, RawClient, raw_frame, unique
 from tests.conformance.rules import rabbitmq_differs, rule
+from tests.support.raw_client import FRAME_BODY, FRAME_METHOD, RawChannel, RawClient, raw_frame, unique
 
 Connect = Callable[..., RawClient]
 FRAME_MIN_SIZE = 4096

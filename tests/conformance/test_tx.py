@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec, unique
 from tests.conformance.model import drain, exchange, fill, no_exchange, numbered, round_trip, unknown_tag
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec, unique
 
 select = rule(
     "001", "1.9.2.1", "tx.select", "tx.select makes the channel transactional; saying it twice is no error"

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.conformance.harness import RawChannel, RawClient, spec
 from tests.conformance.model import drain, fill
 from tests.conformance.rules import rule
+from tests.support.raw_client import RawChannel, RawClient, spec
 
 model = rule(
     "001",

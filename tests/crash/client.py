@@ -16,8 +16,8 @@ from pamqp import base
 from pamqp import commands as spec
 from pamqp import frame as codec
 
-from tests.conformance.frames import Closed, Silence, Unexpected
-from tests.conformance.harness import RawClient
+from tests.support.raw_client import RawClient
+from tests.support.raw_frames import Closed, Silence, Unexpected
 
 CHANNEL = 1
 REPLY_SECONDS_MAX = 50.0  # a machine may be busy; a broker that never answers is found by this

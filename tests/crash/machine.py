@@ -24,10 +24,10 @@ from embermq.broker.definitions import DiskCatalog
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.store.data_directory import DataDirectory
-from tests.conformance.frames import PROTOCOL_HEADER
 from tests.crash.client import REPLY_SECONDS_MAX, Client, Lost
-from tests.unit.store import sqlite_files
-from tests.unit.store.faulty_disk import FaultyFileSystem
+from tests.support import sqlite_files
+from tests.support.faulty_disk import FaultyFileSystem
+from tests.support.raw_frames import PROTOCOL_HEADER
 
 # One thread of the broker may be paused, and an answer that does not depend on it still come.
 PAUSED_REPLY_SECONDS_MAX = 0.03

@@ -25,7 +25,7 @@ from pamqp.body import ContentBody
 from pamqp.header import ContentHeader
 
 from tests.crash.client import CHANNEL, Client, Lost, publish_frames
-from tests.streams.reading import unpacked
+from tests.support.pika_streams import unpacked
 from tools.brokers import EmberBroker
 
 KEPT, SHORT = "flooded", "flooded.short"

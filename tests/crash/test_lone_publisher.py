@@ -17,8 +17,8 @@ from embermq.store.disk.filesystem import File
 from embermq.store.log import preallocation as room
 from tests.crash.client import Client, Lost
 from tests.crash.machine import Machine, MachineClient
-from tests.crash.test_waiting import delayed_frames
-from tests.unit.store.faulty_disk import FaultyFileSystem
+from tests.crash.test_delayed_messages import delayed_frames
+from tests.support.faulty_disk import FaultyFileSystem
 
 QUEUE = "crash.lone"
 SYNCS_UNTIL_QUICK = 20

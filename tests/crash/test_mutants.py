@@ -17,7 +17,7 @@ from embermq.store.data_directory import DataDirectory
 from embermq.store.errors import NotADataDirectory
 from tests.crash import mutants
 from tests.crash.driver import History
-from tests.crash.electric import ElectricHistory
+from tests.crash.power_cuts import ElectricHistory
 from tools.brokers import EmberBroker
 
 CYCLES_MIN = 100

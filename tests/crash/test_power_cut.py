@@ -9,7 +9,7 @@ import pytest
 from embermq.store.data_directory import DataDirectory
 from embermq.store.disk import disk
 from embermq.store.log import preallocation as room
-from tests.crash.electric import ElectricHistory
+from tests.crash.power_cuts import ElectricHistory
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

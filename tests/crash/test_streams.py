@@ -18,7 +18,7 @@ from embermq.store.data_directory import DataDirectory
 from embermq.store.log.record import Record
 from tests.crash.client import HEADER, publish_frames
 from tests.crash.machine import Machine, MachineClient
-from tests.streams.reading import unpacked
+from tests.support.pika_streams import unpacked
 
 STREAM, QUEUE, SUPER = "crash.stream", "crash.leased", "crash.super"
 LIVES = 4

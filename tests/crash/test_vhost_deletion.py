@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.extensions.client import eventually
+from tests.support.pika_client import eventually
 from tools.brokers import EmberBroker
 
 QUEUES = 1000

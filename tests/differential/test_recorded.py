@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.extensions.management import managed_broker
+from tests.support.management import managed_broker
 from tools.differ.side import Side
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))

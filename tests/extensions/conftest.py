@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.extensions.client import Client
+from tests.support.pika_client import Client
 from tools.brokers import Broker
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, eventually
-from tests.extensions.management import Management
+from tests.support.management import Management
+from tests.support.pika_client import Client, eventually
 from tools.brokers import Broker, EmberBroker
 
 TEXT = "PRECONDITION_FAILED - delivery acknowledgement on channel {} timed out. Timeout value used: {} ms. "

@@ -9,7 +9,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, Got, eventually, plain, unique
+from tests.support.pika_client import Client, Got, eventually, plain, unique
 
 REASONS = ["rejected", "expired", "maxlen"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, eventually, unique
-from tests.extensions.management import api
+from tests.support.management import api
+from tests.support.pika_client import Client, eventually, unique
 from tools.brokers import EmberBroker
 
 PERSISTENT = 2

@@ -14,7 +14,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, in_time, unique
+from tests.support.pika_client import Client, in_time, unique
 from tools.brokers import EmberBroker
 
 LONG_MS = 3_600_000

@@ -9,8 +9,8 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, Got, eventually, unique
-from tests.extensions.management import api, managed_broker
+from tests.support.management import api, managed_broker
+from tests.support.pika_client import Client, Got, eventually, unique
 from tools.brokers import EmberBroker
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, eventually
+from tests.support.pika_client import Client, eventually
 
 REPLY_TO = "amq.rabbitmq.reply-to"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.extensions.client import Client, eventually, in_time, unique
+from tests.support.pika_client import Client, eventually, in_time, unique
 
 LONG_MS = 3_600_000
 

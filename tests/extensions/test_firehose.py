@@ -11,8 +11,8 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, Got, eventually, unique
-from tests.extensions.management import api
+from tests.support.management import api
+from tests.support.pika_client import Client, Got, eventually, unique
 from tools.brokers import EmberBroker
 
 TRACE_EXCHANGE = "amq.rabbitmq.trace"

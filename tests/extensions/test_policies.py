@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pika
 import pytest
 
-from tests.extensions.client import Client, eventually, unique
-from tests.extensions.management import Management, managed_broker
+from tests.support.management import Management, managed_broker
+from tests.support.pika_client import Client, eventually, unique
 from tools.brokers import Broker
 
 

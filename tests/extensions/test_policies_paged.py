@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.extensions.client import Client, eventually
-from tests.extensions.management import Management, managed_broker
+from tests.support.management import Management, managed_broker
+from tests.support.pika_client import Client, eventually
 from tools.brokers import Broker
 
 PAGED_COUNT = 40_000  # more than a queue keeps in memory

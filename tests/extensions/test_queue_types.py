@@ -8,8 +8,8 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, unique
-from tests.extensions.management import Management, managed_broker
+from tests.support.management import Management, managed_broker
+from tests.support.pika_client import Client, unique
 from tools.brokers import Broker
 
 

@@ -12,8 +12,8 @@ import pika
 import pytest
 
 from embermq.broker.queue.retry import Retry
-from tests.extensions.client import Client, Got, eventually, in_time, unique
 from tests.extensions.test_delayed_messages import ask, delayed
+from tests.support.pika_client import Client, Got, eventually, in_time, unique
 from tools.brokers import EmberBroker
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.client import Client, unique
+from tests.support.pika_client import Client, unique
 
 
 def exchange(client: Client, type: str = "direct", name: str | None = None, **arguments: Any) -> str:

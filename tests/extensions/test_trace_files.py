@@ -13,7 +13,7 @@ import pytest
 
 from embermq.http import trace_writer as trace_files
 from tests.access.tenant import Reply, ask, make_user
-from tests.extensions.client import eventually
+from tests.support.pika_client import eventually
 from tools.brokers import EmberBroker
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.management import Management
+from tests.support.management import Management
 from tools.brokers import EmberBroker, RabbitBroker
 
 NEWER = Path(__file__).with_name("definitions-4.x.json")

@@ -20,7 +20,7 @@ from typing import Any
 import pika
 import pytest
 
-from tests.extensions.management import Management
+from tests.support.management import Management
 from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 PLUGINS = Path("/usr/lib/rabbitmq/lib")

@@ -13,8 +13,8 @@ import pytest
 
 from tests.access.tenant import Reply, make_user
 from tests.access.tenant import ask as ask_by_steps
-from tests.extensions.client import eventually
 from tests.interop.rabbitmqadmin_4_answers import ANSWERS, NONE
+from tests.support.pika_client import eventually
 from tools.brokers import EmberBroker
 
 

@@ -21,8 +21,8 @@ from pyspark_embermq.options import Options, spark_name
 from pyspark_embermq.pipelines import python_pipeline as programs
 from pyspark_embermq.pipelines import run as running
 from pyspark_embermq.pipelines import spec
+from tests.docs.test_examples import FENCE
 from tests.spark.conftest import declare_stream
-from tests.unit.test_docs_examples import FENCE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?:`(?P<default>[^`]*)` )?\|", re.MULTILINE)

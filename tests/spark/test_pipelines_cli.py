@@ -17,7 +17,7 @@ from pyspark_embermq.pipelines import python_pipeline as programs
 from pyspark_embermq.pipelines.heartbeat import Teller, told
 from pyspark_embermq.pipelines.session import last_words, standard_error_in
 from pyspark_embermq.pipelines.state import State, claimed
-from tests.extensions.client import eventually
+from tests.support.pika_client import eventually
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.extensions.client import Client
 from tests.extensions.conftest import client, connect
+from tests.support.pika_client import Client
 from tools.brokers import EmberBroker
 
 __all__ = ["client", "connect"]

@@ -1,4 +1,4 @@
-"""The shape of the sources: import cycles, objects in one piece, functions that fit a screen."""
+"""The shape of the sources: no import cycles, whole objects, short functions, tests that mirror them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parents[2] / "src"
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOURCES = REPOSITORY / "src"
+UNIT_TESTS = REPOSITORY / "tests" / "unit"
 FUNCTION_LINES_MAX = 70
 # Cycles that exist for type checkers only (`if TYPE_CHECKING`), by room: the most modules in one. A debt:
 # these numbers may shrink.
@@ -27,6 +29,18 @@ SINGLE_SUBCLASS = {
     "Incoming": "a part of the client library, which is to be worked over",
     "Outlet": "a part of the client library, which is to be worked over",
     "Inbox": "a part of the client library, which is to be worked over",
+}
+# Tests below tests/unit that mirror no module, by folder or file, and what they cover instead.
+NOT_MIRRORED = {
+    "http/api": "the whole management API: every route with every role, any request",
+    "store/failing_disk": "the store on disks that fill up, fail, lose their power or return other bytes",
+    "store/log_writes": "how a log writes, from Log down to its segments",
+    "broker/test_names.py": "names that no short string holds, at every place that takes a name",
+    "broker/test_unacked_bytes.py": "the bytes of unacked messages, through queues, requeues and leases",
+    "test_rooms.py": "the sources themselves",
+    "test_structure.py": "the sources themselves",
+    "test_style.py": "the sources themselves",
+    "test_schedule.py": "tests/schedule.py",
 }
 
 
@@ -159,3 +173,24 @@ def test_functions_fit_a_screen() -> None:
                 lines = (node.end_lineno or 0) - node.lineno + 1
                 if lines > FUNCTION_LINES_MAX and "methods" not in module:
                     warnings.warn(f"{module}.{node.name} has {lines} lines", stacklevel=1)
+
+
+def mirrored(test: Path) -> bool:
+    """Does a test below tests/unit stand where its module stands below src/embermq, bench/ or tools/?"""
+    where = test.parent / test.name.removeprefix("test_")
+    root = REPOSITORY if where.parts[0] in ("bench", "tools") else SOURCES / "embermq"
+    module = root / where
+    return (
+        module.exists()
+        or module.with_suffix(".pyx").exists()
+        or (module.with_suffix("") / "__init__.py").exists()
+    )
+
+
+def test_unit_tests_mirror_the_sources() -> None:
+    tests = [path.relative_to(UNIT_TESTS) for path in sorted(UNIT_TESTS.rglob("test_*.py"))]
+    others = [path for path in tests if not mirrored(path)]
+    unknown = [str(path) for path in others if not {str(path), str(path.parent)} & set(NOT_MIRRORED)]
+    assert unknown == [], "tests/unit/<room>/test_x.py tests src/embermq/<room>/x.py"
+    gone = set(NOT_MIRRORED) - {str(path) for path in others} - {str(path.parent) for path in others}
+    assert gone == set(), "these need no exception any more"

@@ -10,8 +10,8 @@ import pytest
 
 from embermq.broker.security.user import Permission, User
 from embermq.store.definitions import Definitions
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import message, new_queue
+from tests.support.domain import message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 
 def test_a_first_start_has_guest_and_the_default_vhost(tmp_path: Path) -> None:

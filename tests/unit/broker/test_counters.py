@@ -12,7 +12,7 @@ from embermq.broker.firehose import set_tracing
 from embermq.broker.policy.policy import Policy
 from embermq.broker.security.user import Permission, TopicPermission
 from embermq.wire import methods
-from tests.unit.amqp.conversation import Wire, guest, publish
+from tests.support.amqp_conversation import Wire, guest, publish
 
 USER = "guest"
 

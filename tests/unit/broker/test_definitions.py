@@ -21,8 +21,8 @@ from embermq.broker.definitions import (
 from embermq.broker.exchange.binding import Binding
 from embermq.broker.security.user import Permission, User
 from embermq.wire.table import Timestamp
-from tests.unit.broker.world import Loop, new_queue, new_vhost
-from tests.unit.wire import strategies
+from tests.support import wire_strategies as strategies
+from tests.support.domain import Loop, new_queue, new_vhost
 
 
 def there_and_back(arguments: dict[str, object]) -> dict[str, object]:

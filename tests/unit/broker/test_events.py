@@ -9,7 +9,7 @@ import pytest
 
 from embermq.app.log_setup import AUDIT, Audit
 from embermq.broker.events import INTERNAL_USER, Event, Events
-from tests.unit.broker.world import Loop, Taker, new_queue, new_vhost
+from tests.support.domain import Loop, Taker, new_queue, new_vhost
 
 
 def test_who_acts_is_known_across_pauses_in_which_others_act() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.broker.world import Loop
+from tests.support.domain import Loop
 
 
 def counting(seen: list[str], name: str, pieces: int) -> Iterator[None]:

@@ -16,8 +16,8 @@ from embermq.broker.transfer import last_death
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import PreconditionFailed
 from embermq.wire.properties import Properties
+from tests.support.domain import Loop, message, new_queue, new_vhost
 from tests.unit.broker.test_timers import Clock
-from tests.unit.broker.world import Loop, message, new_queue, new_vhost
 
 LONGEST, TOO_LONG = "\N{EURO SIGN}" * 85, "\N{EURO SIGN}" * 85 + "x"  # of 255 bytes and one more
 HALF = "\ud800"  # of a character: JSON can say it

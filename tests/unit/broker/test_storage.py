@@ -11,8 +11,8 @@ from embermq.broker import storage as storage_module
 from embermq.broker.queue.queue import Queue
 from embermq.store.disk.disk import ROOM_BYTES
 from embermq.store.log.preallocation import WRITES_BEFORE_ROOM
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import message
+from tests.support.domain import message
+from tests.support.stored_domain import StoredBroker
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from embermq.broker.queue.byte_accounting import bytes_to_tell, weigh_pieces
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
 from embermq.broker.queue.requeue import give_back
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import Loop, constant, message, new_queue, new_vhost
+from tests.support.domain import Loop, constant, message, new_queue, new_vhost
+from tests.support.stored_domain import StoredBroker
 
 WINDOW_COUNT = constant("embermq.broker.queue.level", "WINDOW_COUNT")
 

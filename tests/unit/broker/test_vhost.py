@@ -15,7 +15,7 @@ from embermq.errors import (
     PreconditionFailed,
     ResourceLocked,
 )
-from tests.unit.broker.world import Loop, Taker, message, new_queue, new_vhost
+from tests.support.domain import Loop, Taker, message, new_queue, new_vhost
 
 
 class Noted(Catalog):

@@ -18,7 +18,7 @@ from embermq.cli.api import Api
 from embermq.cli.main import main
 from embermq.client import connect
 from embermq.testing import EmbeddedBroker
-from tests.unit.cli.cli_command import Command, good, rows, vhost_in
+from tests.support.cli_command import Command, good, rows, vhost_in
 
 
 def test_a_queue_from_its_beginning_to_its_end(run: Command) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.http.desk import Desk
+from tests.support.http_api import Desk
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from embermq.net import login_admission as lobby_module
 from embermq.net.login_admission import LoginAdmission, Place, Room, network_of
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER
-from tests.unit.amqp.conversation import HANDSHAKE
+from tests.support.amqp_conversation import HANDSHAKE
 from tests.unit.net.test_server import Client, play
 
 

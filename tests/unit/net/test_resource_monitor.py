@@ -1,11 +1,11 @@
-"""What the allocator holds back is asked for when the broker has nothing else to do."""
+"""Memory: the limits of the cgroups around the process; what the allocator holds back is returned at rest."""
 
 from pathlib import Path
 
 import pytest
 
 from embermq.net import resource_monitor as watch
-from embermq.net.resource_monitor import GROWTH_BYTES_MIN, REST_CPU_PART, ResourceMonitor
+from embermq.net.resource_monitor import GROWTH_BYTES_MIN, REST_CPU_PART, ResourceMonitor, memory_limits
 
 
 class Process:
@@ -82,3 +82,41 @@ def test_near_the_watermark_work_does_not_matter(process: Process, tmp_path: Pat
     watcher.look()
     assert process.times_asked == 1
     assert alarms[0] is False, "what was given back does not count"
+
+
+def limits(tmp_path: Path, membership: str, files: dict[str, str]) -> list[int]:
+    (tmp_path / "cgroup").write_text(membership)
+    for name, text in files.items():
+        path = tmp_path / "root" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return list(memory_limits(tmp_path / "cgroup", tmp_path / "root"))
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "expected"),
+    [
+        # A service with MemoryMax=, in a slice that has a limit, too.
+        (
+            "0::/system.slice/embermq.service\n",
+            {"system.slice/embermq.service/memory.max": "3000\n", "system.slice/memory.max": "9000\n"},
+            [3000, 9000],
+        ),
+        ("0::/system.slice/embermq.service\n", {"system.slice/embermq.service/memory.max": "max\n"}, []),
+        # A container that sees its group as the root.
+        ("0::/\n", {"memory.max": "5000\n"}, [5000]),
+        # Version 1, among other controllers; the path is that of the machine, the files are the container's.
+        (
+            "5:devices:/x\n4:cpu,memory:/docker/abc\n0::/\n",
+            {"memory/memory.limit_in_bytes": "7000\n", "memory/docker/xyz/memory.limit_in_bytes": "1\n"},
+            [7000],
+        ),
+        ("", {"memory.max": "5000\n"}, []),
+    ],
+)
+def test_cgroups(tmp_path: Path, membership: str, files: dict[str, str], expected: list[int]) -> None:
+    assert limits(tmp_path, membership, files) == expected
+
+
+def test_a_machine_without_cgroups(tmp_path: Path) -> None:
+    assert list(memory_limits(tmp_path / "none", tmp_path)) == []

@@ -19,7 +19,7 @@ from embermq.net import protocol as protocol_module
 from embermq.net import server as server_module
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
-from tests.unit.amqp.conversation import HANDSHAKE, frames_of, publish, split_frames, start_ok
+from tests.support.amqp_conversation import HANDSHAKE, frames_of, publish, split_frames, start_ok
 
 Scenario = Callable[[App], Awaitable[None]]
 SECONDS_MAX = 60

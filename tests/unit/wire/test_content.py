@@ -9,7 +9,7 @@ from embermq.errors import SyntaxFault
 from embermq.wire.content import ABSENT, TRANSIENT, Peek
 from embermq.wire.properties import Properties
 from embermq.wire.table import decode_table
-from tests.unit.wire import strategies
+from tests.support import wire_strategies as strategies
 
 MORE_FLAGS = 0x0001  # a further word of flags follows; class basic has no use for one
 

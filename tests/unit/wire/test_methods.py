@@ -28,7 +28,7 @@ from embermq.wire.methods import (
     TxSelect,
     decode_method,
 )
-from tests.unit.wire.strategies import DEFINITIONS, methods, methods_of
+from tests.support.wire_strategies import DEFINITIONS, methods, methods_of
 
 METHOD_IDS = sorted(DEFINITIONS)
 

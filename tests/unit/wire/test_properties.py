@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from embermq.errors import AMQPError, SyntaxFault
 from embermq.wire.properties import Properties
-from tests.unit.wire.strategies import properties
+from tests.support.wire_strategies import properties
 
 
 @settings(max_examples=200, deadline=None)

@@ -23,7 +23,7 @@ from embermq.wire.table import (
     encode_typed,
     encode_value,
 )
-from tests.unit.wire.strategies import tables, typed_tables, values
+from tests.support.wire_strategies import tables, typed_tables, values
 
 check_table = FieldScan(()).read
 

@@ -8,7 +8,7 @@ import pytest
 
 from embermq.amqp.channel import bulk_settle as settling
 from embermq.wire import methods
-from tests.unit.amqp.conversation import Wire, frames_of, publish
+from tests.support.amqp_conversation import Wire, frames_of, publish
 
 COUNT = 6000  # more than a block of deliveries
 

@@ -15,8 +15,8 @@ from embermq.amqp.channel.consumer_timeout import DeliveryTimeouts
 from embermq.amqp.connection.connection import Connection
 from embermq.broker.queue.defaults import Defaults
 from embermq.wire import methods
-from tests.unit.amqp.conversation import Wire, publish
-from tests.unit.broker.stored import StoredBroker
+from tests.support.amqp_conversation import Wire, publish
+from tests.support.stored_domain import StoredBroker
 
 
 class Quiet:

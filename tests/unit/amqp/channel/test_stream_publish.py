@@ -10,8 +10,8 @@ import pytest
 from embermq.broker.stream.stream import Stream
 from embermq.wire import methods
 from embermq.wire.properties import Properties
-from tests.unit.amqp.conversation import Wire, publish
-from tests.unit.broker.stored import StoredBroker
+from tests.support.amqp_conversation import Wire, publish
+from tests.support.stored_domain import StoredBroker
 
 PLAIN = Properties(delivery_mode=2)
 KINDS = [PLAIN, Properties(), Properties(delivery_mode=2, content_type="text/plain", priority=7)]

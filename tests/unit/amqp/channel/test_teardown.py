@@ -7,7 +7,7 @@ import pytest
 from embermq.broker.queue.queue import Queue
 from embermq.broker.vhost import VirtualHost
 from embermq.wire import methods
-from tests.unit.amqp.conversation import Wire, frames_of, publish
+from tests.support.amqp_conversation import Wire, frames_of, publish
 
 CONSUMERS = 200  # more than leave at once
 QUEUES = 50

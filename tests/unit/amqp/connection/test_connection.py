@@ -15,7 +15,7 @@ from embermq.amqp.connection.transport import Limits
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, content_header, frame, method_frame
 from embermq.wire.properties import Properties
-from tests.unit.amqp.conversation import HANDSHAKE, Wire, frames_of, publish, split_frames, start_ok
+from tests.support.amqp_conversation import HANDSHAKE, Wire, frames_of, publish, split_frames, start_ok
 
 COPIES_PER_TURN_MAX = 20_000  # in amqp/connection/link.py, where it is a number of C once compiled
 TUNE_OK = methods.ConnectionTuneOk(channel_max=2047, frame_max=131072, heartbeat=30)

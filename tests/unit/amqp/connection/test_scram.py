@@ -8,7 +8,7 @@ from embermq.amqp.connection.sasl import Challenge, LoginFailed, Proven
 from embermq.amqp.connection.scram import NONCE_CHARACTERS_MAX, Scram, keys_of_nobody
 from embermq.broker.security.password import ScramKeys
 from embermq.errors import SyntaxFault
-from tests.unit.amqp.scram_client import ScramClient
+from tests.support.scram_client import ScramClient
 
 KEYS = ScramKeys.derive(b"pencil", b"salt of sixteen!", 4096)
 

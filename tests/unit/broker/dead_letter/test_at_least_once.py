@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from embermq.broker.dead_letter import at_least_once as held_letters
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import message, new_queue
+from tests.support.domain import message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 COUNT = 6
 KEPT = {

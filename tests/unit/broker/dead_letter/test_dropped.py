@@ -10,8 +10,8 @@ from embermq.broker.counters import Counters
 from embermq.broker.events import Event
 from embermq.broker.queue.queue import Queue
 from embermq.broker.vhost import VirtualHost
+from tests.support.domain import Loop, constant, message, new_queue, new_vhost
 from tests.unit.broker.test_timers import Clock
-from tests.unit.broker.world import Loop, constant, message, new_queue, new_vhost
 
 PAUSE_MS = constant("embermq.broker.dead_letter.dropped", "PAUSE_MS")
 

@@ -11,9 +11,9 @@ from embermq.broker.queue.length_limit import ACCEPTED, REFUSED
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
 from embermq.wire.properties import Properties
+from tests.support.domain import message, new_queue
+from tests.support.stored_domain import StoredBroker
 from tests.unit.broker.queue.test_expiry import TwoClocks
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import message, new_queue
 
 COUNT = 6
 

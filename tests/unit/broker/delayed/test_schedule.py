@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from embermq.broker.delayed import schedule as schedule_module
 from embermq.broker.delayed.record import Delayed, usable_keys
 from embermq.broker.delayed.schedule import Schedule
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import Loop, message
+from tests.support.domain import Loop, message
+from tests.support.stored_domain import StoredBroker
 
 HEAD_COUNT = 8
 

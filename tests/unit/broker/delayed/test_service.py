@@ -13,8 +13,8 @@ from embermq.broker.delayed.service import KIND
 from embermq.broker.queue.queue import Queue
 from embermq.store import data_directory
 from embermq.store.disk.disk import Disk
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import Taker, message, new_queue
+from tests.support.domain import Taker, message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 FAR_MS = 10**13
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from embermq.broker.exchange.binding import Binding, frozen
 from embermq.broker.queue.queue import Queue
 from embermq.broker.vhost import VirtualHost
+from tests.support.domain import Loop, new_queue, new_vhost
 from tests.unit.broker.exchange.test_exchange import declare
-from tests.unit.broker.world import Loop, new_queue, new_vhost
 
 
 @pytest.fixture

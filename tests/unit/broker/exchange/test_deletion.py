@@ -13,8 +13,8 @@ from embermq.broker.exchange.deletion import PIECE_COUNT
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.queue.queue import Queue
 from embermq.broker.vhost import VirtualHost
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import Loop, message, new_queue, new_vhost
+from tests.support.domain import Loop, message, new_queue, new_vhost
+from tests.support.stored_domain import StoredBroker
 
 COUNT = 5 * PIECE_COUNT + 7
 

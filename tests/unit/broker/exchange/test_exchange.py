@@ -7,7 +7,7 @@ import pytest
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
-from tests.unit.broker.world import Loop, constant, new_queue, new_vhost
+from tests.support.domain import Loop, constant, new_queue, new_vhost
 
 ROUTES_MAX = constant("embermq.broker.exchange.exchange", "ROUTES_MAX")
 NAMES = b"\x01x\x03key"

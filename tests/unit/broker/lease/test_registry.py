@@ -15,8 +15,8 @@ from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
 from embermq.broker.turn import Turn
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import NOBODY, message, new_queue
+from tests.support.domain import NOBODY, message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 COUNT = 6
 BODY = bytes(100)

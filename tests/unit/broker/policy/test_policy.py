@@ -9,7 +9,7 @@ from embermq.broker.policy.keys import KEYS, NUMBER_MAX, TABLE
 from embermq.broker.policy.policy import OPERATOR_POLICY, POLICY, InForce, policy_from
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import PreconditionFailed
-from tests.unit.broker.world import Loop, Taker, message, new_queue, new_vhost
+from tests.support.domain import Loop, Taker, message, new_queue, new_vhost
 
 
 @pytest.fixture

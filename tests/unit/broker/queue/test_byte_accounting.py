@@ -11,8 +11,8 @@ import pytest
 from embermq.broker.queue import byte_accounting as weighing
 from embermq.broker.queue.byte_accounting import bytes_to_tell, is_unweighed, weigh_pieces, weigh_soon
 from embermq.broker.queue.features import effective_changed
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import message, new_queue
+from tests.support.domain import message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 COUNT = 500
 

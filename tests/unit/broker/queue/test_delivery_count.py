@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from embermq.broker.queue.delivery_count import IN_FLAGS_MAX, append_again
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import message, new_queue
+from tests.support.domain import message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 
 @pytest.mark.parametrize("returns", [1, IN_FLAGS_MAX, IN_FLAGS_MAX + 1, 100_000])

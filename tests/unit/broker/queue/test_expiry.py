@@ -7,8 +7,8 @@ import pytest
 from embermq.broker.timers import Timers
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
-from tests.unit.broker.test_backlogs import Clockwork
-from tests.unit.broker.world import Loop, message, new_queue, new_vhost
+from tests.support.domain import Loop, message, new_queue, new_vhost
+from tests.unit.broker.queue.test_length_limit import Clockwork
 
 HOUR_S = 3600.0
 

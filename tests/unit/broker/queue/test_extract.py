@@ -12,8 +12,8 @@ from embermq.broker.queue.browse import Place, ready_from
 from embermq.broker.queue.extract import done_with, put_back, withdraw
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import message, new_queue
+from tests.support.domain import message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 COUNT = 60
 FILLER = bytes(20_000)  # so that the window, filled by blocks of half a megabyte, holds some and not all

@@ -20,9 +20,9 @@ from embermq.broker.queue.queue import Queue
 from embermq.broker.timers import Timers
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import File, FileSystem
-from tests.unit.broker.settling_rules import SettlingRules
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import Taker, constant, message, new_queue
+from tests.support.domain import Taker, constant, message, new_queue
+from tests.support.settling_rules import SettlingRules
+from tests.support.stored_domain import StoredBroker
 
 WINDOW_COUNT = constant("embermq.broker.queue.level", "WINDOW_COUNT")
 TIGHT_COUNT = constant("embermq.broker.queue.level", "TIGHT_COUNT")

@@ -10,8 +10,8 @@ import pytest
 from embermq.broker.queue.byte_accounting import weigh_pieces
 from embermq.broker.queue.level import Level
 from embermq.broker.queue.queue import Queue
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import constant, message, new_queue
+from tests.support.domain import constant, message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 WINDOW_COUNT = constant("embermq.broker.queue.level", "WINDOW_COUNT")
 COUNT = WINDOW_COUNT + 9000

@@ -12,8 +12,8 @@ from embermq.broker.queue.preview import BLOCK_BYTES, Glimpsed, glimpsed
 from embermq.broker.queue.queue import Queue
 from embermq.store.log.record import RECORD_HEADER_SIZE
 from embermq.wire.properties import Properties
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import message, new_queue
+from tests.support.domain import message, new_queue
+from tests.support.stored_domain import StoredBroker
 
 BODY_BYTES = 1000
 

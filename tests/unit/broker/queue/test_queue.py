@@ -10,8 +10,8 @@ from hypothesis.stateful import invariant, precondition, rule
 from embermq.broker.queue.dispatch import has_ready_consumer
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
-from tests.unit.broker.settling_rules import SettlingRules
-from tests.unit.broker.world import NOBODY, Loop, Taker, constant, message, new_queue, new_vhost
+from tests.support.domain import NOBODY, Loop, Taker, constant, message, new_queue, new_vhost
+from tests.support.settling_rules import SettlingRules
 
 DRAIN_BYTES_MAX = constant("embermq.broker.queue.dispatch", "DRAIN_BYTES_MAX")
 PRESSED_BYTES = constant("embermq.broker.queue.queue", "PRESSED_BYTES")

@@ -18,9 +18,9 @@ from embermq.broker.queue.browse import Place, ready_from
 from embermq.broker.queue.extract import done_with, withdraw
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
-from tests.unit.broker.settling_rules import SettlingRules
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.world import Loop, Taker, message, new_queue, new_vhost
+from tests.support.domain import Loop, Taker, message, new_queue, new_vhost
+from tests.support.settling_rules import SettlingRules
+from tests.support.stored_domain import StoredBroker
 
 Numbers = list[int]
 

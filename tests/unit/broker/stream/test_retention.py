@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from embermq.broker.timers import Timers
-from tests.unit.broker.stored import StoredBroker
-from tests.unit.broker.test_backlogs import NoTimer
-from tests.unit.broker.world import message
+from tests.support.domain import message
+from tests.support.stored_domain import StoredBroker
+from tests.unit.broker.queue.test_length_limit import NoTimer
 
 
 def test_for_ever_is_a_long_time(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from embermq.testing import EmbeddedBroker
-from tests.unit.cli.cli_command import Command, good, vhost_in
+from tests.support.cli_command import Command, good, vhost_in
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -14,7 +14,7 @@ from embermq.cli.api import Api
 from embermq.cli.main import main
 from embermq.testing import EmbeddedBroker
 from embermq.testing.host import ThreadHost
-from tests.access.certificates import Authority
+from tests.support.certificates import Authority
 from tools.brokers import EmberBroker
 
 PUBLICATION = {"routing_key": "q", "payload": "x", "payload_encoding": "string", "properties": {}}

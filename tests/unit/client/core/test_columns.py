@@ -19,7 +19,7 @@ from embermq.client.errors import ChannelClosed, ConnectionLost
 from embermq.testing import EmbeddedBroker
 from embermq.wire.frame import HEARTBEAT_FRAME, content_frames, content_header, method_frame
 from embermq.wire.methods import BasicDeliver, ChannelClose
-from tests.unit.client.scripted import FRAME_MAX, Script, delivery, inbox
+from tests.support.scripted_broker import FRAME_MAX, Script, delivery, inbox
 
 EVERYTHING = Properties(
     content_type="text/plain",

@@ -44,7 +44,7 @@ from embermq.wire.methods import (
     ConnectionUnblocked,
     QueueDeclare,
 )
-from tests.unit.client.scripted import FRAME_MAX, Future, Script, delivery, inbox
+from tests.support.scripted_broker import FRAME_MAX, Future, Script, delivery, inbox
 
 ROUTE = BasicPublish("", "key").encode()
 NONE = b"\0\0"

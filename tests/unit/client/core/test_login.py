@@ -18,7 +18,7 @@ from embermq.wire.methods import (
     ConnectionStartOk,
     ConnectionTune,
 )
-from tests.unit.client.scripted import Script
+from tests.support.scripted_broker import Script
 
 SALT, ITERATIONS = b"0123456789abcdef", 4096
 

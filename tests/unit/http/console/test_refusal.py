@@ -18,7 +18,7 @@ from embermq.config.settings import TLS
 from embermq.errors import AMQPError
 from embermq.http.server.request import Refusal, Request
 from embermq.http.server.server import HTTPProtocol
-from tests.access.certificates import Authority
+from tests.support.certificates import Authority
 from tests.unit.net.test_server import play
 
 TIMES = 4  # each of them

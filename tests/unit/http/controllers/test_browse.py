@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.http.desk import Desk, in_path
+from tests.support.http_api import Desk, in_path
 
 MESSAGES = "/api/queues/%2F/q/messages"
 

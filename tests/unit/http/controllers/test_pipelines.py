@@ -7,7 +7,7 @@ import time
 import pytest
 
 from embermq.http.pipeline_registry import FORGOTTEN_MS, PIPELINES_MAX, SILENT_MS
-from tests.unit.http.desk import Desk
+from tests.support.http_api import Desk
 
 PATH = "/api/pipelines/%2F/orders"
 RUNNING = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.http.desk import Desk
+from tests.support.http_api import Desk
 
 POLICY, OPERATOR = "/api/policies/%2F/p", "/api/operator-policies/%2F/p"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.http.desk import Desk
+from tests.support.http_api import Desk
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.unit.http.desk import SECRET, Desk
+from tests.support.http_api import SECRET, Desk
 
 
 def test_a_password_is_changed_and_the_old_one_is_useless(desk: Desk) -> None:

@@ -13,9 +13,11 @@ import pika
 import pytest
 
 from embermq.store.histogram import Histogram
-from tests.unit.http.desk import Desk
+from tests.support.http_api import Desk
 from tools.brokers import EmberBroker
 
+ROUTED = 'rabbitmq_global_messages_routed_total{protocol="amqp091"}'
+SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [0-9.e+-]+')
 # What the panels of RabbitMQ's Grafana dashboard "RabbitMQ-Overview" ask for, of RabbitMQ 4 and before; and
 # the rules for alerts that RabbitMQ publishes with its operator for Kubernetes.
 DASHBOARD = """
@@ -247,3 +249,39 @@ def test_a_histogram_counts_what_is_below_its_bounds() -> None:
     for value in (0.05, 0.1, 0.5, 2.0):
         histogram.observe(value)
     assert (histogram.counts, histogram.count, histogram.sum) == ([2, 1, 1], 4, 2.65)
+
+
+def test_metrics_have_the_form_and_the_numbers(desk: Desk) -> None:
+    desk.put("/api/queues/%2F/q")
+    desk.publish("q", "x")
+    text = desk.ask("GET", "/metrics", login="").body.decode()
+    typed: set[str] = set()
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            name = line.split()[2]
+            assert name not in typed
+            typed.add(name)
+        elif not line.startswith("# HELP "):
+            assert SAMPLE.fullmatch(line), line
+            name = re.split("[ {]", line)[0]
+            assert name in typed or re.sub("_(bucket|sum|count)$", "", name) in typed
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert values["rabbitmq_queues"] == "1"
+    assert values["rabbitmq_queue_messages_ready"] == "1"
+    assert values[ROUTED] == "1"
+    assert int(values["rabbitmq_process_resident_memory_bytes"]) > 1_000_000
+
+
+def test_counters_never_go_down(desk: Desk) -> None:
+    for path in ("/api/queues/v/q", "/api/vhosts/v"):
+        desk.ask("PUT", "/api/vhosts/v")
+        desk.put("/api/queues/v/q")
+        message = {"routing_key": "q", "payload": "", "payload_encoding": "string", "properties": {}}
+        desk.ask("POST", "/api/exchanges/v/amq.default/publish", message)
+        before = desk.ask("GET", "/metrics").body.decode()
+        assert desk.ask("DELETE", path).status == 204
+        after = desk.ask("GET", "/metrics").body.decode()
+        for line in before.splitlines():
+            if line.startswith(("rabbitmq_global_", "embermq_messages_settled")):
+                assert line in after
+    assert f"{ROUTED} 2\n" in after

@@ -18,8 +18,8 @@ from schemathesis.specs.openapi.checks import (
 from embermq.http.openapi.document import document
 from embermq.http.openapi.route_docs import DESCRIPTIONS
 from embermq.http.server.routes import all_routes
-from tests.extensions.management import Management
-from tests.unit.http.desk import Desk
+from tests.support.http_api import Desk
+from tests.support.management import Management
 from tools.brokers import EmberBroker
 
 EXAMPLES_PER_ROUTE = 5

@@ -6,7 +6,7 @@ import pytest
 
 from embermq.http.stats import history
 from embermq.http.stats.time_series import Ring, Track
-from tests.unit.http.desk import Desk
+from tests.support.http_api import Desk
 
 
 class Clock:

@@ -6,7 +6,7 @@ import pytest
 
 from embermq.http.server.request import Refusal
 from embermq.http.views.name_filter import name_filter
-from tests.unit.http.desk import Desk, in_path
+from tests.support.http_api import Desk, in_path
 
 
 @pytest.fixture

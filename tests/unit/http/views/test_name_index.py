@@ -11,7 +11,7 @@ from embermq.broker.vhost import VirtualHost
 from embermq.http.server import cooperative as pace_module
 from embermq.http.views import name_index as name_order
 from embermq.http.views.name_index import NameOrder
-from tests.unit.http.desk import Desk
+from tests.support.http_api import Desk
 
 
 def declare(vhost: VirtualHost, name: str) -> None:

@@ -23,7 +23,7 @@ from embermq.store.log.record import PERSISTENT
 from embermq.store.log.segment_index import write_indexes
 from embermq.store.recovery.check import check_log
 from embermq.store.recovery.dump import dump_log
-from tests.unit.store.faulty_disk import FaultyFileSystem
+from tests.support.faulty_disk import FaultyFileSystem
 from tests.unit.store.log.test_log import contents
 
 Opened = Callable[..., Log]

@@ -15,7 +15,7 @@ from embermq.store.errors import CommitFailed
 from embermq.store.log.log import Log
 from embermq.store.sync.committer import FILES_SYNCED_SINGLY_MAX, SYNCS_AFTER_COMPANY, Committer
 from embermq.store.sync.latency import HICCUP, SYNCS_AFTER_HICCUP
-from tests.unit.store.faulty_disk import FaultyFileSystem
+from tests.support.faulty_disk import FaultyFileSystem
 from tests.unit.store.log.test_log import fill
 
 PATIENCE_SECONDS = 60
@@ -386,4 +386,23 @@ def test_sync_left_to_the_operating_system(tmp_path: Path) -> None:
     bench.loop.run_one()
     assert results == [None]
     assert bench.filesystem.sync_calls == 0
+    bench.committer.close()
+
+
+def test_what_one_makes_of_it_does_not_keep_it_from_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(tmp_path)
+    told: list[Exception | None] = []
+    syncing = threading.Event()
+    bench.filesystem.before_sync = lambda: syncing.wait(PATIENCE_SECONDS) and None
+    bench.dirty(bench.log("a"))
+    bench.committer.request(lambda failure: None)
+    bench.committer.request(lambda failure: [].clear(1))  # type: ignore[call-arg]
+    bench.committer.request(told.append)
+    syncing.set()
+    while not told:
+        bench.loop.run_one()
+    assert told == [None]
+    assert caplog.text.count("a fault of ours") == 1
     bench.committer.close()

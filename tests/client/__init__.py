@@ -1,0 +1,1 @@
+"""The client library as applications use it: both shells against a real broker."""

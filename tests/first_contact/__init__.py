@@ -1,0 +1,1 @@
+"""The first hour with EmberMQ: what a newcomer installs, types and reads."""

@@ -1,0 +1,1 @@
+"""What tests of several folders share: AMQP clients, disks that fail, domains without sockets."""
