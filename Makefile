@@ -134,6 +134,17 @@ bench: $(VENV)/.dev  ## measure against RabbitMQ (installs Debian's rabbitmq-ser
 	tools/system-packages.sh rabbitmq-server=rabbitmq-server
 	$(PY) -m bench $(B)
 
+.PHONY: dist
+# The wheels are made from the source distribution, so that it is complete and nothing stale gets in.
+WHEEL := $(PY) -m pip wheel --quiet --disable-pip-version-check --no-cache-dir --no-deps --no-build-isolation \
+	--wheel-dir dist
+dist: $(VENV)/.linked  ## build into dist/: a source distribution, a compiled wheel, and an interpreted one for any machine
+	rm -rf dist
+	EMBERMQ_COMPILE=off $(PY) setup.py --quiet sdist
+	EMBERMQ_COMPILE=require $(WHEEL) dist/*.tar.gz
+	EMBERMQ_COMPILE=off $(WHEEL) dist/*.tar.gz
+	@ls -l dist
+
 .PHONY: clean
 clean:  ## remove everything that was built (keeps .venv and data)
 	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

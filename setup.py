@@ -135,6 +135,7 @@ class CompileHotModules(build_ext):
                     raise
                 self.remove_built()
                 self.extensions = []
+                self.tag_wheel_pure()
                 warn(str(error) if isinstance(error, NoCompiler) else f"{type(error).__name__}: {error}")
         if inplace:
             self.sweep_source_tree()
@@ -187,6 +188,12 @@ class CompileHotModules(build_ext):
     def remove_built(self) -> None:
         for ext in self.extensions:
             Path(self.build_lib, self.get_ext_filename(ext.name)).unlink(missing_ok=True)
+
+    def tag_wheel_pure(self) -> None:
+        """A wheel without compiled modules runs on every machine: py3-none-any."""
+        wheel = self.distribution.get_command_obj("bdist_wheel", create=False)
+        if wheel is not None:
+            wheel.root_is_pure = True
 
     def sweep_source_tree(self) -> None:
         """Remove extensions nobody builds any more: Python would prefer them to the .py beside them."""
