@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import embermq.wire.field_scan as imported
 from embermq.errors import SyntaxFault
 from embermq.wire.table import decode_table, encode_table
-from tests.unit.wire.strategies import tables
+from tests.support.wire_strategies import tables
 
 NAMES = ("CC", "BCC", "x-delay", "", "é")
 
