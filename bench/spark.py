@@ -1,93 +1,38 @@
 """The Spark data source against Python sources and sinks that do nothing but Spark's own work.
 
-Reading: a stream, against a source that hands Spark the same rows; bodies and keys are made once per task and
-given again and again, offsets are counted on. Writing: those rows into a stream, confirmed, against a sink
-that throws them away. Same schema, same run, in turns. The stream that is written to keeps its last 256 MB:
-one that grows by gigabytes measures how quickly the machine finds memory for the file cache. Lag: a streaming
-query with its default trigger under 10,000 messages/s; of every batch the age of its oldest message when the
-batch is done.
+Reading: a stream, against a source that hands Spark the same rows. Writing: those rows into a stream,
+confirmed, against a sink that throws them away. Same schema, same run, in turns. The stream that is written
+to keeps its last 256 MB: one that grows by gigabytes measures how quickly the machine finds memory for the
+file cache. Lag: a streaming query with its default trigger under 10,000 messages/s; of every batch the age of
+its oldest message when the batch is done. Other ways of reading and writing: bench/spark_cases.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    InputPartition,
-    WriterCommitMessage,
-)
 from pyspark.sql.streaming import StreamingQuery
 
+from bench import spark_sources
 from bench.clients import write_between
+from bench.spark_cases import measured
+from bench.spark_sources import BATCH_ROWS, SCHEMA, MemorySource, PikaSource
 from embermq.client import Channel, connect
 from pyspark_embermq.pipelines.session import spark_session
 from tools.brokers import EmberBroker
 
-SCHEMA = "body binary, offset bigint, routing_key string"
 SIZES = {100: 4_000_000, 1024: 1_200_000}  # bytes of a body, messages
 TASKS = (1, 2, 4)
-BATCH_ROWS = 10_000
 SINK_BYTES_MAX = 256_000_000
 LAG_RATE = 10_000
 BEGIN, END = "<!-- spark: begin -->", "<!-- spark: end -->"
-
-
-class Nothing(DataSourceArrowWriter):
-    """Takes the rows and drops them."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        for _ in iterator:
-            pass
-        return WriterCommitMessage()
-
-
-class MemoryReader(DataSourceReader):
-    def __init__(self, options: Any) -> None:
-        self.size, self.count = int(options["size"]), int(options["count"])
-        self.parts = int(options["parts"])
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(index) for index in range(self.parts)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        bodies = pa.array([b"x" * self.size] * BATCH_ROWS, pa.binary())
-        keys = pa.array(["bench"] * BATCH_ROWS, pa.string())
-        numbers = pa.array(range(BATCH_ROWS), pa.int64())
-        count = self.count // self.parts
-        for first in range(partition.value * count, (partition.value + 1) * count, BATCH_ROWS):
-            offsets = pc.add(numbers, first)
-            yield pa.RecordBatch.from_arrays([bodies, offsets, keys], names=["body", "offset", "routing_key"])
-
-
-class MemorySource(DataSource):
-    """`spark.read.format("memory_rows")`: rows from nowhere, and to nowhere."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "memory_rows"
-
-    def schema(self) -> str:
-        return SCHEMA
-
-    def reader(self, schema: Any) -> DataSourceReader:
-        return MemoryReader(self.options)
-
-    def writer(self, schema: Any, overwrite: bool) -> Nothing:
-        return Nothing()
 
 
 def memory_rows(spark: SparkSession, size: int, count: int, parts: int) -> DataFrame:
@@ -201,15 +146,17 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench spark", description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="factor on numbers of messages")
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--tasks", type=int, nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--only", choices=("read", "written"), default="", help="leave the other out")
     parser.add_argument("--lag-seconds", type=float, default=30.0, help="0: leave it out")
+    parser.add_argument("--cases", default="", help="those with this text in their names; 'none'")
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     options = parser.parse_args(arguments)
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    cloudpickle.register_pickle_by_value(spark_sources)
     spark = spark_session("embermq bench", "local[2]")
     spark.dataSource.register(MemorySource)
+    spark.dataSource.register(PikaSource)
     lines = [
         "| body | tasks | rows read/s | from memory | | rows written/s | to nowhere | |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -228,8 +175,10 @@ def main(arguments: list[str]) -> int:
             for parts in options.tasks:
                 row = measure(spark, broker.url, size, count, parts, options.runs, options.only)
                 lines.append(f"| {' | '.join(row)} |")
+        cases = measured(spark, broker.url, options.scale, options.runs, options.cases)
         ages = lag(spark, broker.url, options.lag_seconds) if options.lag_seconds else []
     spark.stop()
+    lines += ["", *cases]
     if ages:
         found = (
             f"Lag at {LAG_RATE:,} messages/s with the default trigger: {median(ages):.2f} s for the oldest "
