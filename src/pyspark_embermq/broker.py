@@ -100,15 +100,20 @@ class BrokerLink:
             described: dict[str, Any] = json.loads(answers[0].body)
             return described
 
-    def queues(self) -> list[str]:
-        """What is read: a queue, several (comma-separated), or the partitions of a super stream."""
-        if self.options.super_stream:
-            return self.partitions(self.options.super_stream)
-        names = (name.strip() for name in self.options.queue.split(","))
-        queues = list(dict.fromkeys(name for name in names if name))  # one that is named twice is read once
-        if not queues:
-            raise AMQPSourceError("say what to read: option 'queue' (or 'superStream')")
-        return queues
+    def matching(self, pattern: str) -> dict[str, bool]:
+        """The queues whose whole name matches a regular expression, each with whether it is a stream."""
+        self.require_embermq("option 'subscribePattern' needs the names of queues")
+        found: dict[str, bool] = {}
+        with self.channel(prefetch=None, confirms=False) as channel:
+            consumer = channel.consume("", no_ack=True, arguments={"x-list-queues": pattern})
+            try:
+                while answers := consumer.fetch(1, ANSWER_S_MAX):
+                    for answer in answers:
+                        listed = json.loads(answer.body)["queues"]
+                        found |= {queue["name"]: queue["type"] == "stream" for queue in listed}
+            except ConsumerCancelled:
+                return found
+        raise AMQPSourceError(f"the broker at {self.options.place} does not answer")
 
     def waiting_count(self, queue: str) -> int:
         """How many messages wait in a queue."""

@@ -19,7 +19,7 @@ from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import KINDS, PASSWORD, PATH, USER, Options, options_from
 
 MARK = "amqp "  # what the comment of a table's first column begins with
-PLACES = {"url", "queue", "superstream", PATH, "exchange", "routingkey"}
+PLACES = {"url", "queue", "queues", "subscribepattern", "superstream", PATH, "exchange", "routingkey"}
 USER_VARIABLE, PASSWORD_VARIABLE = "EMBERMQ_USER", "EMBERMQ_PASSWORD"
 
 

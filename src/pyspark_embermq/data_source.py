@@ -19,6 +19,7 @@ from pyspark_embermq.source.batch_reader import BatchReader
 from pyspark_embermq.source.lease_reader import LeaseReader
 from pyspark_embermq.source.queue_reader import QueueReader
 from pyspark_embermq.source.stream_reader import StreamReader
+from pyspark_embermq.source.subscription import subscribed
 
 
 @with_plain_errors
@@ -61,8 +62,9 @@ class AMQPDataSource(DataSource):
         check_schema(schema, options)
         link = BrokerLink(options)
         try:
-            queues = link.queues()
-            streams = [queue for queue in queues if link.is_stream(queue)]
+            found = subscribed(link)
+            queues = list(found)
+            streams = [queue for queue, is_stream in found.items() if is_stream]
             if len(streams) == len(queues):
                 return StreamReader(schema, options, queues)
             if streams:

@@ -7,6 +7,7 @@ neither in its own texts.
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -18,6 +19,7 @@ MODES = ("browse", "drain", "lease")
 DELIVERIES = ("at-least-once", "exactly-once")
 ON_DECODE_ERROR = ("fail", "null", "dead-letter")
 ON_RETURN = ("fail", "ignore")
+SOURCES = ("queue", "queues", "subscribe_pattern", "super_stream")  # one of them says what is read
 LEAST = {
     "min_partitions": 1,
     "prefetch": 1,
@@ -37,7 +39,12 @@ class Options:
     url: str = "amqp://guest:guest@localhost:5672/%2f"
     # reading
     queue: str = ""
+    queues: str = ""
+    subscribe_pattern: str = ""
     super_stream: str = ""
+    binding_keys: str = "#"
+    queue_arguments: str = '{"x-queue-type": "stream"}'
+    query_name: str = ""
     mode: str = "browse"
     delivery: str = "at-least-once"
     starting_offsets: str = "earliest"
@@ -92,8 +99,10 @@ class Options:
                 )
         if len(self.csv_separator) != 1:
             raise AMQPSourceError(f"option 'csvSeparator' is {self.csv_separator!r}; expected one character")
-        if self.queue and self.super_stream:
-            raise AMQPSourceError("option 'queue' or option 'superStream', not both")
+        sources = [name for name in SOURCES if getattr(self, name)]
+        if len(sources) > 1:
+            first, second = (spark_name(name) for name in sources[:2])
+            raise AMQPSourceError(f"option {first!r} or option {second!r}, not both")
         if self.on_decode_error == "dead-letter" and not self.dead_letter_exchange:
             raise AMQPSourceError(
                 "option 'onDecodeError' is 'dead-letter': say where to with option 'deadLetterExchange'"
@@ -112,11 +121,28 @@ class Options:
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     @property
+    def queue_names(self) -> list[str]:
+        """Those that are read, each once, in the order given."""
+        return list(dict.fromkeys(names_from(self.queues or self.queue)))
+
+    @property
     def vhost(self) -> str:
         return unquote(urlsplit(self.url).path[1:]) or "/"
 
     def __repr__(self) -> str:
         return f"<amqp options for {self.place}>"  # a URL may hold a password
+
+
+def names_from(text: str) -> list[str]:
+    """a, b -> a and b; of names with commas or spaces around them a JSON list: ["a, b", " c"]"""
+    if text.lstrip().startswith("["):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None  # the name of a queue may begin like that
+        if isinstance(found, list) and all(isinstance(name, str) for name in found):
+            return [name for name in found if name]
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def spark_name(name: str) -> str:
@@ -132,7 +158,7 @@ KINDS: dict[str, tuple[str, type]] = {
 # Further names: for the URL's parts, and the one that `load("name")` and `CREATE TABLE ... LOCATION` give.
 USER, PASSWORD, PATH = "user", "password", "path"
 # Spark adds options of its own to those of the user.
-SPARKS_OWN = ("__", "spark.", "option.", "checkpointlocation", "queryname")
+SPARKS_OWN = ("__", "spark.", "option.", "checkpointlocation")
 # And what its catalog keeps of a table: `CREATE TABLE ... USING amqp` hands it on with the options.
 OF_TABLES = {
     "provider",
@@ -158,7 +184,7 @@ def options_from(given: Mapping[str, str]) -> Options:
             others[lower] = text
         elif not lower.startswith(SPARKS_OWN) and lower not in OF_TABLES:
             raise unknown_option(name)
-    if PATH in others and "queue" not in values:
+    if PATH in others and not any(name in values for name in SOURCES):
         values["queue"] = others[PATH]
     if USER in others or PASSWORD in others:
         url = str(values.get("url", Options.url))

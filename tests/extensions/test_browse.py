@@ -178,3 +178,41 @@ def test_the_permission_to_read_is_needed(broker: EmbeddedBroker, connection: Co
     for name in ("x-describe", "x-browse"):
         with connect(url, reconnect=False) as other, pytest.raises(ChannelClosed, match="ACCESS_REFUSED"):
             other.channel().consume("q", arguments={name: True})
+
+
+def listed(channel: Channel, pattern: str) -> list[tuple[str, str]]:
+    found = [json.loads(told.body)["queues"] for told in everything(channel, "", list_queues=pattern)]
+    return sorted((queue["name"], queue["type"]) for part in found for queue in part)
+
+
+def test_queues_are_listed_by_a_pattern_of_their_whole_names(channel: Channel) -> None:
+    for name in ("orders.eu", "orders.us", "my orders.eu"):
+        channel.queue_declare(name)
+    channel.queue_declare("orders.all", durable=True, arguments={"x-queue-type": "stream"})
+    assert listed(channel, r"orders\..*") == [
+        ("orders.all", "stream"),
+        ("orders.eu", "classic"),
+        ("orders.us", "classic"),
+    ]
+    assert listed(channel, "orders") == []
+    assert listed(channel, "a|orders.eu") == [("orders.eu", "classic")]
+
+
+def test_thousands_of_queues_are_listed_in_several_messages(channel: Channel) -> None:
+    names = [f"one of many {number}" for number in range(1500)]
+    for name in names:
+        channel.queue_declare(name, durable=False)
+    assert [name for name, _ in listed(channel, "one of many .*")] == sorted(names)
+
+
+def test_queues_of_others_are_not_listed(broker: EmbeddedBroker, channel: Channel) -> None:
+    vhost = broker.url  # the default one
+    with connect(vhost) as one, connect(vhost) as other, one.channel() as mine, other.channel() as theirs:
+        mine.queue_declare("exclusive here", exclusive=True)
+        assert listed(mine, "exclusive here") == [("exclusive here", "classic")]
+        assert listed(theirs, "exclusive here") == []
+
+
+def test_a_pattern_that_is_none_is_refused(channel: Channel) -> None:
+    with pytest.raises(PreconditionFailed, match="x-list-queues"):
+        everything(channel, "", list_queues="(")

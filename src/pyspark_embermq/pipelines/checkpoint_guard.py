@@ -51,7 +51,18 @@ def of_end(end: End) -> dict[str, Any]:
 
 def identity(source: dict[str, Any]) -> tuple[Any, ...]:
     """What makes it the same source: limits and decoding may change, this may not."""
-    names = ("format", "queue", "superstream", "delivery", "path", "topic")
+    names = (
+        "format",
+        "queue",
+        "queues",
+        "subscribepattern",
+        "superstream",
+        "exchange",
+        "queryname",
+        "delivery",
+        "path",
+        "topic",
+    )
     given = {name.lower(): value for name, value in source.items()}
     return tuple(given.get(name) for name in names)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.options import options_from
 from pyspark_embermq.pipelines.spec import End, Pipeline
+from pyspark_embermq.source.subscription import subscribed
 
 
 def check_pipeline(pipeline: Pipeline) -> None:
@@ -25,7 +26,7 @@ def check_queues(given: Mapping[str, str]) -> None:
     """The broker is there, lets us in, and has the queues and the exchange for unreadable bodies."""
     options = options_from(given)
     with BrokerLink(options) as link:
-        for queue in link.queues():
+        for queue in subscribed(link):
             link.waiting_count(queue)
         require_exchange(link, options.dead_letter_exchange)
 

@@ -36,6 +36,13 @@ from pyspark_embermq.errors import AMQPSourceError
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 TRIGGER = re.compile(r"\d+ (milliseconds?|seconds?|minutes?|hours?|days?)")
+PLACES = (
+    ("queue", "queue"),
+    ("queues", "queues"),
+    ("subscribepattern", "queues like"),
+    ("superstream", "super stream"),
+    ("exchange", "exchange"),
+)
 OUTPUT_MODES = ("append", "update", "complete")
 
 
@@ -51,7 +58,7 @@ class End:
     def place(self) -> str:
         """As people say it: queue 'orders', parquet /data/orders."""
         given = {name.lower(): value for name, value in self.options.items()}
-        for option, kind in (("queue", "queue"), ("superstream", "super stream"), ("exchange", "exchange")):
+        for option, kind in PLACES:
             if self.format == "amqp" and option in given:
                 return f"{kind} '{given[option]}'"
         return f"{self.format} {given['path']}" if "path" in given else self.format
@@ -131,7 +138,7 @@ def pipeline_from(found: dict[str, Any], path: Path) -> Pipeline:
         raise AMQPSourceError("checkpoint is missing: a directory where the query keeps its place")
     return Pipeline(
         name,
-        end_from("source", found["source"]),
+        named(end_from("source", found["source"]), name),
         end_from("sink", found["sink"]),
         str(found["checkpoint"]),
         sql_from(found.get("transform", {})),
@@ -152,6 +159,14 @@ def end_from(which: str, found: dict[str, Any]) -> End:
         if not isinstance(value, str | int | float | bool):
             raise AMQPSourceError(f"{which}.{name} is {value!r}; expected text, a number or true/false")
     return End(kind, schema, {name: as_option(value) for name, value in options.items()})
+
+
+def named(source: End, name: str) -> End:
+    """A source that reads from an exchange has a queue that is called after the pipeline."""
+    given = {option.lower() for option in source.options}
+    if source.format != "amqp" or "exchange" not in given or "queryname" in given:
+        return source
+    return End(source.format, source.schema, {**source.options, "queryName": name})
 
 
 def tables_from(found: object) -> dict[str, End]:

@@ -23,6 +23,7 @@ from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
 from pyspark_embermq.source.lease_reader import LeasePartition, read_part
 from pyspark_embermq.source.stream_reader import RangePartition, read_range, resolved
+from pyspark_embermq.source.subscription import subscribed
 
 log = logging.getLogger("pyspark_embermq")
 
@@ -43,8 +44,8 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with BrokerLink(self.options) as link:
-            queues = link.queues()
-            streams = [queue for queue in queues if link.is_stream(queue)]
+            queues = subscribed(link)
+            streams = [queue for queue, is_stream in queues.items() if is_stream]
             found: list[InputPartition] = []
             for queue in queues:
                 if queue not in streams:

@@ -25,11 +25,13 @@ from pyspark.sql.types import StructType
 from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.decoding.decode_errors import refuser
 from pyspark_embermq.decoding.rows import RowMaker
+from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import Offsets, in_order
 from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.source.staging import MOMENT_S, Staging
+from pyspark_embermq.source.subscription import Subscription
 
 
 @dataclass
@@ -46,8 +48,10 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.link = BrokerLink(options)
         maker = RowMaker(schema, options, refuser(self.link))
-        wanted = {*maker.wanted, "body"} if options.max_bytes_per_trigger else maker.wanted
-        self.queues = {queue: Staging(self.link, queue, wanted) for queue in sorted(queues)}
+        self.wanted = {*maker.wanted, "body"} if options.max_bytes_per_trigger else maker.wanted
+        self.subscription = Subscription(self.link, queues, streams=False)
+        self.queues: dict[str, Staging] = {}
+        self.find_queues()
         self.left: int | None = None  # rows that a trigger AvailableNow may still take
 
     def __getstate__(self) -> dict[str, Any]:
@@ -55,6 +59,13 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"schema": self.schema, "options": self.options}
 
     # -- in the driver's process
+
+    def find_queues(self, at_once: bool = False) -> None:
+        """Queues that have come are read from now on, those that are gone no more."""
+        current = self.subscription.current(at_once)
+        self.queues = {
+            queue: self.queues.get(queue) or Staging(self.link, queue, self.wanted) for queue in current
+        }
 
     def initialOffset(self) -> dict[str, Any]:
         return dict.fromkeys(self.queues, 0)
@@ -68,14 +79,15 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.left is not None:
             rows = min(rows, self.left)
         size_left = self.options.max_bytes_per_trigger
-        reached: Offsets = {}
-        for queue, staging in self.queues.items():
+        self.find_queues()
+        reached: Offsets = {queue: int(place) for queue, place in start.items()}
+        for queue, staging in list(self.queues.items()):
             begin = int(start.get(queue, 0))
             staging.begin_at(begin)
             staging.settle(begin)
             fresh = staging.end - begin
-            if fresh < rows:
-                staging.take(rows - fresh, patience_s)
+            if fresh < rows and not self.take(staging, rows - fresh, patience_s):
+                continue
             taken = min(max(staging.end - begin, 0), rows)
             if taken and self.options.max_bytes_per_trigger:
                 taken, size = staging.fitting(begin, taken, size_left) if size_left > 0 else (0, 0)
@@ -85,6 +97,17 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self.left is not None:
                 self.left -= taken
         return in_order(reached)
+
+    def take(self, staging: Staging, count: int, patience_s: float) -> bool:
+        """False: the queue was deleted, and is not of the subscription any more."""
+        try:
+            staging.take(count, patience_s)
+            return True
+        except AMQPSourceError:
+            self.find_queues(at_once=True)
+            if staging.queue in self.queues:
+                raise
+            return False
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.max_records_per_trigger:

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.decoding.decode_errors import refuser
 from pyspark_embermq.decoding.rows import RowMaker
-from pyspark_embermq.errors import AMQPSourceError, DataLossError
+from pyspark_embermq.errors import AMQPSourceError, DataLossError, Missing
 from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import (
     ABOUT,
@@ -38,6 +38,7 @@ from pyspark_embermq.offsets import (
 from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
+from pyspark_embermq.source.subscription import Subscription
 
 log = logging.getLogger("pyspark_embermq")
 
@@ -54,30 +55,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, schema: StructType, options: Options, queues: Sequence[str]) -> None:
         self.schema = schema
         self.options = options
-        self.queues = sorted(queues)
         self.link = BrokerLink(options)
+        self.subscription = Subscription(self.link, queues, streams=True)
         self.target: Offsets | None = None  # where a trigger AvailableNow ends
 
     # -- in the driver's process
 
     def initialOffset(self) -> dict[str, Any]:
-        places = places_from("startingOffsets", self.options.starting_offsets, self.queues)
-        bounds = {queue: self.link.bounds(queue) for queue in self.queues} if self.link.is_embermq else {}
+        queues = self.subscription.current()
+        places = places_from("startingOffsets", self.options.starting_offsets, queues)
+        bounds = {queue: self.link.bounds(queue) for queue in queues} if self.link.is_embermq else {}
         begin = {queue: resolved(self.link, queue, place) for queue, place in places.items()}
         return self.offset(begin, bounds, {})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         check_kind(start, of_leases=False)
         known = places_in(start)
-        if known and not set(known) & set(self.queues):
+        bounds = self.bounds()
+        if known and not set(known) & set(bounds) and not self.subscription.may_change:
             raise AMQPSourceError(
-                f"the checkpoint is of {names(known)}, and not of {names(self.queues)}: use another one"
+                f"the checkpoint is of {names(known)}, and not of {names(bounds)}: use another one"
             )
-        bounds = {queue: self.link.bounds(queue) for queue in self.queues}
         begin = self.checked(start, bounds)
         end = {queue: max(found.next, begin[queue]) for queue, found in bounds.items()}
         if self.target is not None:
-            end = {queue: min(end[queue], max(self.target[queue], begin[queue])) for queue in end}
+            target = self.target
+            end = {queue: min(end[queue], max(target.get(queue, 0), begin[queue])) for queue in end}
         rows = self.row_limit(limit)
         if rows is not None:
             end = limited(begin, end, rows)
@@ -86,6 +89,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first = {queue: place for queue, place in begin.items() if known.get(queue) != place}
         # A queue that is not read at the moment keeps its place.
         return self.offset({**known, **end}, bounds, first)
+
+    def bounds(self) -> dict[str, Bounds]:
+        """Of all streams of the subscription; one that was deleted a moment ago is not of it any more."""
+        found: dict[str, Bounds] = {}
+        for queue in self.subscription.current():
+            try:
+                found[queue] = self.link.bounds(queue)
+            except Missing:
+                if queue in self.subscription.current(at_once=True):
+                    raise
+        return found
 
     def offset(self, places: Offsets, bounds: dict[str, Bounds], first: Offsets) -> dict[str, Any]:
         streams = {queue: found.id for queue, found in sorted(bounds.items()) if found.id}
@@ -129,7 +143,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None
 
     def rows_in(self, size: int) -> int:
-        largest = max(self.link.message_bytes(queue) for queue in self.queues)
+        queues = self.subscription.current()
+        largest = max((self.link.message_bytes(queue) for queue in queues), default=1.0)
         return max(int(size / max(largest, 1.0)), 1)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -140,10 +155,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        return in_order({queue: self.link.bounds(queue).next for queue in self.queues})
+        return in_order({queue: found.next for queue, found in self.bounds().items()})
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = {queue: self.link.bounds(queue).next for queue in self.queues}
+        self.target = {queue: found.next for queue, found in self.bounds().items()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """As the end says, whatever the options are by now: a batch that is run again has the same parts."""
@@ -152,14 +167,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reached = places_in(end)
         for queue, stream in rest.get("streams", {}).items():
             # A batch that was planned before a restart is read without asking for the latest offset again.
-            if queue in reached and is_another(stream, self.link.bounds(queue)):
-                self.lose(
-                    f"stream '{queue}' is not the one that the batch is of: it was deleted and made anew"
-                )
+            if queue in reached and not self.is_there(queue, stream):
                 del reached[queue]
         begin = {**places_in(start), **rest.get("first", {})}
         count = int(rest.get("partitions", self.options.min_partitions))
         return [RangePartition(part) for part in parts(begin, reached, count)]
+
+    def is_there(self, queue: str, stream: str) -> bool:
+        """Whether the stream that a batch was planned for is there to be read."""
+        try:
+            if not is_another(stream, self.link.bounds(queue)):
+                return True
+            self.lose(f"stream '{queue}' is not the one that the batch is of: it was deleted and made anew")
+        except Missing:
+            if not self.subscription.may_change:
+                raise
+            self.lose(f"stream '{queue}' was deleted before its batch was read")
+        return False
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing to do: a stream keeps what was read."""

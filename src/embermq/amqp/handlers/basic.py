@@ -10,7 +10,7 @@ from embermq.amqp.channel.publish_headers import REPLY_TO_PREFIX
 from embermq.amqp.channel.recover import deliver_again
 from embermq.amqp.connection.state import wait_while
 from embermq.amqp.events import emit_consumer_created, emit_consumer_deleted
-from embermq.amqp.handlers.browse import consume_look, is_look
+from embermq.amqp.handlers.browse import consume_list, consume_look, is_list, is_look
 from embermq.amqp.handlers.lease import ACTION, LEASE, act_on_lease, lease_consumer
 from embermq.amqp.handlers.queue import queue_name, serve_consumers
 from embermq.broker.queue.arguments import refuse_arguments, type_name
@@ -36,10 +36,13 @@ def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
 
 
 def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
-    name = queue_name(channel, method.queue)
     tag = method.consumer_tag = method.consumer_tag or generated_name("amq.ctag-")
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    if is_list(method.arguments):
+        consume_list(channel, method)
+        return
+    name = queue_name(channel, method.queue)
     if name == REPLY_TO:
         consume_replies(channel, method)
         return

@@ -1,9 +1,10 @@
-"""basic.consume with `x-describe` or `x-browse`: a look at a queue that takes nothing from it.
+"""basic.consume with `x-describe`, `x-browse` or `x-list-queues`: questions that take nothing from a queue.
 
-x-describe   one message with what there is to know about a queue, stream or super stream, as JSON
-x-browse     a copy of every message that waits in a queue at this moment, in order
+x-describe      one message with what there is to know about a queue, stream or super stream, as JSON
+x-browse        a copy of every message that waits in a queue at this moment, in order
+x-list-queues   the queues whose whole name matches a regular expression; the name of the queue is empty
 
-Both end with basic.cancel. Reading needs the permission to read, as consuming does.
+All end with basic.cancel. Reading needs the permission to read, as consuming does.
 """
 
 from __future__ import annotations
@@ -11,16 +12,47 @@ from __future__ import annotations
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.consumer import ChannelConsumer
 from embermq.broker.queue.browse_queue import Look, browsing, telling
-from embermq.broker.queue.describe import description_of_queue, description_of_super_stream, told
+from embermq.broker.queue.describe import (
+    description_of_queue,
+    description_of_super_stream,
+    list_of_queues,
+    told,
+)
+from embermq.broker.queue.queue import Queue
+from embermq.broker.security.safe_regex import PatternError, compile_pattern
 from embermq.broker.stream.stream import Stream
 from embermq.errors import PreconditionFailed
 from embermq.wire import methods
 
-DESCRIBE, DESCRIBE_TIME, BROWSE = "x-describe", "x-describe-time", "x-browse"
+DESCRIBE, DESCRIBE_TIME, BROWSE, LIST = "x-describe", "x-describe-time", "x-browse", "x-list-queues"
 
 
 def is_look(arguments: dict[str, object]) -> bool:
     return arguments.get(DESCRIBE) is True or arguments.get(BROWSE) is True
+
+
+def is_list(arguments: dict[str, object]) -> bool:
+    return LIST in arguments
+
+
+def consume_list(channel: Channel, method: methods.BasicConsume) -> None:
+    pattern = method.arguments[LIST]
+    if not isinstance(pattern, str):
+        raise PreconditionFailed(f"invalid arg '{LIST}': expected a regular expression")
+    try:
+        matches = compile_pattern(f"^(?:{pattern})$")
+    except PatternError as error:
+        raise PreconditionFailed(f"invalid arg '{LIST}': {error}") from error
+    vhost, user, connection = channel.vhost, channel.user, channel.connection
+
+    def is_listed(queue: Queue) -> bool:
+        return (
+            matches(queue.name)
+            and queue.owner in (None, connection)
+            and user.allows("read", vhost.name, queue.name)
+        )
+
+    begin_look(channel, method, Look(vhost, "", list_of_queues(vhost, is_listed)))
 
 
 def consume_look(channel: Channel, method: methods.BasicConsume, name: str) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from embermq.broker.deduplication.deduplication import window_from
+from embermq.broker.incremental_work import Share
 from embermq.broker.lease.lease import Lease
 from embermq.broker.message.message import Message
 from embermq.broker.message.rewrite import composed
+from embermq.broker.queue.browse_queue import Feed
 from embermq.broker.queue.byte_accounting import bytes_to_tell, weigh_soon
 from embermq.broker.queue.queue import Queue
 from embermq.broker.stream.arguments import Place
@@ -15,6 +18,8 @@ from embermq.broker.stream.stream import Stream
 from embermq.broker.stream.super_stream import is_super_stream, partitions
 from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
+
+LOOKED_AT_COUNT = 100  # queues between two looks at the clock
 
 
 def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]:
@@ -67,6 +72,24 @@ def description_of_lease(lease: Lease) -> dict[str, object]:
         "created_ms": lease.created_ms,
         "expires_ms": lease.expires_ms or None,
     }
+
+
+def list_of_queues(vhost: VirtualHost, is_listed: Callable[[Queue], bool]) -> Feed:
+    """Names and types, some thousands in a message; each message takes some milliseconds at most."""
+    queues = iter(list(vhost.queues.values()))
+
+    def feed() -> list[Message]:
+        share = Share()
+        found: list[dict[str, object]] = []
+        for count, queue in enumerate(queues, 1):
+            if not queue.deleted and is_listed(queue):
+                kind = queue.arguments.get("x-queue-type", "classic")
+                found.append({"name": queue.name, "type": kind})
+            if count % LOOKED_AT_COUNT == 0 and share.is_over():
+                return [told("", {"queues": found})]
+        return [told("", {"queues": found})] if found else []
+
+    return feed
 
 
 def told(name: str, facts: dict[str, object]) -> Message:
