@@ -165,6 +165,41 @@ def test_no_object_is_cut_into_base_classes() -> None:
     assert sorted(set(pieces) - set(SINGLE_SUBCLASS)) == []
 
 
+def fields_of(module: str, name: str) -> set[str]:
+    """The `__slots__` of a class."""
+    (found,) = (node for node in trees()[module].body if isinstance(node, ast.ClassDef) and node.name == name)
+    (slots,) = (
+        node.value
+        for node in found.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__"
+    )
+    return set(ast.literal_eval(slots))
+
+
+def assigned(tree: ast.Module, fields: set[str]) -> Iterator[str]:
+    """Assignments to these fields of a level: `level.paged_count += 1`, `entry.level.held = None`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            owner = ast.unparse(node.value).rpartition(".")[2]
+            if node.attr in fields and owner in ("level", "low", "high"):
+                yield ast.unparse(node)
+
+
+def test_a_level_alone_assigns_its_fields() -> None:
+    home = "embermq.broker.queue.level"
+    fields = fields_of(home, "Level")
+    found = {
+        module: names
+        for module, tree in trees().items()
+        if module != home and (names := list(assigned(tree, fields)))
+    }
+    assert found == {}
+    assert list(assigned(ast.parse("entry.level.held, self.low.ring_bytes = None, 1"), fields)) == [
+        "entry.level.held",
+        "self.low.ring_bytes",
+    ]
+
+
 def test_functions_fit_a_screen() -> None:
     """A warning, not a failure: a long table of calls may be right as it is."""
     for module, tree in trees().items():

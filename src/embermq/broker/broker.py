@@ -239,7 +239,7 @@ class Broker(Accounts):
             queue.recover(delivered)
             for level in queue.levels:
                 history = self.ttl_histories.pop(level.log_id, [])
-                level.ttl_history = [(below, ttl_ms) for below, ttl_ms in history]
+                level.restore_ttl_history(history)
             known += [level.log_id for level in queue.levels]
             known += [] if queue.rules is None else queue.rules.log_ids()
         self.restore_delayed(catalog)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from embermq.broker.lease.lease import Lease
-from embermq.broker.queue.byte_accounting import bytes_to_tell, weigh_pieces
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
 from embermq.broker.queue.requeue import give_back
@@ -24,7 +23,7 @@ def taken(queue: Queue, count: int) -> list[Entry]:
 
 def counts(queue: Queue) -> tuple[int, int, int, int]:
     """How many are ready, how many bytes these have; the same of those that are out."""
-    return queue.ready_count, bytes_to_tell(queue), queue.unacked_count, queue.unacked_bytes
+    return queue.ready_count, queue.body_bytes(), queue.unacked_count, queue.unacked_bytes
 
 
 def fill(queue: Queue, *sizes: int, persistent: bool = False) -> None:
@@ -128,7 +127,7 @@ def test_what_was_out_is_ready_after_a_restart(tmp_path: Path, cleanly: bool) ->
     taken(queue, 1)
     with stored.restarted(cleanly) as stored:
         queue = stored.vhost.queue("q")
-        list(weigh_pieces(queue))
+        list(queue.weigh_pieces())
         assert counts(queue) == (2, 200, 0, 0)
 
 
@@ -166,12 +165,12 @@ def test_a_lease_ends_after_a_restart(tmp_path: Path, weighed: bool, end: str) -
     with stored.restarted() as stored:
         queue = stored.vhost.queue("q")
         if weighed:
-            list(weigh_pieces(queue))
+            list(queue.weigh_pieces())
             assert counts(queue) == (1, 40_000, 2, 3200)
         assert queue.unacked_bytes == 3200, "the one that was not on disk is gone"
         getattr(stored.vhost.leases, end)(stored.vhost.leases.find(queue, "batch"))
         stored.wait_until_safe()
-        list(weigh_pieces(queue))
+        list(queue.weigh_pieces())
         assert counts(queue) == ((1, 40_000, 0, 0) if end == "settle" else (3, 43_200, 0, 0))
         while (entry := queue.get()) is not None:
             queue.settle(entry)

@@ -68,8 +68,7 @@ class Shelf:
 
     def add(self, entry: Entry) -> None:
         self.sequences.append(entry.sequence)
-        if entry.returns:
-            self.level.returns[entry.sequence] = entry.returns
+        self.level.remember_returns(entry)
 
     def take(self, count: int) -> list[Held]:
         """The first so many, read again; without those that are gone, with their queue or by damage."""

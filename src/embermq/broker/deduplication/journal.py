@@ -80,7 +80,7 @@ class IdJournal(Logged):
         self.looked_in: object = None  # and the one in which it was asked what can be forgotten
         self.level_numbers: dict[Level, int] = {}
         for level in queue.levels:
-            level.keeps_place = True
+            level.keep_place(True)
             if level.log is not None:
                 level.log.removable_below = 0
 
@@ -144,7 +144,7 @@ class IdJournal(Logged):
         """Nothing is to be remembered any more."""
         self.dropped = True
         for level in self.queue.levels:
-            level.keeps_place = False
+            level.keep_place(False)
             if level.log is not None:
                 level.log.removable_below = EVERYTHING
         if self.log is None and self.storage.has_log(self.log_id):

@@ -24,7 +24,8 @@ from embermq.broker.incremental_work import Pieces
 from embermq.broker.message.message import Message
 from embermq.broker.message.record import message_of
 from embermq.broker.queue.level import Entry, Level
-from embermq.broker.queue.requeue import PIECE_COUNT, Runs, body_bytes_of, by_sequence, take_back
+from embermq.broker.queue.requeue import PIECE_COUNT
+from embermq.broker.queue.runs import Runs, body_bytes_of, by_sequence
 from embermq.store.log.record import Record
 from embermq.store.log.retention import is_alive
 
@@ -101,8 +102,8 @@ class Lease:
         run.count += 1
         if run.entries is not None:
             run.entries.append(entry)
-        elif entry.returns:
-            entry.level.returns[entry.sequence] = entry.returns
+        else:
+            entry.level.remember_returns(entry)
         size = entry.message.size - entry.message.header_size
         self.count += 1
         self.bytes += size
@@ -143,8 +144,7 @@ class Lease:
         """Entries of records that nobody needs to look at any more."""
         level = run.level
         for sequence in range(run.first, run.stop):
-            if level.held is not None:
-                level.held.discard(sequence)
+            level.release((sequence,))
             if level.log is not None and is_alive(level.log, sequence):
                 yield Entry(SETTLED_MESSAGE, level, sequence, True, True)
 
@@ -221,16 +221,13 @@ class Piece:
         unweighed = 0
         if level.unweighed_below > self.first:
             unweighed = bisect_left(self.records, level.unweighed_below, key=by_sequence)
-        level.paged_count += count
+        level.stay_on_disk(count)
         level.queue.correct(count, sum(self.sizes[unweighed:]), -count)
         self.let_go()
 
     def let_go(self) -> None:
         """It is no longer kept from the queue."""
-        level = self.level
-        if level.held is not None:
-            level.held.difference_update(range(self.first, self.stop))
-            level.held = level.held or None
+        self.level.release(range(self.first, self.stop))
 
 
 class Returning:
@@ -288,7 +285,8 @@ class Returning:
         """They are not taken from the disk after all."""
         for level, runs in self.runs.items():
             for _, run in runs.heap:
-                level.returns.update((entry.sequence, entry.returns) for entry in run if entry.returns)
+                for entry in run:
+                    level.remember_returns(entry)
 
     def arrive(self) -> None:
         """All are read, and nothing has happened since."""
@@ -296,12 +294,12 @@ class Returning:
         for piece in self.ahead:
             if piece.first < piece.level.paged_from:
                 self.add(piece)  # the queue has come to its middle; what is on disk begins behind it
-                piece.level.paged_from = piece.stop
+                piece.level.begin_behind(piece.stop - 1)
             else:
                 piece.stay()
         queue.correct(0, 0, 0, -self.unread_bytes)
         for level, runs in self.runs.items():
-            take_back(level, runs)
+            level.take_back(runs)
         queue.returned()
 
 

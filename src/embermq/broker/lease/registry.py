@@ -23,7 +23,8 @@ from embermq.broker.lease.lease import KIND, OPEN, RELEASED, SETTLED, Lease, Run
 from embermq.broker.queue.browse import Place, Seen, ready_from
 from embermq.broker.queue.extract import withdraw
 from embermq.broker.queue.queue import Queue, describe
-from embermq.broker.queue.requeue import PIECE_COUNT, body_bytes_of
+from embermq.broker.queue.requeue import PIECE_COUNT
+from embermq.broker.queue.runs import body_bytes_of
 from embermq.errors import NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -300,7 +301,7 @@ class Leases:
             if level is not None:
                 lease.runs.append(Run(level, first, count, base, None))
                 if lease.state != RELEASED:
-                    level.held = (level.held or set()) | set(range(first, first + count))
+                    level.hold(range(first, first + count))
         leases = self.released if lease.state == RELEASED else self.of
         leases.setdefault(queue, {})[name] = lease
 

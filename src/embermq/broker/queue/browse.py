@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from embermq.broker.message.message import Message, expiry_of
 from embermq.broker.message.record import message_of
-from embermq.broker.queue.contents import in_memory
 from embermq.broker.queue.level import Entry, Level
 from embermq.broker.queue.queue import Queue
 from embermq.broker.stream.stream import Stream
@@ -87,7 +86,7 @@ def ready_from(
 
 
 def seen_in_memory(level: Level, first: int, end: int) -> Iterator[Seen]:
-    for entry in in_memory(level, first):
+    for entry in level.entries(first):
         if entry.sequence >= end:
             return
         yield Seen(level, entry.sequence, entry.message, bool(entry.redelivered), entry.expires_ms, entry)
@@ -106,7 +105,7 @@ def in_log(level: Level, first: int, end: int) -> Iterator[Seen]:
         for record in records:
             if record.sequence >= end:
                 return
-            if level.held is None or record.sequence not in level.held:
+            if not level.is_held(record.sequence):
                 redelivered = record.sequence < level.redelivered_below
                 message = message_of(record.payload, record.flags)
                 expires_ms = expiry_of(message, level.ttl_of(record.sequence), record.timestamp_ms)

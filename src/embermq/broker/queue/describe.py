@@ -11,7 +11,6 @@ from embermq.broker.lease.lease import Lease
 from embermq.broker.message.message import Message
 from embermq.broker.message.rewrite import composed
 from embermq.broker.queue.browse_queue import Feed
-from embermq.broker.queue.byte_accounting import bytes_to_tell, weigh_soon
 from embermq.broker.queue.queue import Queue
 from embermq.broker.stream.arguments import Place
 from embermq.broker.stream.stream import Stream
@@ -23,7 +22,7 @@ LOOKED_AT_COUNT = 100  # queues between two looks at the clock
 
 
 def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]:
-    weigh_soon(queue)
+    queue.weigh_soon()
     found: dict[str, object] = {
         "name": queue.name,
         "vhost": queue.vhost.name,
@@ -32,7 +31,7 @@ def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]
         "messages_ready": queue.ready_count,
         "messages_unacknowledged": queue.unacked_count,
         "consumers": len(queue.consumers),
-        "bytes": bytes_to_tell(queue),
+        "bytes": queue.body_bytes(),
     }
     deduplication = window_from(queue.effective)
     if deduplication is not None and not isinstance(queue, Stream):

@@ -13,9 +13,7 @@ from embermq.broker.deduplication.deduplication import Deduplication, deduplicat
 from embermq.broker.incremental_work import Share
 from embermq.broker.message.message import expiry_of
 from embermq.broker.queue.arguments import is_name
-from embermq.broker.queue.byte_accounting import is_unweighed, weigh_pieces
 from embermq.broker.queue.deletion import REASON as DELETED
-from embermq.broker.queue.delivery_count import append_again, count_return
 from embermq.broker.queue.expiry import Expiry
 from embermq.broker.queue.length_limit import ACCEPTED, REFUSED, limits_from
 from embermq.broker.queue.max_priority import HIGH_PRIORITY, Priorities
@@ -211,7 +209,7 @@ class QueueRules:
             if not has_failed(entry):
                 ready.append(entry)
                 continue
-            count_return(entry)
+            entry.level.count_return(entry)
             if self.delivery_limit is not None and entry.returns > self.delivery_limit:
                 self.dispose([entry], "delivery_limit")
             elif self.retry is not None:
@@ -239,7 +237,7 @@ class QueueRules:
             level = self.priorities.level_for(message)
         else:
             level = queue.high if message.priority >= HIGH_PRIORITY else queue.low
-        expires_ms = append_again(level, message, since_ms, returns)
+        expires_ms = level.append_returned(message, since_ms, returns)
         queue.correct(1, message.size - message.header_size)
         queue.mark()
         if expires_ms:
@@ -271,10 +269,10 @@ class QueueRules:
 
         As many as a turn has time for. Until all are weighed, the limit holds for what is known.
         """
-        if self.limits is None or not self.limits.counts_bytes or not is_unweighed(self.queue):
+        if self.limits is None or not self.limits.counts_bytes or not self.queue.is_unweighed():
             return
         share = Share()
-        for _ in weigh_pieces(self.queue):
+        for _ in self.queue.weigh_pieces():
             if self.turn.timers is not None and share.is_over():
                 self.look_at(self.turn.now_ms + 1)
                 return

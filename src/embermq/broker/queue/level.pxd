@@ -31,26 +31,26 @@ cdef class Entry:
     cdef public object consumer
 
 cdef class Level(Logged):
-    cdef public object queue
-    cdef public object storage
+    cdef readonly object queue
+    cdef readonly object storage
     cdef Turn turn
-    cdef public bint durable
-    cdef public bint keeps_place
-    cdef public bint unread
-    cdef public Ring ring
-    cdef public Py_ssize_t ring_bytes
-    cdef public set held
-    cdef public object returned
-    cdef public Py_ssize_t paged_count
-    cdef public bint fetching
-    cdef public unsigned long long paged_from
-    cdef public unsigned long long next_sequence
-    cdef public unsigned long long redelivered_below
-    cdef public unsigned long long unweighed_below
-    cdef public unsigned long long delivered_up_to
-    cdef public dict returns
-    cdef public long long ttl_ms
-    cdef public list ttl_history
+    cdef readonly bint durable
+    cdef readonly bint keeps_place
+    cdef readonly bint unread
+    cdef readonly Ring ring
+    cdef readonly Py_ssize_t ring_bytes
+    cdef readonly set held
+    cdef readonly object returned
+    cdef readonly Py_ssize_t paged_count
+    cdef readonly bint fetching
+    cdef readonly unsigned long long paged_from
+    cdef readonly unsigned long long next_sequence
+    cdef readonly unsigned long long redelivered_below
+    cdef readonly unsigned long long unweighed_below
+    cdef readonly unsigned long long delivered_up_to
+    cdef readonly dict returns
+    cdef readonly long long ttl_ms
+    cdef readonly list ttl_history
     cdef Py_ssize_t meta_header_size
     cdef int meta_priority
     cdef bytes meta
@@ -58,6 +58,12 @@ cdef class Level(Logged):
     cpdef int append(self, Message message, unsigned long long expires_ms) except -1
     @cython.locals(log=Log)
     cdef int store(self, unsigned long long sequence, Message message, int flags) except -1
+    cdef int append_record(self, Message message) except -1
+    @cython.locals(log=Log)
+    cdef bint append_spans(
+        self, bytes prefix, bytearray buf, Py_ssize_t header_at, Py_ssize_t header_stop,
+        Py_ssize_t body_at, Py_ssize_t body_stop
+    ) except -1
     cpdef int mark(self) except -1
     cpdef Entry front(self)
     cpdef Entry front_at_hand(self)

@@ -1,4 +1,4 @@
-"""One priority level of a queue: the head in memory, the rest in a log.
+"""The messages of one priority in a queue: the head in memory, the rest in a log.
 
     ring (entries in memory, a bounded window)  |  paged_from .. next_sequence (only in the log)
     <- leaves here                                                                    arrives here ->
@@ -7,25 +7,39 @@ Persistent messages of a durable queue are in the log whether or not they are in
 is full pages: from then on every message, transient ones too, goes to the log only, and the ring is filled
 again from there, in order, as it empties. So depth costs no memory, and order does not depend on persistence.
 Records without the persistent flag are forgotten when the log is opened again.
+
+Beside the ring:
+- `returned`: sorted runs of deliveries that came back. While there are any, the ring is not empty, and its
+  first message comes before all of theirs.
+- `held`: sequences behind `paged_from` that a lease or a transfer has taken: `refill` passes over them.
+- `unweighed_below`: bodies of recovered messages below this sequence are not in `queue.ready_bytes` yet.
+  They are added when they are read, be it to deliver or to weigh them (in pieces, from the end to the head).
+- `returns`: how often consumers gave a message on disk back. In the log it is a note beside the record
+  (`store.log.ack_note`); of a message that waited elsewhere, in the flags of the record, above the first bit.
 """
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.definitions import queue_label
 from embermq.broker.interfaces import Logged
 from embermq.broker.message.message import NO_TTL, Message, expiry_of
-from embermq.broker.message.record import META, message_of
+from embermq.broker.message.record import META, body_size, message_of, record_parts
 from embermq.broker.message.rewrite import with_delivery_count
-from embermq.broker.queue.loss import have_left, recount
-from embermq.broker.queue.requeue import Runs, bring, by_sequence, forget_all
 from embermq.broker.queue.ring import Ring
+from embermq.broker.queue.runs import ENDLESS, Runs, body_bytes_of, by_sequence
 from embermq.broker.turn import Turn
+from embermq.store.log.ack_note import note
 from embermq.store.log.log import Log
+from embermq.store.log.peek import glimpses
+from embermq.store.log.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from embermq.store.log.retention import is_alive
 
 if TYPE_CHECKING:
+    from embermq.broker.incremental_work import Pieces
     from embermq.broker.queue.consumer import Consumer
     from embermq.broker.queue.queue import Queue
     from embermq.broker.storage import Storage
@@ -37,6 +51,11 @@ TIGHT_BYTES = 256 * 1024
 REFILL_COUNT = 1024  # fill the ring again when fewer are left
 REFILL_BYTES = 512 * 1024
 PEEK_BYTES = 8 * 1024  # to see the first message; those before it that are gone are read over
+READ_BYTES = 512 * 1024  # of the log in one go, by `messages`
+WEIGHED_BYTES = 128 * 1024  # of the log in one piece
+BESIDE_BODY_BYTES = RECORD_HEADER_SIZE + META.size + 2 + 15  # in a record: names, a content header, at least
+MERGED_COUNT = 1024  # returned messages that the ring gets at a time
+RETURNS_IN_FLAGS_MAX = 127
 TTL_HISTORY_MAX = 100  # changes of x-message-ttl that are remembered
 PERSISTENT = 1
 TRANSIENT = 0
@@ -108,11 +127,11 @@ class Level(Logged):
         self.turn = turn
         self.durable = durable
         self.storage = storage
-        self.held: set[int] | None = None  # behind `paged_from`, but taken out (see withdrawal)
+        self.held: set[int] | None = None  # behind `paged_from`, but taken out
         self.keeps_place = False  # the log's last sequence must be known after any crash
         self.ring = Ring()
         self.ring_bytes = 0
-        self.returned: Runs | None = None  # many that came back, and wait beside the ring
+        self.returned: Runs | None = None  # deliveries that came back and wait beside the ring
         self.paged_count = 0
         self.paged_from = 0
         self.fetching = False  # what comes next is on its way from the disk
@@ -161,6 +180,63 @@ class Level(Logged):
         self.paged_count += 1
         return 0
 
+    def append_returned(self, message: Message, since_ms: int, returns: int) -> int:
+        """A message that came at `since_ms`, was given back and waited elsewhere goes to the end.
+
+        Answers when it expires; 0: never.
+        """
+        sequence = self.next_sequence
+        self.next_sequence = sequence + 1
+        expires_ms = expiry_of(message, self.ttl_ms, since_ms)
+        keep = bool(self.durable and message.persistent and self.storage is not None)
+        pages = self.pages()
+        if keep or pages:
+            log = self.log or self.open_log()
+            flags = (PERSISTENT if keep else TRANSIENT) | min(returns, RETURNS_IN_FLAGS_MAX) << 1
+            log.append(sequence, since_ms, flags, record_parts(message))
+            if returns > RETURNS_IN_FLAGS_MAX:
+                note(log, sequence, returns)
+            self.mark()
+        if pages:
+            if self.paged_count == 0:
+                self.paged_from = sequence
+            self.paged_count += 1
+            if returns > RETURNS_IN_FLAGS_MAX:
+                self.returns[sequence] = returns
+        else:
+            entry = Entry(with_delivery_count(message, returns), self, sequence, keep, True)
+            entry.returns = returns
+            entry.expires_ms = expires_ms
+            self.ring.push_back(entry)
+            self.ring_bytes += entry.message.size
+        return expires_ms
+
+    def append_record(self, message: Message) -> int:
+        """A message of a stream, which is in the log only."""
+        sequence = self.next_sequence
+        self.next_sequence = sequence + 1
+        return self.store(sequence, message, PERSISTENT)
+
+    def append_spans(
+        self, prefix: bytes, buf: bytearray, header_at: int, header_stop: int, body_at: int, body_stop: int
+    ) -> bool:
+        """The same from the buffer that it was read into. False: not done, because the log has no room."""
+        log = self.log
+        if log is None or not log.append_spans(
+            self.next_sequence,
+            self.turn.now_ms,
+            PERSISTENT,
+            prefix,
+            buf,
+            header_at,
+            header_stop,
+            body_at,
+            body_stop,
+        ):
+            return False
+        self.next_sequence += 1
+        return True
+
     def pages(self) -> bool:
         """Does what comes now go to the log only? (`append` asks the same, mostly without a call.)"""
         if self.storage is None or self.paged_count:
@@ -189,6 +265,11 @@ class Level(Logged):
         log.owner = self
         return log
 
+    def use_log(self, log: Log) -> None:
+        """Of a stream, which opens it itself."""
+        self.log = log
+        self.next_sequence = log.next_sequence
+
     def label(self) -> bytes:
         return queue_label(self.queue)
 
@@ -198,6 +279,39 @@ class Level(Logged):
             self.dirty = True
             self.turn.add_log(self)
         return 0
+
+    # -- back
+
+    def put_back(self, entries: list[Entry]) -> None:
+        """Entries that were taken out return, each to its original place."""
+        run = sorted(entries, key=by_sequence)
+        if self.ring.count <= MERGED_COUNT or run[-1].sequence > self.delivered_up_to:
+            self.insert(run)
+            return
+        if self.returned is None:
+            self.returned = Runs()
+        self.returned.add(run)
+        self.merge_returned()
+
+    def take_back(self, runs: Runs) -> None:
+        """Unacknowledged deliveries are ready again."""
+        self.queue.correct(runs.count, runs.body_bytes, -runs.count, -runs.body_bytes)
+        self.delivered_up_to = max(self.delivered_up_to, runs.last)
+        if self.returned is None:
+            self.returned = runs
+        else:
+            self.returned.merge(runs)
+        self.merge_returned()
+
+    def merge_returned(self) -> None:
+        """If the ring has come to where the messages beside it begin, let it have the first of them."""
+        runs, ring = self.returned, self.ring
+        while runs is not None and runs.heap and (ring.count == 0 or runs.first < ring.front().sequence):
+            # No more than find their places near its beginning.
+            below = ring.at(MERGED_COUNT).sequence if ring.count > MERGED_COUNT else ENDLESS
+            self.insert(runs.take(MERGED_COUNT, below))
+        if runs is not None and not runs.heap:
+            self.returned = None
 
     def insert(self, entries: list[Entry]) -> None:
         """Put entries, which are in order, into their places in the ring."""
@@ -210,6 +324,63 @@ class Level(Logged):
         entries.sort(key=by_sequence)
         for entry in reversed(entries):
             ring.push_front(entry)
+
+    def count_return(self, entry: Entry) -> None:
+        """A consumer gave the message back: count it, on disk as well."""
+        entry.returns += 1
+        entry.message = with_delivery_count(entry.message, entry.returns)
+        if entry.stored and self.log is not None and note(self.log, entry.sequence, entry.returns):
+            self.mark()
+
+    def remember_returns(self, entry: Entry) -> None:
+        """The entry goes, and its record will be read again: with as many returns."""
+        if entry.returns:
+            self.returns[entry.sequence] = entry.returns
+
+    # -- taken by their sequences
+
+    def remove(self, sequences: set[int]) -> None:
+        """Take entries out of memory, wherever they are there."""
+        if not sequences:
+            return
+        if self.returned is not None:
+            self.returned.remove(sequences)
+        kept = Ring()
+        for entry in self.ring:
+            if entry.sequence in sequences:
+                self.ring_bytes -= entry.message.size
+            else:
+                kept.push_back(entry)
+        self.ring = kept
+        self.merge_returned()
+
+    def hold(self, sequences: Iterable[int]) -> None:
+        """Pass over these records from now on."""
+        if self.held is None:
+            self.held = set()
+        self.held.update(sequences)
+
+    def take_record(self, sequence: int) -> None:
+        """A ready message that is on disk only is not ready any more."""
+        self.hold((sequence,))
+        self.paged_count -= 1
+
+    def release(self, sequences: Iterable[int]) -> None:
+        """They are not held any more."""
+        if self.held is not None:
+            self.held.difference_update(sequences)
+            self.held = self.held or None
+
+    def is_held(self, sequence: int) -> bool:
+        return self.held is not None and sequence in self.held
+
+    def stay_on_disk(self, count: int) -> None:
+        """So many that were held, behind `paged_from`, are ready again."""
+        self.paged_count += count
+
+    def begin_behind(self, sequence: int) -> None:
+        """What is on disk only begins behind this one: the entries up to it are elsewhere."""
+        self.paged_from = sequence + 1
 
     # -- out
 
@@ -259,7 +430,7 @@ class Level(Logged):
         if entry.sequence > self.delivered_up_to:
             self.delivered_up_to = entry.sequence
         elif self.returned is not None:  # all that came back has been delivered, and so has what is before it
-            bring(self)
+            self.merge_returned()
         return entry
 
     def refill(self) -> None:
@@ -288,11 +459,11 @@ class Level(Logged):
             self.paged_from = records[-1].sequence + 1
             self.paged_count -= len(records) - passed_over
         else:
-            have_left(self, 0)  # damage, which the log has reported
+            self.have_left(0)  # damage, which the log has reported
 
     def entry_of(self, record: Any) -> Entry:
         message = message_of(record.payload, record.flags)
-        returns = self.returns.pop(record.sequence, record.flags >> 1)  # see return_counts
+        returns = self.returns.pop(record.sequence, record.flags >> 1)
         if returns:
             message = with_delivery_count(message, returns)
         redelivered = returns > 0 or record.sequence < self.redelivered_below
@@ -300,10 +471,6 @@ class Level(Logged):
         entry.returns = returns
         entry.expires_ms = expiry_of(message, self.ttl_of(record.sequence), record.timestamp_ms)
         return entry
-
-    def records_lost(self) -> None:
-        """Somebody has found damage in the log."""
-        recount(self)
 
     def head_expiry_ms(self) -> int:
         """When the message that leaves next expires; 0: never, or there is none. Moves nothing."""
@@ -321,7 +488,49 @@ class Level(Logged):
         message = message_of(records[0].payload, records[0].flags)
         return expiry_of(message, self.ttl_of(records[0].sequence), records[0].timestamp_ms)
 
-    # -- what messages here live
+    def forget(self, entry: Entry) -> int:
+        """A message is done with: so is its record."""
+        if entry.stored and self.log is not None:
+            self.log.ack(entry.sequence)
+            if not self.dirty:
+                self.mark()
+        return 0
+
+    # -- the ready messages, left where they are
+
+    def entries(self, first: int = 0) -> Iterator[Entry]:
+        """Those in memory in order, from a sequence on."""
+        if self.returned is None:
+            return self.ring_from(first)
+        return heapq.merge(self.ring_from(first), self.returned.in_order(first), key=by_sequence)
+
+    def ring_from(self, first: int) -> Iterator[Entry]:
+        ring = self.ring
+        low, high = 0, ring.count
+        while low < high:
+            middle = (low + high) // 2
+            if ring.at(middle).sequence < first:
+                low = middle + 1
+            else:
+                high = middle
+        return (ring.at(index) for index in range(low, ring.count))
+
+    def messages(self) -> Iterator[Message]:
+        for entry in self.entries():
+            yield entry.message
+        sequence, left = self.paged_from, self.paged_count
+        while left:
+            assert self.log is not None
+            records = self.log.new_reader().read(sequence, READ_BYTES)
+            for record in records:
+                sequence = record.sequence + 1
+                if not self.is_held(record.sequence):
+                    yield message_of(record.payload, record.flags)
+                    left -= 1
+            if not records:
+                return
+
+    # -- time to live
 
     def set_ttl(self, ttl_ms: int) -> None:
         """From now on; messages that are here keep the time that they had, on disk as in memory."""
@@ -340,20 +549,93 @@ class Level(Logged):
                 return ttl_ms
         return self.ttl_ms
 
+    def restore_ttl_history(self, history: list[list[int]]) -> None:
+        self.ttl_history = [(below, ttl_ms) for below, ttl_ms in history]
+
     def may_expire(self) -> bool:
         """Is there a message that expires, or may there be one on disk?"""
         behind = self.paged_count > 0 or self.returned is not None
         return behind or any(entry.expires_ms for entry in self.ring)
 
-    def forget(self, entry: Entry) -> int:
-        """A message is done with: so is its record."""
-        if entry.stored and self.log is not None:
-            self.log.ack(entry.sequence)
-            if not self.dirty:
-                self.mark()
-        return 0
+    # -- records that the disk has lost
+
+    def records_lost(self) -> None:
+        """The log has found damage; some of the lost may have been in memory, too, or out with consumers."""
+        if self.paged_count and self.log is not None:
+            held = sum(1 for sequence in self.held or () if sequence >= self.paged_from)
+            left = max(alive_from(self.log, self.paged_from) - held, 0)
+            if left != self.paged_count:
+                self.have_left(left)
+
+    def have_left(self, count: int) -> None:
+        """So many of the messages that are on disk only: limits must not count those that are lost.
+
+        Their sizes are unknown: what is on disk is weighed anew, as after a start.
+        """
+        queue = self.queue
+        lost = self.paged_count - count
+        self.paged_count = count
+        queue.correct(-lost, sum(level.memory_bytes() for level in queue.levels) - queue.ready_bytes)
+        for level in queue.levels:
+            level.weigh_anew()
+        if queue.rules is not None:
+            queue.rules.look_at(queue.turn.now_ms)
+
+    # -- bytes of bodies
+
+    def memory_bytes(self) -> int:
+        return body_bytes_of(self.ring) + (0 if self.returned is None else self.returned.body_bytes)
+
+    def has_unweighed(self) -> bool:
+        return self.log is not None and self.paged_count > 0 and self.paged_from < self.unweighed_below
+
+    def unweighed_bytes(self) -> int:
+        """An estimate: as if all were as large as the last ones."""
+        if not self.has_unweighed():
+            return 0
+        assert self.log is not None
+        last = self.log.segments[-1]
+        bytes_each = (last.size - SEGMENT_HEADER_SIZE) // max(last.count, 1) - BESIDE_BODY_BYTES
+        unweighed, all_paged = self.unweighed_below - self.paged_from, self.next_sequence - self.paged_from
+        return max(bytes_each, 0) * (self.paged_count * unweighed // all_paged)
+
+    def weigh_anew(self) -> None:
+        self.unweighed_below = self.next_sequence if self.paged_count else 0
+
+    def weigh_pieces(self) -> Pieces:
+        """Whatever happens to the level between two pieces."""
+        while self.has_unweighed():
+            self.weigh_last()
+            yield
+        self.unweighed_below = 0
+
+    def weigh_last(self) -> None:
+        """The last piece of what is not weighed."""
+        log, below, held = self.log, self.unweighed_below, self.held or ()
+        assert log is not None
+        count = max(WEIGHED_BYTES // max(log.bytes_on_disk // max(log.count, 1), 1), 1)
+        first = max(self.paged_from, below - count) if below > count else self.paged_from
+        body_bytes = 0
+        for seen in glimpses(log, first, WEIGHED_BYTES, tells=True):
+            if seen is not None and seen.sequence >= below:
+                break
+            if seen is not None and seen.sequence not in held:
+                body_bytes += body_size(seen)
+        if self.unweighed_below != below:
+            return  # damage was found: all is to be weighed again
+        self.unweighed_below = first
+        self.queue.correct(0, body_bytes)
 
     # -- the whole
+
+    def keep_place(self, keeps: bool) -> None:
+        """Must the log's last sequence be known after any crash?"""
+        self.keeps_place = keeps
+
+    def take_settings(self, other: Level) -> None:
+        """Those of another level of the queue."""
+        self.ttl_ms = other.ttl_ms
+        self.keeps_place = other.keeps_place
 
     def recover(self, delivered_up_to: int | None) -> int:
         """Take over what the log holds; how many messages. None: nobody knows which were delivered."""
@@ -398,3 +680,22 @@ class Level(Logged):
         if self.returned is not None:
             self.turn.incremental_work.begin(forget_all(self, self.returned), about=self.queue)
             self.returned = None
+
+
+def alive_from(log: Log, first: int) -> int:
+    """Records that are not acked, from a sequence on."""
+    count = 0
+    for segment in log.segments:
+        if segment.first >= first:
+            count += segment.live.count
+        elif segment.last >= first:
+            count += sum(segment.live.has(sequence) for sequence in range(first, segment.last + 1))
+    return count
+
+
+def forget_all(level: Level, runs: Runs) -> Pieces:
+    """Entries that are not needed any more, in memory or on disk."""
+    while runs.heap:
+        for entry in runs.heap.pop()[1]:
+            level.forget(entry)
+        yield

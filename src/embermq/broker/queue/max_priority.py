@@ -28,8 +28,7 @@ class Priorities:
         if level is None:
             queue = self.queue
             level = Level(queue, queue.vhost.turn, queue.durable, queue.vhost.storage, self.log_id(priority))
-            level.ttl_ms = queue.low.ttl_ms
-            level.keeps_place = queue.low.keeps_place
+            level.take_settings(queue.low)
             self.levels[priority] = level
             queue.levels = [self.levels[known] for known in sorted(self.levels, reverse=True)]
         return level

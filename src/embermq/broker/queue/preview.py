@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker.message.message import Message, expiration_ms, expiry_of
 from embermq.broker.message.record import META, body_size
-from embermq.broker.queue.contents import in_memory
 from embermq.broker.stream.stream import Stream
 from embermq.store.log.peek import Glimpse, glimpses
 from embermq.store.log.record import PERSISTENT
@@ -39,7 +38,7 @@ def glimpsed(queue: Queue, count: int, body_bytes: int) -> Iterator[Glimpsed | N
     """
     for level in list(queue.levels):
         first = 0
-        for entry in list(islice(in_memory(level), count)):
+        for entry in list(islice(level.entries(), count)):
             first, message = entry.sequence + 1, entry.message
             yield Glimpsed(
                 cut(message, body_bytes),
@@ -57,7 +56,7 @@ def glimpsed(queue: Queue, count: int, body_bytes: int) -> Iterator[Glimpsed | N
 def on_disk(level: Level, first: int, body_bytes: int) -> Iterator[Glimpsed | None]:
     assert level.log is not None
     for seen in glimpses(level.log, first, BLOCK_BYTES):
-        if seen is None or level.held is None or seen.sequence not in level.held:
+        if seen is None or not level.is_held(seen.sequence):
             yield None if seen is None else from_record(level, seen, body_bytes)
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.message.message import Message
-from embermq.broker.queue import contents
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.dispatch import (
     DRAIN_BYTES_MAX,
@@ -26,10 +25,12 @@ from embermq.broker.queue.dispatch import (
 from embermq.broker.queue.features import QueueRules, has_rules
 from embermq.broker.queue.level import Entry, Level
 from embermq.broker.queue.max_priority import HIGH_PRIORITY
-from embermq.broker.queue.requeue import HasFailed, body_bytes_of, failed, put_back
+from embermq.broker.queue.requeue import HasFailed, failed
+from embermq.broker.queue.runs import body_bytes_of
 from embermq.broker.turn import Turn
 
 if TYPE_CHECKING:
+    from embermq.broker.incremental_work import Pieces
     from embermq.broker.storage import Storage
     from embermq.broker.vhost import VirtualHost
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 DRAIN_BUDGET, HIGH_PRIORITY_MIN = DRAIN_BYTES_MAX, HIGH_PRIORITY
 HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
 KEEPS_NOTHING, KEEPS_PERSISTENT, KEEPS_ALL = 0, 1, 2  # which messages are on disk before they are confirmed
+WEIGHING = object()  # what such work is about
 PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
 PRESSED_BYTES = 16 * 1024 * 1024
 
@@ -182,7 +184,7 @@ class Queue:
         for level in self.levels:
             returned = [entry for entry in entries if entry.level is level]
             if returned:
-                put_back(level, returned)
+                level.put_back(returned)
         self.ready_count += len(entries)
         self.ready_bytes += body_bytes_of(entries)
 
@@ -332,6 +334,25 @@ class Queue:
         self.unacked_count += unacked_count
         self.unacked_bytes += unacked_bytes
 
+    # -- bytes of messages that were not read since the start
+
+    def body_bytes(self) -> int:
+        """The bytes of the ready bodies; about so many while some are not weighed."""
+        return self.ready_bytes + sum(level.unweighed_bytes() for level in self.levels)
+
+    def is_unweighed(self) -> bool:
+        return any(level.unweighed_below for level in self.levels)
+
+    def weigh_soon(self) -> None:
+        """For a request that shows the bytes. One queue at a time: others when they are shown again."""
+        works = self.turn.incremental_work
+        if self.is_unweighed() and not any(work.about is WEIGHING for work in works.works):
+            works.begin(self.weigh_pieces(), about=WEIGHING)
+
+    def weigh_pieces(self) -> Pieces:
+        for level in self.levels:
+            yield from level.weigh_pieces()
+
     def is_pressed(self, half: bool = False) -> bool:
         """Have messages piled up before consumers, past the mark (or half of it)?"""
         if not self.consumers:
@@ -387,7 +408,7 @@ class Queue:
     def messages(self) -> Iterable[Message]:
         """The ready messages in order, left where they are."""
         for level in self.levels:
-            yield from contents.messages(level)
+            yield from level.messages()
 
     def __repr__(self) -> str:
         return f"<Queue {self.name!r} ready={self.ready_count} unacked={self.unacked_count}>"

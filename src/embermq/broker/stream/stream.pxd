@@ -10,7 +10,6 @@ from embermq.store.log.log cimport Log
 cdef Py_ssize_t CURSOR_BUDGET
 cdef Py_ssize_t STREAM_BUDGET
 cdef int KEPT_ALWAYS
-cdef int STORED
 
 cdef class Stream(Queue):
     cdef readonly Log log
@@ -24,9 +23,8 @@ cdef class Stream(Queue):
     cdef readonly object filters
     cdef object noted_segment
     cdef readonly object retention
-    @cython.locals(level=Level, offset=cython.ulonglong)
     cpdef int append(self, Message message) except -1
-    @cython.locals(level=Level, offset=cython.ulonglong)
+    @cython.locals(level=Level)
     cpdef bint append_straight(
         self, bytes prefix, bytearray buf, Py_ssize_t header_at, Py_ssize_t header_stop,
         Py_ssize_t body_at, Py_ssize_t body_stop

@@ -35,7 +35,6 @@ from embermq.broker.stream.filter import HEADERS_FLAG, Filters, choice_from, val
 from embermq.broker.stream.retention import StreamRetention
 from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
-from embermq.store.log.record import PERSISTENT
 from embermq.store.log.retention import Block, sequence_at_time
 from embermq.store.log.segment_index import write_indexes
 
@@ -64,7 +63,7 @@ CURSOR_BUDGET = 512 * 1024  # bytes that one consumer gets in one turn
 STREAM_BUDGET = 2 * 1024 * 1024  # and all of a stream together
 READ_BYTES = 256 * 1024
 # The same under names of this module, where they are C numbers.
-KEPT_ALWAYS, STORED = KEEPS_ALL, PERSISTENT
+KEPT_ALWAYS = KEEPS_ALL
 
 
 class Stream(Queue):
@@ -102,11 +101,11 @@ class Stream(Queue):
         self.keeps = KEPT_ALWAYS
         self.levels = [self.low]
         self.retention = StreamRetention(self)
-        self.log = self.low.log = storage.open_log(id, self.retention.limits.segment_bytes, indexed=True)
+        self.log = storage.open_log(id, self.retention.limits.segment_bytes, indexed=True)
         self.log.owner = self
+        self.low.use_log(self.log)
         self.filters = Filters(self.log)
         self.noted_segment: Segment | None = None  # has a message without headers
-        self.low.next_sequence = self.log.next_sequence
         self.ready_count = self.log.count
         self.ready_bytes = self.log.bytes_on_disk
         self.cursors: list[Cursor] = []
@@ -120,15 +119,12 @@ class Stream(Queue):
     # -- messages in
 
     def append(self, message: Message) -> int:
-        level = self.low
-        offset = level.next_sequence
-        level.next_sequence = offset + 1
         if message.content[FLAGS_AT] & HEADERS_FLAG:
             message = prepared(message)
-            level.store(offset, message, STORED)
+            self.low.append_record(message)
             self.filters.add(value_of(message))
         else:
-            level.store(offset, message, STORED)
+            self.low.append_record(message)
             if self.log.active is not self.noted_segment:
                 self.filters.add(None)  # once is enough
                 self.noted_segment = self.log.active
@@ -148,22 +144,10 @@ class Stream(Queue):
         `prefix` is what stands before the content header in a record (`message_record`).
         """
         level = self.low
-        offset = level.next_sequence
         if not (self.unwritten and level.dirty and self.log.active is self.noted_segment):
             return False
-        if not self.log.append_spans(
-            offset,
-            self.turn.now_ms,
-            STORED,
-            prefix,
-            buf,
-            header_at,
-            header_stop,
-            body_at,
-            body_stop,
-        ):
+        if not level.append_spans(prefix, buf, header_at, header_stop, body_at, body_stop):
             return False
-        level.next_sequence = offset + 1
         self.ready_count += 1
         self.published_count += 1
         return True

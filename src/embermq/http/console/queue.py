@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import unquote
 
-from embermq.broker.queue.byte_accounting import bytes_to_tell, is_unweighed, weigh_soon
 from embermq.broker.queue.queue import Queue
 from embermq.broker.stream.stream import Stream
 from embermq.http.console import board, chart, messages, queue_clients, queue_facts
@@ -75,7 +74,7 @@ async def shown(request: Request) -> Response:
     vhost = vhost_of(request, to_see=True)
     queue = queue_named(vhost, request.names["name"])
     asked = Asked(request, vhost.name, queue.name)
-    weigh_soon(queue)
+    queue.weigh_soon()
     pace = Pace(request.context.gate)
     content = [header(request, asked, queue), alarms(request)]
     charts = (rates_chart, lengths_chart) if request.context.history.track(queue) is not None else ()
@@ -127,8 +126,8 @@ def numbers(request: Request, queue: Queue) -> str:
                 ("Acknowledged per second", rate("ack")),
             ]
         )
-    about = "about " if is_unweighed(queue) and queue.ready_count else ""
-    ready, unacked = bytes_to_tell(queue), queue.unacked_bytes
+    about = "about " if queue.is_unweighed() and queue.ready_count else ""
+    ready, unacked = queue.body_bytes(), queue.unacked_bytes
     total = queue.ready_count + queue.unacked_count
     return cards(
         [

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from embermq.broker.queue.byte_accounting import bytes_to_tell, weigh_soon
 from embermq.broker.queue.queue import Queue, describe
 from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import PreconditionFailed
@@ -57,8 +56,8 @@ SORTABLE: dict[str, Callable[[Queue], Any]] = {
     "messages": lambda queue: queue.ready_count + queue.unacked_count,
     "messages_ready": lambda queue: queue.ready_count,
     "messages_unacknowledged": lambda queue: queue.unacked_count,
-    "message_bytes": lambda queue: bytes_to_tell(queue) + queue.unacked_bytes,
-    "message_bytes_ready": bytes_to_tell,
+    "message_bytes": lambda queue: queue.body_bytes() + queue.unacked_bytes,
+    "message_bytes_ready": lambda q: q.body_bytes(),
     "message_bytes_unacknowledged": lambda queue: queue.unacked_bytes,
     "consumers": lambda queue: len(queue.consumers),
     "message_stats.publish": lambda queue: queue.published_count,
@@ -91,7 +90,7 @@ async def queues_in(request: Request) -> Response:
 @describes("A queue, with its consumers.", query=COLUMNS + RANGES, answer=schemas.QUEUE)
 def one_queue(request: Request) -> Response:
     queue = queue_named(vhost_of(request), request.names["name"])
-    weigh_soon(queue)
+    queue.weigh_soon()
     consumers = [consumer_view(request.context, consumer) for consumer in queue.consumers]
     view: View = {**view_asked(request)(queue), "consumer_details": consumers}
     return single(request, view | {"incoming": [], "deliveries": []})

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from embermq.broker.queue.byte_accounting import bytes_to_tell
 from embermq.broker.queue.queue import Queue
 from embermq.broker.session_info import ChannelInfo, ConnectionInfo
 from embermq.broker.stream.stream import Stream
@@ -47,12 +46,12 @@ QUEUES = (
     Metric("queue_consumer_count", "queue_consumers", GAUGE, "Consumers", lambda q: len(q.consumers)),
     Metric("queue_metrics", "queue_messages_ram", GAUGE, "Ready messages that are in memory", in_memory),
     Metric("queue_metrics", "queue_messages_ready_bytes", GAUGE, "Bytes in the bodies of ready messages",
-           bytes_to_tell),
+           lambda q: q.body_bytes()),
     Metric("queue_metrics", "queue_messages_unacked_bytes", GAUGE,
            "Bytes in the bodies of messages out with consumers", lambda q: q.unacked_bytes),
     Metric("queue_metrics", "queue_messages_bytes", GAUGE,
            "Bytes in the bodies of ready and unacknowledged messages",
-           lambda q: bytes_to_tell(q) + q.unacked_bytes),
+           lambda q: q.body_bytes() + q.unacked_bytes),
     Metric("queue_metrics", "queue_messages_paged_out", GAUGE, "Ready messages that are only on disk", paged),
     Metric("queue_delivery_metrics", "queue_messages_published_total", COUNTER, "Messages put into queues",
            lambda q: q.published_count),

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from embermq.broker.counters import Counters
-from embermq.broker.queue.byte_accounting import bytes_to_tell
 from embermq.broker.queue.queue import Queue
 from embermq.broker.session_info import ConnectionCounts
 from embermq.broker.vhost import VirtualHost
@@ -71,7 +70,7 @@ class Totals:
         self.queues += 1
         self.consumers += len(queue.consumers)
         self.ready += queue.ready_count
-        self.ready_bytes += bytes_to_tell(queue)
+        self.ready_bytes += queue.body_bytes()
         self.unacked += queue.unacked_count
         self.paged += sum(level.paged_count for level in queue.levels)
         if queue.rules is not None and queue.rules.deduplication is not None:

@@ -13,7 +13,6 @@ from urllib.parse import quote_plus
 from embermq.broker.exchange.binding import Binding
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.policy.policy import Policy
-from embermq.broker.queue.byte_accounting import bytes_to_tell
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.user import Permission, User
@@ -50,7 +49,7 @@ def queue_definition(queue: Queue) -> View:
 
 def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View:
     exclusive_tag = next((consumer.tag for consumer in queue.consumers if consumer.exclusive), None)
-    ready_bytes = bytes_to_tell(queue)
+    ready_bytes = queue.body_bytes()
     view = queue_definition(queue)
     view |= {
         "exclusive": queue.exclusive,

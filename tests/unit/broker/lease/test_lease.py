@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from embermq.broker.lease.lease import READ_BYTES, Lease
-from embermq.broker.queue.byte_accounting import weigh_pieces
 from embermq.broker.queue.queue import Queue
 from embermq.broker.queue.requeue import PIECE_COUNT
 from embermq.store.log.record import RECORD_HEADER_SIZE
@@ -70,7 +69,7 @@ def test_others_have_their_turns_and_then_all_is_back(tmp_path: Path, way: str) 
     if "restart" in way:
         stored, queue, lease = restarted(stored)
     if "weighed" in way:
-        list(weigh_pieces(queue))
+        list(queue.weigh_pieces())
     other = new_queue(stored.vhost, "other")
     other.add_consumer(taker := Taker(other, no_ack=True))
 
@@ -85,7 +84,7 @@ def test_others_have_their_turns_and_then_all_is_back(tmp_path: Path, way: str) 
     with stored:
         assert release(stored, lease, meanwhile) >= PIECES_MIN
         assert (queue.ready_count, queue.unacked_count, queue.unacked_bytes) == (LEASED + WAITING, 0, 0)
-        list(weigh_pieces(queue))
+        list(queue.weigh_pieces())
         assert queue.ready_bytes == (LEASED + WAITING) * len(BODY)
         states = [note.body["state"] for note in stored.data.definitions.all("lease")]
         assert states == ([] if way == "in memory" else ["released"])

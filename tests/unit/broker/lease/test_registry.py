@@ -10,7 +10,6 @@ import pytest
 from embermq.broker.broker import Broker
 from embermq.broker.lease.lease import Lease
 from embermq.broker.lease.reader import LeaseReading
-from embermq.broker.queue.byte_accounting import weigh_pieces
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
@@ -36,11 +35,11 @@ def test_what_is_given_back_after_a_restart_has_its_size(tmp_path: Path, leased:
     with stored.restarted() as stored:
         queue = stored.vhost.queues["q"]
         if weighed == "before":
-            list(weigh_pieces(queue))
+            list(queue.weigh_pieces())
             assert queue.ready_bytes == (COUNT - leased) * len(BODY)
         stored.vhost.leases.release(stored.vhost.leases.find(queue, "lease"))
         if weighed == "after":
-            list(weigh_pieces(queue))
+            list(queue.weigh_pieces())
         if weighed != "never":
             assert queue.ready_bytes == COUNT * len(BODY)
         assert (queue.ready_count, queue.unacked_count) == (COUNT, 0)

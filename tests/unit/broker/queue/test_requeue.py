@@ -13,11 +13,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from embermq.broker.queue import requeue as returned
+from embermq.broker.queue import level, requeue, runs
 from embermq.broker.queue.browse import Place, ready_from
 from embermq.broker.queue.extract import done_with, withdraw
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
+from embermq.broker.queue.runs import Runs, body_bytes_of
 from tests.support.domain import Loop, Taker, message, new_queue, new_vhost
 from tests.support.settling_rules import SettlingRules
 from tests.support.stored_domain import StoredBroker
@@ -26,7 +27,7 @@ Numbers = list[int]
 
 
 def give_back(*blocks: Collection[Entry]) -> Iterator[None]:
-    return returned.give_back(list(blocks), lambda entries: None)
+    return requeue.give_back(list(blocks), lambda entries: None)
 
 
 def finish(pieces: Iterator[None]) -> int:
@@ -59,8 +60,9 @@ class Returning(SettlingRules):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp())
         self.patch = pytest.MonkeyPatch()
-        for name, small in (("PIECE_COUNT", 3), ("RUN_COUNT_MAX", 4), ("BROUGHT_COUNT", 2)):
-            self.patch.setattr(returned, name, small)
+        self.patch.setattr(requeue, "PIECE_COUNT", 3)
+        self.patch.setattr(runs, "RUN_COUNT_MAX", 4)
+        self.patch.setattr(level, "MERGED_COUNT", 2)
         self.stored = StoredBroker(self.directory / "data")
         new_queue(self.stored.vhost, durable=True)
         self.ready: list[tuple[int, int]] = []  # in the order of leaving: level, number
@@ -228,7 +230,7 @@ def test_runs_give_what_is_first_whatever_run_it_is_in(seed: int) -> None:
     for number in range(300):
         queue.append(message(b"%d" % number))
     left = taken(queue, 300)
-    runs = returned.Runs()
+    runs = Runs()
     parts: list[list[Entry]] = [[] for _ in range(5)]
     for entry in left:
         dice.choice(parts).append(entry)
@@ -239,7 +241,7 @@ def test_runs_give_what_is_first_whatever_run_it_is_in(seed: int) -> None:
         expected = [entry for entry in left if entry.sequence < below][:count]
         assert runs.take(count, below) == expected
         left = left[len(expected) :]
-        assert (runs.count, runs.body_bytes) == (len(left), returned.body_bytes_of(left))
+        assert (runs.count, runs.body_bytes) == (len(left), body_bytes_of(left))
     assert not runs.heap
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embermq.broker.queue import byte_accounting as weighing
-from embermq.broker.queue.byte_accounting import bytes_to_tell, is_unweighed, weigh_pieces, weigh_soon
+from embermq.broker.queue import level
 from embermq.broker.queue.features import effective_changed
 from tests.support.domain import message, new_queue
 from tests.support.stored_domain import StoredBroker
@@ -20,36 +19,36 @@ COUNT = 500
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredBroker:
     """A queue with 500 messages of which nobody has read one since the start: 0 to 499 bytes long."""
-    monkeypatch.setattr(weighing, "PIECE_BYTES", 4096)
+    monkeypatch.setattr(level, "WEIGHED_BYTES", 4096)
     stored = StoredBroker(tmp_path)
     queue = new_queue(stored.vhost, durable=True)
     for number in range(COUNT):
         queue.append(message(b"x" * number, persistent=True, priority=9 * (number % 2)))
     stored = stored.restarted()
-    assert stored.vhost.queue("q").ready_bytes == 0 and is_unweighed(stored.vhost.queue("q"))
+    assert stored.vhost.queue("q").ready_bytes == 0 and stored.vhost.queue("q").is_unweighed()
     return stored
 
 
 def test_all_are_weighed(stored: StoredBroker) -> None:
     with stored:
         queue = stored.vhost.queue("q")
-        assert sum(1 for _ in weigh_pieces(queue)) > 10
-        assert queue.ready_bytes == sum(range(COUNT)) and not is_unweighed(queue)
+        assert sum(1 for _ in queue.weigh_pieces()) > 10
+        assert queue.ready_bytes == sum(range(COUNT)) and not queue.is_unweighed()
 
 
 def test_who_looks_is_told_about_how_much_and_the_next_time_exactly(stored: StoredBroker) -> None:
     with stored:
         queue, exactly = stored.vhost.queue("q"), sum(range(COUNT))
-        assert queue.ready_bytes == 0 and abs(bytes_to_tell(queue) - exactly) < exactly / 10
+        assert queue.ready_bytes == 0 and abs(queue.body_bytes() - exactly) < exactly / 10
         queue.append(message(b"y" * 1000, persistent=True))
-        assert abs(bytes_to_tell(queue) - exactly - 1000) < exactly / 10
-        weigh_soon(queue)
-        weigh_soon(queue)
+        assert abs(queue.body_bytes() - exactly - 1000) < exactly / 10
+        queue.weigh_soon()
+        queue.weigh_soon()
         assert len(queue.turn.incremental_work.works) == 1
         while queue.turn.incremental_work.works:
             stored.loop.run()
-        assert bytes_to_tell(queue) == queue.ready_bytes == exactly + 1000
-        weigh_soon(queue)
+        assert queue.body_bytes() == queue.ready_bytes == exactly + 1000
+        queue.weigh_soon()
         assert len(queue.turn.incremental_work.works) == 0
 
 
@@ -63,10 +62,10 @@ def test_large_messages_are_weighed_without_reading_them(tmp_path: Path) -> None
     with stored.restarted() as stored:
         queue = stored.vhost.queue("q")
         tracemalloc.start()
-        list(weigh_pieces(queue))
+        list(queue.weigh_pieces())
         _, peak_bytes = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert queue.ready_bytes == sum(sizes) and not is_unweighed(queue)
+        assert queue.ready_bytes == sum(sizes) and not queue.is_unweighed()
         assert peak_bytes < 2_000_000
 
 
@@ -74,7 +73,7 @@ def test_small_messages_are_not_told_to_be_less_than_nothing(tmp_path: Path) -> 
     stored = StoredBroker(tmp_path)
     new_queue(stored.vhost, durable=True).append(message(b"", persistent=True))
     with stored.restarted() as stored:
-        assert bytes_to_tell(stored.vhost.queue("q")) in range(10)
+        assert stored.vhost.queue("q").body_bytes() in range(10)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -82,7 +81,7 @@ def test_whatever_comes_and_goes_between_two_pieces(stored: StoredBroker, seed: 
     chance = random.Random(seed)
     with stored:
         queue = stored.vhost.queue("q")
-        for _ in weigh_pieces(queue):
+        for _ in queue.weigh_pieces():
             for _ in range(chance.randrange(8)):
                 if chance.random() < 0.3:
                     queue.append(message(b"y" * chance.randrange(200), persistent=True))
@@ -94,7 +93,7 @@ def test_whatever_comes_and_goes_between_two_pieces(stored: StoredBroker, seed: 
 def test_a_purge_in_the_middle(stored: StoredBroker) -> None:
     with stored:
         queue = stored.vhost.queue("q")
-        pieces = weigh_pieces(queue)
+        pieces = queue.weigh_pieces()
         next(pieces)
         queue.purge()
         queue.append(message(b"new", persistent=True))
@@ -104,7 +103,7 @@ def test_a_purge_in_the_middle(stored: StoredBroker) -> None:
 def test_a_deletion_in_the_middle(stored: StoredBroker) -> None:
     with stored:
         queue = stored.vhost.queue("q")
-        pieces = weigh_pieces(queue)
+        pieces = queue.weigh_pieces()
         next(pieces)
         stored.vhost.delete_queue(queue)
         assert list(pieces) == [] and queue.ready_bytes == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embermq.broker.queue.delivery_count import IN_FLAGS_MAX, append_again
+from embermq.broker.queue.level import RETURNS_IN_FLAGS_MAX as IN_FLAGS_MAX
 from tests.support.domain import message, new_queue
 from tests.support.stored_domain import StoredBroker
 
@@ -21,7 +21,7 @@ def test_the_number_is_right_without_a_restart_in_between(
     stored.wait_until_safe()
     with stored.restarted() as stored:
         queue = stored.vhost.queues["q"]
-        append_again(queue.low, message(b"again", persistent=persistent), 1000, returns)
+        queue.low.append_returned(message(b"again", persistent=persistent), 1000, returns)
         queue.correct(1, len(b"again"))
         assert queue.low.paged_count == 2
         entries = [queue.get(), queue.get()]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from embermq.broker.queue.byte_accounting import weigh_pieces
 from embermq.broker.queue.level import Level
 from embermq.broker.queue.queue import Queue
 from tests.support.domain import constant, message, new_queue
@@ -77,7 +76,7 @@ def test_damage_in_one_level_leaves_the_bytes_of_the_others(stored: StoredBroker
     fill(stored, queue)
     damage(queue.high)
     assert len(take(queue, COUNT - 1)) == COUNT - 1
-    for _ in weigh_pieces(queue):
+    for _ in queue.weigh_pieces():
         pass
     assert (queue.ready_count, queue.ready_bytes) == (COUNT, COUNT * len(BODY % 0))
     assert take(queue, COUNT) == list(range(COUNT))
@@ -91,7 +90,7 @@ def test_who_only_looks_finds_it_too(stored: StoredBroker) -> None:
     damage(queue.low, LOST_FIRST + 2)
     assert sum(1 for _ in queue.messages()) == COUNT - 2
     assert queue.ready_count == COUNT - 2
-    for _ in weigh_pieces(queue):
+    for _ in queue.weigh_pieces():
         pass
     assert queue.ready_bytes == (COUNT - 2) * len(BODY % 0)
     assert len(take(queue, COUNT - 2)) == COUNT - 2
@@ -105,7 +104,7 @@ def test_who_weighs_finds_it_and_weighs_all_that_is_left(tmp_path: Path) -> None
     queue = stored.vhost.queue("q")
     left = queue.ready_count
     damage(queue.low)
-    for _ in weigh_pieces(queue):
+    for _ in queue.weigh_pieces():
         pass
     assert (queue.ready_count, queue.ready_bytes) == (left - 1, (left - 1) * len(BODY % 0))
     stored.stop()
