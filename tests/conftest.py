@@ -30,14 +30,6 @@ settings.register_profile(
 settings.load_profile("embermq")
 
 
-# Where sockets may be left to the garbage collector, and why; elsewhere that is an error (pyproject.toml).
-MAY_LEAK = {
-    "tests/crash/": "clients of a broker that is killed are thrown away as they are",
-    "tests/interop/celery_application/": "kombu leaves sockets of brokers that are gone",
-    "tests/spark/": "py4j's and PySpark's own",
-}
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     # Here and not in tests/crash: pytest reads options from the outermost conftest only.
     parser.addoption("--cycles", type=int, default=24, help="tests/crash: how many times to kill a broker")
@@ -49,9 +41,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank_of(item.nodeid))
-    for item in items:
-        if item.nodeid.startswith(tuple(MAY_LEAK)):
-            item.add_marker(pytest.mark.filterwarnings("default::ResourceWarning"))
     if os.environ.get("EMBERMQ_EXPECT") != "interpreted":
         return
     for item in items:

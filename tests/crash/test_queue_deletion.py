@@ -107,6 +107,8 @@ def test_killed_while_a_consumer_has_some(tmp_path: Path) -> None:
         delete(broker)
         eventually(lambda: letter_count(broker) == COUNT - 3)
         broker.kill()
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            consumer.close()
         broker.start()
         assert set(letters(broker)) == set(range(COUNT))
 

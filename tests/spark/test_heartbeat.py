@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from embermq.cli.api import Api
 from embermq.testing import EmbeddedBroker
 from pyspark_embermq.pipelines.heartbeat import Teller
@@ -16,7 +18,8 @@ def test_a_pipeline_reports_again_after_a_restart_of_the_broker() -> None:
         def shown_after(state: str, rows: int) -> list[int]:
             teller.tell(State("orders", 1, state=state, rows=rows))
             teller.told_state = ""  # as when the interval is over
-            return [each["rows"] for each in Api(broker.http_url, "guest", "guest").get("/api/pipelines")]
+            with closing(Api(broker.http_url, "guest", "guest")) as reader:
+                return [each["rows"] for each in reader.get("/api/pipelines")]
 
         assert shown_after(RUNNING, 1) == [1]
         broker.stop()

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import kombu.pools
 import pytest
 from celery import Celery
 
@@ -82,6 +83,14 @@ class StageDoor:
         self._listener.close()
 
 
+@contextmanager
+def application(broker: Broker, queue: str) -> Iterator[Celery]:
+    """The client's side of Celery. Its own `close` leaves the results' connection to the garbage collector."""
+    with make_app(broker.url, queue) as app:
+        yield app
+        app.backend.result_consumer.stop()
+
+
 def let_go_on(line: socket.socket) -> None:
     with line:
         line.sendall(b"go on")
@@ -92,6 +101,13 @@ def stage_door() -> Iterator[StageDoor]:
     door = StageDoor()
     yield door
     door.close()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _pools() -> Iterator[None]:
+    """Celery's connections for sending are in pools that all its applications share."""
+    yield
+    kombu.pools.reset()
 
 
 @pytest.fixture(scope="package")
@@ -105,9 +121,8 @@ def worker(broker: Broker) -> Iterator[Worker]:
 @pytest.fixture(scope="package")
 def app(worker: Worker, broker: Broker) -> Iterator[Celery]:
     """The client's side; tasks are called by name, as a caller in another project would."""
-    app = make_app(broker.url, worker.queue)
-    yield app
-    app.close()
+    with application(broker, worker.queue) as app:
+        yield app
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 from celery import Celery, chain, group
 from celery.exceptions import TaskRevokedError
 
-from tests.interop.celery_application.conftest import StageDoor, Worker, let_go_on
-from tests.interop.celery_application.tasks import make_app
+from tests.interop.celery_application.conftest import StageDoor, Worker, application, let_go_on
 from tools.brokers import Broker
 
 GET_SECONDS_MAX = 60
@@ -153,51 +152,46 @@ def test_distant_etas_do_not_block_the_queue(
 ) -> None:
     """The worker raises its prefetch by one for every task it parks: qos must reach the running consumer."""
     start_worker(broker, queue_name, pool="threads", prefetch=1)
-    app = make_app(broker.url, queue_name)
-    for _ in range(4):
-        app.send_task("add", (0, 0), countdown=3600)
-    assert result_of(app.signature("add", (20, 22))) == 42
-    app.close()
+    with application(broker, queue_name) as app:
+        for _ in range(4):
+            app.send_task("add", (0, 0), countdown=3600)
+        assert result_of(app.signature("add", (20, 22))) == 42
 
 
 def test_priority(broker: Broker, queue_name: str, start_worker: StartWorker, stage_door: StageDoor) -> None:
-    app = make_app(broker.url, queue_name)
-    start_worker(broker, queue_name, pool="solo", prefetch=1)
-    first = app.send_task("knock", (stage_door.port,))
-    line = stage_door.answer()  # the only slot is taken, what follows waits in the broker
-    priorities = (1, 9, 1, 9)
-    pending = [app.send_task("late_nth_run", priority=priority) for priority in priorities]
-    let_go_on(line)
-    first.get(timeout=GET_SECONDS_MAX)
-    runs = [each.get(timeout=GET_SECONDS_MAX) for each in pending]
-    assert runs == [2, 0, 3, 1]
-    app.close()
+    with application(broker, queue_name) as app:
+        start_worker(broker, queue_name, pool="solo", prefetch=1)
+        first = app.send_task("knock", (stage_door.port,))
+        line = stage_door.answer()  # the only slot is taken, what follows waits in the broker
+        priorities = (1, 9, 1, 9)
+        pending = [app.send_task("late_nth_run", priority=priority) for priority in priorities]
+        let_go_on(line)
+        first.get(timeout=GET_SECONDS_MAX)
+        runs = [each.get(timeout=GET_SECONDS_MAX) for each in pending]
+        assert runs == [2, 0, 3, 1]
 
 
 def test_killed_worker_gives_its_task_back(
     broker: Broker, queue_name: str, start_worker: StartWorker, stage_door: StageDoor
 ) -> None:
-    app = make_app(broker.url, queue_name)
-    doomed = start_worker(broker, queue_name, pool="solo")
-    pending = app.send_task("knock", (stage_door.port,))
-    first_line: socket.socket = stage_door.answer()
-    doomed.kill()
-    heir = start_worker(broker, queue_name, pool="solo")
-    let_go_on(stage_door.answer())
-    assert pending.get(timeout=GET_SECONDS_MAX) == {"redelivered": True, "worker": heir.name}
-    first_line.close()
-    app.close()
+    with application(broker, queue_name) as app:
+        doomed = start_worker(broker, queue_name, pool="solo")
+        pending = app.send_task("knock", (stage_door.port,))
+        first_line: socket.socket = stage_door.answer()
+        doomed.kill()
+        heir = start_worker(broker, queue_name, pool="solo")
+        let_go_on(stage_door.answer())
+        assert pending.get(timeout=GET_SECONDS_MAX) == {"redelivered": True, "worker": heir.name}
+        first_line.close()
 
 
 def test_worker_comes_back_after_the_brokers_death(
     mortal_broker: Broker, queue_name: str, start_worker: StartWorker
 ) -> None:
     start_worker(mortal_broker, queue_name, pool="solo")
-    app = make_app(mortal_broker.url, queue_name)
-    assert result_of(app.signature("add", (1, 1))) == 2
-    app.close()
+    with application(mortal_broker, queue_name) as app:
+        assert result_of(app.signature("add", (1, 1))) == 2
     mortal_broker.kill()
     mortal_broker.start()
-    app = make_app(mortal_broker.url, queue_name)
-    assert result_of(app.signature("add", (2, 2))) == 4
-    app.close()
+    with application(mortal_broker, queue_name) as app:
+        assert result_of(app.signature("add", (2, 2))) == 4
