@@ -85,7 +85,7 @@ class StageDoor:
 
 @contextmanager
 def application(broker: Broker, queue: str) -> Iterator[Celery]:
-    """The client's side of Celery. Its own `close` leaves the results' connection to the garbage collector."""
+    """The client's side of Celery. Its own `close` forgets the connection on which results come."""
     with make_app(broker.url, queue) as app:
         yield app
         app.backend.result_consumer.stop()
