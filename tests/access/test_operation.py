@@ -457,6 +457,23 @@ def test_word_is_sent_to_systemd_and_its_sockets_are_used(tmp_path: Path) -> Non
             process.communicate()
 
 
+def test_a_hangup_while_the_broker_stops_is_too_late(tmp_path: Path) -> None:
+    settings = tmp_path / "embermq.toml"
+    settings.write_text("")
+    with EmberBroker(tmp_path / "data", config=str(settings)) as broker:
+        silent = pika.BlockingConnection(pika.URLParameters(broker.url))  # the stop waits for its close-ok
+        process = broker.process
+        process.send_signal(signal.SIGTERM)
+        eventually(lambda: '"stopping"' in broker.log_tail())
+        settings.write_text('[[queues]]\nname = "late"\n')
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0
+        assert "a fault of ours" not in broker.log_tail()
+        assert "read anew" not in broker.log_tail()
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            silent.close()
+
+
 @pytest.mark.parametrize("kind", ["unix", "no listener", "datagrams"])
 def test_a_socket_of_systemd_that_is_of_no_use_is_refused(tmp_path: Path, kind: str) -> None:
     family = socket.AF_UNIX if kind == "unix" else socket.AF_INET

@@ -215,3 +215,27 @@ def test_directories_of_an_older_version_learn_whose_they_are(data: Path) -> Non
         declare_and_fill(broker.port, QUEUES)
         broker.stop()
     assert [label.read_bytes() for label in labels] == before
+
+
+def missing(note: Path) -> None:
+    note.unlink()
+
+
+def zeroed(note: Path) -> None:
+    note.write_bytes(bytes(note.stat().st_size))
+
+
+@pytest.mark.parametrize("damage", [missing, zeroed])
+def test_a_lost_note_of_the_commits_is_told_and_made_anew(data: Path, damage: Callable[[Path], None]) -> None:
+    """Without it nothing tells whether the database is whole: no reason to stop, but one to say so."""
+    damage(data / NOTE)
+    code, out = run("store", "check", data)
+    assert code == 1 and f"{data / NOTE} is " in out, out
+    with EmberBroker(data) as broker:
+        assert f"{data / NOTE} is " in broker.log_tail()
+        assert content(broker.port) == dict.fromkeys(QUEUES, MESSAGES)
+        broker.stop()
+        assert run("store", "check", data)[0] == 0
+        said = broker.log_tail().count(str(data / NOTE))
+        broker.start()
+        assert broker.log_tail().count(str(data / NOTE)) == said, "once is enough"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -137,6 +138,31 @@ def test_a_start_on_a_full_disk_succeeds_or_waits_for_room(small_disk: Path, end
         starter.join()
         client = Client(broker.port)
         assert take(client, 60) == list(range(40, 100))
+        client.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_start_that_waits_for_room_can_be_stopped(small_disk: Path, number: signal.Signals) -> None:
+    with EmberBroker(small_disk, disk_free_limit=1) as broker:
+        fill_queue(broker.port, 100)
+        broker.stop()
+        (small_disk / "reserve").write_bytes(b"")
+        filler = fill_up(small_disk)
+        told = broker.log_path.stat().st_size
+        with broker.log_path.open("ab") as log:
+            process = subprocess.Popen(broker.command(), stdout=subprocess.DEVNULL, stderr=log)
+        try:
+            wait_for_text(broker.log_path, r"the start waits until there is room|who asked for it waits", told)
+            process.send_signal(number)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            process.wait()
+        assert "Traceback" not in broker.log_tail()
+        filler.unlink()
+        broker.start()
+        client = Client(broker.port)
+        assert take(client, 100) == list(range(100))
         client.close()
 
 

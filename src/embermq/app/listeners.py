@@ -102,7 +102,8 @@ class Listeners:
 
     async def close(self) -> None:
         self.admission.close()  # first: a place that becomes free is not given away any more
-        await close_all(self.listeners)
+        listeners, self.listeners = self.listeners, []  # a renewal that comes now finds none
+        await close_all(listeners)
 
 
 def open_own(protocol: str, host: str, port: int) -> list[socket.socket]:

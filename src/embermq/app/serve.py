@@ -23,6 +23,14 @@ log = logging.getLogger("embermq")
 GC_THRESHOLDS = (50_000, 20, 50)
 
 
+class StartInterrupted(BaseException):
+    """SIGTERM or SIGINT while the data directory was read."""
+
+
+def interrupt_start(number: int, frame: object) -> None:
+    raise StartInterrupted
+
+
 async def serve(
     config: Config, ready: Callable[[str], None] = print, reread: Callable[[], Config] | None = None
 ) -> None:
@@ -35,15 +43,24 @@ async def serve(
         if not stopped.done():
             stopped.set_result(None)
 
+    # Recovery keeps the loop, for as long as it takes: a full disk may have it wait for room.
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+        signal.signal(number, interrupt_start)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
-    app = App(config)
+    try:
+        app = App(config)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop)
+    except StartInterrupted:
+        log.info("stopped before the start was done")
+        return
     log_setup.Audit(app.broker.events)
 
     reloads: set[asyncio.Task[None]] = set()
 
     def hang_up() -> None:
+        if stopped.done() or app.failure.done():
+            return  # there is nothing left to set
         task = loop.create_task(reload_settings(app, reread or (lambda: app.config)))
         reloads.add(task)
         task.add_done_callback(reloads.discard)

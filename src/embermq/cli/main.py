@@ -81,9 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = next((word for word in words if word in COMMANDS), None)
     if command is not None and words[0].startswith("--") and words[0] not in ("--help", "--version"):
         parser(command).error(f"options come behind the command: embermq {command} {words[0]} ...")
-    options = parser(only).parse_args(words)
-    prepare_output()
     try:
+        options = parser(only).parse_args(words)
+        prepare_output()
         code: int = options.run(options)
         sys.stdout.flush()  # here, where a reader that has gone is no error, and not at the very end
     except CommandFailed as failure:

@@ -70,6 +70,15 @@ def read_note(definitions: str, filesystem: FileSystem) -> Commits | None:
     return commits if boot in (SYNCED_FIRST, this_boot()) else None
 
 
+def lost_note(definitions: str, filesystem: FileSystem) -> str:
+    """Why nothing can be held against a database that has had commits; empty if something can."""
+    if _slots(definitions, filesystem):
+        return ""
+    path = note_path(definitions)
+    state = "damaged" if filesystem.exists(path) else "missing"
+    return f"{path} is {state}: nothing tells whether {definitions} has all that was committed to it"
+
+
 def _slots(definitions: str, filesystem: FileSystem) -> list[tuple[Commits, int, int]]:
     """(commits, boot, number) of the slots that are whole."""
     path = note_path(definitions)

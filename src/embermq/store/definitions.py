@@ -28,7 +28,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from embermq.store.commit_note import SUM_MASK, CommitNote, Commits, read_note, row_hash
+from embermq.store.commit_note import SUM_MASK, CommitNote, Commits, lost_note, read_note, row_hash
 from embermq.store.disk.filesystem import FileSystem
 from embermq.store.disk.reserve import Reserve
 from embermq.store.errors import CommitFailed, DefinitionsBehind, NewerVersion, NotADataDirectory
@@ -276,6 +276,15 @@ def definitions_damage(path: str, needed_for: str = "") -> NotADataDirectory | N
     return None
 
 
+def definitions_doubt(path: str) -> str:
+    """Why nobody can say whether a file that is sound in itself is whole; empty if it can be said."""
+    if not os.path.exists(path):
+        return ""
+    with _told(path), _copied(path) as connection:
+        counted = _check_version(connection, path) and _read_commits(connection) is not None
+    return lost_note(path, FileSystem()) if counted else ""
+
+
 def _read(connection: sqlite3.Connection, path: str, kind: str) -> Iterator[Definition]:
     rows = connection.execute(
         "SELECT vhost, name, body FROM definition WHERE kind = ? ORDER BY vhost, name", (kind,)
@@ -348,6 +357,8 @@ def _verify(path: str, filesystem: FileSystem, needed_for: str, accept_loss: boo
             _check_whole(connection, path, "quick_check")
             if not accept_loss:
                 _check_commits(connection, path, note)
+            if _read_commits(connection) is not None and (doubt := lost_note(path, filesystem)):
+                logger.warning("%s; a new one is begun", doubt)
         elif needed_for:
             raise _nothing(path, "empty", needed_for)
         elif note is not None and not accept_loss:

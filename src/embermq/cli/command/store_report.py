@@ -13,7 +13,7 @@ from typing import Any
 from embermq.broker.message.record import message_of
 from embermq.cli.output import shown
 from embermq.errors import AMQPError
-from embermq.store.definitions import definitions_damage
+from embermq.store.definitions import definitions_damage, definitions_doubt
 from embermq.store.disk.filesystem import FileSystem
 from embermq.store.disk.layout import DELAYED_PREFIX, Layout, owner_id
 from embermq.store.log.record import PERSISTENT, Record
@@ -60,7 +60,8 @@ def check(directory: str) -> bool:
     reports = list(check_directory(directory, names_known=not broken_definitions))
     rows = rows_of(reports, {} if broken_definitions else queue_names(layout, FileSystem()))
     print_table([row.cells() for row in rows])
-    damage = [str(broken_definitions)] if broken_definitions else []
+    doubt = str(broken_definitions) if broken_definitions else definitions_doubt(layout.definitions)
+    damage = [doubt] if doubt else []
     for report in reports:
         damage += [str(one) for one in report.damages]
         damage += [report.refused] if report.refused else []
