@@ -21,6 +21,7 @@ DISK_MEGABYTES = 24  # room for two segments and a part of the third
 BODY_BYTES = 50_000
 BATCH = 10
 QUEUE = "kept"
+WAITS = r"the start waits until there is room|who asked for it waits"
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def test_a_start_on_a_full_disk_succeeds_or_waits_for_room(small_disk: Path, end
         told = broker.log_path.stat().st_size
         starter = threading.Thread(target=broker.start)
         starter.start()
-        wait_for_text(broker.log_path, r"the start waits until there is room|who asked for it waits", told)
+        wait_for_text(broker.log_path, WAITS, told)
         filler.unlink(missing_ok=True)
         (small_disk / "more").unlink()
         starter.join()
@@ -152,7 +153,7 @@ def test_a_start_that_waits_for_room_can_be_stopped(small_disk: Path, number: si
         with broker.log_path.open("ab") as log:
             process = subprocess.Popen(broker.command(), stdout=subprocess.DEVNULL, stderr=log)
         try:
-            wait_for_text(broker.log_path, r"the start waits until there is room|who asked for it waits", told)
+            wait_for_text(broker.log_path, WAITS, told)
             process.send_signal(number)
             assert process.wait(60) == 0
         finally:
