@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark_embermq.errors import AMQPSourceError
@@ -23,6 +24,8 @@ Offsets = dict[str, int]
 ABOUT = ""  # the name under which an offset has the rest
 
 EARLIEST, LATEST = "earliest", "latest"
+KAFKAS = {"-2": EARLIEST, "-1": LATEST}  # what these numbers mean in the offsets of its connector
+OTHERS = "*"  # the queues that an option does not name
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Place:
 
 
 def places_from(option: str, text: str, queues: Iterable[str]) -> dict[str, Place]:
-    """earliest | latest | 42 | timestamp:1700000000000 | {"a": 42, "b": "latest"}, for each queue."""
+    """earliest | latest | 42 | timestamp:1700000000000 | {"a": 42, "*": "latest"}, for each queue."""
     if not text.lstrip().startswith("{"):
         place = place_from(option, text)
         return dict.fromkeys(queues, place)
@@ -60,22 +63,37 @@ def places_from(option: str, text: str, queues: Iterable[str]) -> dict[str, Plac
         given = json.loads(text)
     except ValueError as error:
         raise AMQPSourceError(f"option {option!r} is not JSON: {error}") from None
+    others = given.pop(OTHERS, None)
     missing = sorted(set(queues) - set(given))
-    if missing:
-        raise AMQPSourceError(f"option {option!r} says nothing of {', '.join(missing)}")
+    if missing and others is None:
+        named = ", ".join(missing)
+        raise AMQPSourceError(f'option {option!r} says nothing of {named} (nor of "*", all others)')
     unknown = sorted(set(given) - set(queues))
     if unknown:
         raise AMQPSourceError(f"option {option!r} names {', '.join(unknown)}, which is not read")
-    return {queue: place_from(option, given[queue]) for queue in queues}
+    return {queue: place_from(option, given.get(queue, others)) for queue in queues}
 
 
 def place_from(option: str, value: object) -> Place:
     text = str(value).strip()
     if text.lower() in (EARLIEST, LATEST):
         return Place(text.lower())
+    if text in KAFKAS:
+        return Place(KAFKAS[text])
     kind, _, number = text.rpartition(":")
     if kind.lower() in ("", "timestamp", "offset") and number.isdecimal():
         return Place(kind.lower() or "offset", int(number))
+    kind, _, moment = text.partition(":")
+    if kind.lower() == "timestamp":
+        try:
+            time = datetime.fromisoformat(moment.strip())
+        except ValueError:
+            raise AMQPSourceError(
+                f"option {option!r} is {text!r}; expected timestamp:<milliseconds> or a time as in "
+                "timestamp:2026-11-18T12:00:00Z"
+            ) from None
+        time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return Place("timestamp", max(int(time.timestamp() * 1000), 0))
     raise AMQPSourceError(
         f"option {option!r} is {text!r}; expected earliest, latest, an offset, timestamp:<milliseconds>, "
         'or JSON with one of these per queue: {"orders": 42}'

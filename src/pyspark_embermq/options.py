@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -20,6 +21,11 @@ DELIVERIES = ("at-least-once", "exactly-once")
 ON_DECODE_ERROR = ("fail", "null", "dead-letter")
 ON_RETURN = ("fail", "ignore")
 SOURCES = ("queue", "queues", "subscribe_pattern", "super_stream")  # one of them says what is read
+UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+DELAY = re.compile(
+    r"(?P<number>\d+)\s*(?:(?P<ms>ms|milliseconds?)|(?P<s>s|seconds?)|(?P<m>m|min|minutes?)|(?P<h>h|hours?)"
+    r"|(?P<d>d|days?))"
+)
 LEAST = {
     "min_partitions": 1,
     "prefetch": 1,
@@ -29,6 +35,8 @@ LEAST = {
     "lease_timeout_ms": 0,
     "max_records_per_trigger": 0,
     "max_bytes_per_trigger": 0,
+    "max_records_per_second": 0,
+    "min_offsets_per_trigger": 0,
 }
 
 
@@ -51,6 +59,9 @@ class Options:
     ending_offsets: str = "latest"
     max_records_per_trigger: int = 0
     max_bytes_per_trigger: int = 0
+    max_records_per_second: int = 0
+    min_offsets_per_trigger: int = 0
+    max_trigger_delay: str = "15m"
     min_partitions: int = 1
     fail_on_data_loss: bool = True
     prefetch: int = 10_000
@@ -97,6 +108,12 @@ class Options:
                 raise AMQPSourceError(
                     f"option {spark_name(name)!r} is {getattr(self, name)}; expected {least} or more"
                 )
+        if self.max_records_per_trigger and self.min_offsets_per_trigger > self.max_records_per_trigger:
+            raise AMQPSourceError(
+                f"option 'minOffsetsPerTrigger' is {self.min_offsets_per_trigger}, more than "
+                f"'maxRecordsPerTrigger', {self.max_records_per_trigger}"
+            )
+        milliseconds(self.max_trigger_delay)
         if len(self.csv_separator) != 1:
             raise AMQPSourceError(f"option 'csvSeparator' is {self.csv_separator!r}; expected one character")
         sources = [name for name in SOURCES if getattr(self, name)]
@@ -145,6 +162,16 @@ def names_from(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def milliseconds(delay: str) -> int:
+    """15m, 30 seconds, 500ms: as Kafka's users and Spark's write it."""
+    found = DELAY.fullmatch(delay.strip().lower())
+    if found is None:
+        raise AMQPSourceError(
+            f"option 'maxTriggerDelay' is {delay!r}; expected a number and ms, s, m, h or d: 15m, 30 seconds"
+        )
+    return int(found["number"]) * next(ms for unit, ms in UNITS.items() if found[unit])
+
+
 def spark_name(name: str) -> str:
     """starting_offsets -> startingOffsets"""
     first, *others = name.split("_")
@@ -155,6 +182,8 @@ def spark_name(name: str) -> str:
 KINDS: dict[str, tuple[str, type]] = {
     spark_name(field.name).lower(): (field.name, type(field.default)) for field in fields(Options)
 }
+# As Kafka's users know it.
+KINDS["maxoffsetspertrigger"] = KINDS["maxrecordspertrigger"]
 # Further names: for the URL's parts, and the one that `load("name")` and `CREATE TABLE ... LOCATION` give.
 USER, PASSWORD, PATH = "user", "password", "path"
 # Spark adds options of its own to those of the user.

@@ -78,3 +78,17 @@ def test_parts_cover_the_range_once(queues: dict[str, tuple[int, int]], count: i
 
 def test_one_stream_in_several_parts() -> None:
     assert parts({"q": 0}, {"q": 10}, 3) == [Range("q", 0, 3), Range("q", 3, 6), Range("q", 6, 10)]
+
+
+def test_places_of_all_others() -> None:
+    text = '{"a": 5, "*": "latest"}'
+    assert places_from("o", text, ["a", "b"]) == {"a": Place("offset", 5), "b": Place("latest")}
+
+
+def test_places_as_kafka_and_people_write_them() -> None:
+    text = '{"a": -2, "b": -1, "c": "timestamp:2023-11-14T22:13:20Z", "d": "timestamp:2023-11-14 22:13:20"}'
+    moment = Place("timestamp", 1_700_000_000_000)
+    found = places_from("o", text, ["a", "b", "c", "d"])
+    assert found == {"a": Place("earliest"), "b": Place("latest"), "c": moment, "d": moment}
+    with pytest.raises(AMQPSourceError, match="timestamp:2026-11-18T12:00:00Z"):
+        places_from("o", "timestamp:yesterday", ["a"])

@@ -41,6 +41,7 @@ from pyspark_embermq.leases import OPEN, SETTLED, LeasePart, Leases, Renewal, ch
 from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
+from pyspark_embermq.source.pace import Pace
 
 log = logging.getLogger("pyspark_embermq")
 
@@ -65,6 +66,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.renewal = Renewal(options, queue)
         self.settled = ""  # the lease that was settled last
         self.sure = ""  # the lease that is known to be there
+        self.pace = Pace(options)
         self.left: int | None = None  # messages that a trigger AvailableNow may still take
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,10 +80,16 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         check_kind(start, of_leases=True)
         self.settle(start)
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else MESSAGES_MAX
+        if self.left is None and self.pace.counts_waiting:
+            if not self.pace.is_due(self.link.waiting_count(self.queue)):
+                return start
+        limit_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else MESSAGES_MAX
+        rows = self.pace.row_limit(limit_rows, wait=self.left is not None)
+        assert rows is not None
         count = self.take(start, rows)
         if count == 0:
             return start
+        self.pace.took(count)
         parts = self.options.min_partitions  # those of this batch, also when it is run again
         return {"lease": start["lease"], "next": start["next"] + 1, "count": count, "partitions": parts}
 

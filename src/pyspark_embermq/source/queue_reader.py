@@ -30,6 +30,7 @@ from pyspark_embermq.leases import check_kind
 from pyspark_embermq.offsets import Offsets, in_order
 from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
+from pyspark_embermq.source.pace import Pace
 from pyspark_embermq.source.staging import MOMENT_S, Staging
 from pyspark_embermq.source.subscription import Subscription
 
@@ -52,6 +53,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.subscription = Subscription(self.link, queues, streams=False)
         self.queues: dict[str, Staging] = {}
         self.find_queues()
+        self.pace = Pace(options)
         self.left: int | None = None  # rows that a trigger AvailableNow may still take
 
     def __getstate__(self) -> dict[str, Any]:
@@ -72,19 +74,17 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         check_kind(start, of_leases=False)
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.prefetch
-        # Two batches are out at a time: one in the making, one that is not committed yet.
-        rows = min(rows, max(self.options.prefetch // 2, 1))
-        patience_s = self.options.idle_timeout_ms / 1000 if self.left else MOMENT_S
-        if self.left is not None:
-            rows = min(rows, self.left)
-        size_left = self.options.max_bytes_per_trigger
         self.find_queues()
-        reached: Offsets = {queue: int(place) for queue, place in start.items()}
-        for queue, staging in list(self.queues.items()):
+        for queue, staging in self.queues.items():
             begin = int(start.get(queue, 0))
             staging.begin_at(begin)
             staging.settle(begin)
+        rows = self.row_limit(start, limit)
+        patience_s = self.options.idle_timeout_ms / 1000 if self.left else MOMENT_S
+        size_left = self.options.max_bytes_per_trigger
+        reached: Offsets = {queue: int(place) for queue, place in start.items()}
+        for queue, staging in list(self.queues.items()):
+            begin = int(start.get(queue, 0))
             fresh = staging.end - begin
             if fresh < rows and not self.take(staging, rows - fresh, patience_s):
                 continue
@@ -96,7 +96,24 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows -= taken
             if self.left is not None:
                 self.left -= taken
+        if reached != start:
+            self.pace.took(sum(reached.values()) - sum(int(place) for place in start.values()))
         return in_order(reached)
+
+    def row_limit(self, start: dict[str, Any], limit: ReadLimit) -> int:
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.prefetch
+        # Two batches are out at a time: one in the making, one that is not committed yet.
+        rows = min(rows, max(self.options.prefetch // 2, 1))
+        rows = self.pace.row_limit(rows, wait=self.left is not None) or 0
+        if self.left is not None:
+            return min(rows, self.left)
+        if self.pace.counts_waiting and not self.pace.is_due(self.waiting(start)):
+            return 0
+        return rows
+
+    def waiting(self, start: dict[str, Any]) -> int:
+        latest = self.reportLatestOffset()
+        return sum(latest[queue] - int(start.get(queue, 0)) for queue in latest)
 
     def take(self, staging: Staging, count: int, patience_s: float) -> bool:
         """False: the queue was deleted, and is not of the subscription any more."""

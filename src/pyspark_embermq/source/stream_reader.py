@@ -38,6 +38,7 @@ from pyspark_embermq.offsets import (
 from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
+from pyspark_embermq.source.pace import Pace
 from pyspark_embermq.source.subscription import Subscription
 
 log = logging.getLogger("pyspark_embermq")
@@ -57,6 +58,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.link = BrokerLink(options)
         self.subscription = Subscription(self.link, queues, streams=True)
+        self.pace = Pace(options)
         self.target: Offsets | None = None  # where a trigger AvailableNow ends
 
     # -- in the driver's process
@@ -81,11 +83,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.target is not None:
             target = self.target
             end = {queue: min(end[queue], max(target.get(queue, 0), begin[queue])) for queue in end}
-        rows = self.row_limit(limit)
+        waiting = sum(end[queue] - begin[queue] for queue in end)
+        if self.target is None and not self.pace.is_due(waiting):
+            return start
+        rows = self.pace.row_limit(self.row_limit(limit), wait=self.target is not None)
         if rows is not None:
             end = limited(begin, end, rows)
         if all(known.get(queue) == place for queue, place in end.items()):
             return start
+        self.pace.took(sum(end[queue] - begin[queue] for queue in end))
         first = {queue: place for queue, place in begin.items() if known.get(queue) != place}
         # A queue that is not read at the moment keeps its place.
         return self.offset({**known, **end}, bounds, first)
