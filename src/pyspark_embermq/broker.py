@@ -181,7 +181,8 @@ class BrokerLink:
             return
         arguments["x-stream-end-offset"] = part.end
         arguments["x-stream-timestamps"] = timed
-        arguments["x-stream-blocks"] = True
+        # The broker filters messages, not blocks of them.
+        arguments |= self.options.stream_filter_arguments or {"x-stream-blocks": True}
         with self.channel(prefetch=None, confirms=False) as channel:
             # Without acks: the broker sends as fast as we read, and says when that was all.
             consumer = channel.consume_columns(part.queue, columns, no_ack=True, arguments=arguments)

@@ -15,7 +15,8 @@ from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options, options_from
 from pyspark_embermq.runtime.error_text import Refusal, with_plain_errors
 from pyspark_embermq.sink.writers import BatchWriter, StreamWriter
-from pyspark_embermq.source.batch_reader import BatchReader
+from pyspark_embermq.source import pushdown
+from pyspark_embermq.source.batch_reader import BatchReader, FilteringReader
 from pyspark_embermq.source.lease_reader import LeaseReader
 from pyspark_embermq.source.queue_reader import QueueReader
 from pyspark_embermq.source.stream_reader import StreamReader
@@ -47,6 +48,8 @@ class AMQPDataSource(DataSource):
         if options.delivery != Options.delivery:
             raise AMQPSourceError("option 'delivery' is for streaming reads; for batch reads there is 'mode'")
         check_schema(schema, options)
+        if options.push_filters and pushdown.is_enabled():
+            return FilteringReader(schema, options)
         return BatchReader(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:

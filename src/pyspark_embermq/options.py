@@ -70,6 +70,10 @@ class Options:
     lease_timeout_ms: int = 0  # never
     lease_name: str = ""
     http_url: str = ""  # of before, when leases went over HTTP: accepted, not used
+    push_filters: bool = False
+    stream_filter: str = ""
+    stream_filter_unfiltered: bool = False
+    stream_filter_headers: str = ""
     # bodies
     format: str = "binary"
     metadata_prefix: str = "_"
@@ -138,9 +142,29 @@ class Options:
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     @property
+    def column_prefix(self) -> str:
+        """What the names of metadata columns begin with: the others are fields of the body."""
+        return "" if self.format in ("binary", "text") else self.metadata_prefix
+
+    @property
     def queue_names(self) -> list[str]:
         """Those that are read, each once, in the order given."""
         return list(dict.fromkeys(names_from(self.queues or self.queue)))
+
+    @property
+    def has_stream_filter(self) -> bool:
+        return bool(self.stream_filter or self.stream_filter_headers)
+
+    @property
+    def stream_filter_arguments(self) -> dict[str, object]:
+        """What a consumer of a stream is given so that the broker sends only some messages."""
+        found: dict[str, object] = {}
+        if self.stream_filter:
+            found["x-stream-filter"] = names_from(self.stream_filter)
+            found["x-stream-match-unfiltered"] = self.stream_filter_unfiltered
+        if self.stream_filter_headers:
+            found["x-stream-filter-headers"] = json_object("streamFilterHeaders", self.stream_filter_headers)
+        return found
 
     @property
     def vhost(self) -> str:
@@ -170,6 +194,16 @@ def milliseconds(delay: str) -> int:
             f"option 'maxTriggerDelay' is {delay!r}; expected a number and ms, s, m, h or d: 15m, 30 seconds"
         )
     return int(found["number"]) * next(ms for unit, ms in UNITS.items() if found[unit])
+
+
+def json_object(option: str, text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise AMQPSourceError(f"option {option!r} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise AMQPSourceError(f"option {option!r} is {text!r}; expected a JSON object")
+    return found
 
 
 def spark_name(name: str) -> str:

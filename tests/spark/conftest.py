@@ -28,11 +28,12 @@ ONCE_IS_ENOUGH = {
     "test_connect.py",
     "test_docs.py",
     "test_pipelines.py",
-    "test_plain_errors.py",
+    "test_error_text.py",
     "test_rabbitmq.py",
     "test_reading_queues.py",
     "test_reading_streams.py",
     "test_pace.py",
+    "test_pushdown.py",
     "test_subscription.py",
 }
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from embermq.client import ColumnBatch, ColumnConsumer
@@ -22,6 +22,7 @@ from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
 from pyspark_embermq.source.lease_reader import LeasePartition, read_part
+from pyspark_embermq.source.pushdown import NOTHING_PUSHED, pushed
 from pyspark_embermq.source.stream_reader import RangePartition, read_range, resolved
 from pyspark_embermq.source.subscription import subscribed
 
@@ -41,6 +42,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, schema: StructType, options: Options) -> None:
         self.schema = schema
         self.options = options
+        self.pushed = NOTHING_PUSHED
 
     def partitions(self) -> Sequence[InputPartition]:
         with BrokerLink(self.options) as link:
@@ -48,13 +50,15 @@ class BatchReader(DataSourceReader):
             streams = [queue for queue, is_stream in queues.items() if is_stream]
             found: list[InputPartition] = []
             for queue in queues:
-                if queue not in streams:
+                if queue not in streams and self.pushed.reads(queue):
                     found += self.parts_of_queue(link, queue)
             starting = places_from("startingOffsets", self.options.starting_offsets, streams)
             ending = places_from("endingOffsets", self.options.ending_offsets, streams)
-            end = {queue: resolved(link, queue, ending[queue], "endingOffsets") for queue in streams}
-            start = {queue: resolved(link, queue, starting[queue]) for queue in streams}
-            start = {queue: min(offset, end[queue]) for queue, offset in start.items()}  # none at all
+            start, end = {}, {}
+            for queue in filter(self.pushed.reads, streams):
+                last = resolved(link, queue, ending[queue], "endingOffsets")
+                first = min(resolved(link, queue, starting[queue]), last)  # none at all
+                start[queue], end[queue] = self.pushed.narrowed(link, queue, first, last)
         found += [RangePartition(part) for part in parts(start, end, self.options.min_partitions)]
         return found
 
@@ -74,12 +78,21 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if isinstance(partition, RangePartition):
-            return read_range(self.options, self.schema, partition.part)
+            return read_range(self.options, self.schema, partition.part, self.pushed)
         if isinstance(partition, QueuePartition):
             return read_queue(self.options, self.schema, partition)
         if isinstance(partition, LeasePartition):
             return read_part(self.options, self.schema, partition.part)
         return iter(())  # what Spark makes of no partitions at all
+
+
+@with_plain_errors
+class FilteringReader(BatchReader):
+    """The batch reader where Spark pushes filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        self.pushed = pushed(filters, self.options.column_prefix)
+        return filters  # Spark applies them to what is left
 
 
 def check_mode(link: BrokerLink, queue: str, waiting: int) -> None:

@@ -39,6 +39,7 @@ from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
 from pyspark_embermq.source.pace import Pace
+from pyspark_embermq.source.pushdown import NOTHING_PUSHED, Pushed
 from pyspark_embermq.source.subscription import Subscription
 
 log = logging.getLogger("pyspark_embermq")
@@ -213,18 +214,21 @@ def names(queues: Iterable[str]) -> str:
     return " and ".join(f"'{queue}'" for queue in sorted(queues))
 
 
-def read_range(options: Options, schema: StructType, part: Range) -> Iterator[Any]:
-    """The rows of a range, in record batches."""
+def read_range(
+    options: Options, schema: StructType, part: Range, pushed: Pushed = NOTHING_PUSHED
+) -> Iterator[Any]:
+    """The rows of a range, in record batches; those without a row that a filter wants are left out."""
     with BrokerLink(options) as link, patient_collector():
         maker = RowMaker(schema, options, refuser(link))
         expected = part.start
-        for arrived in link.read(part, maker.wanted, maker.timed):
+        for arrived in link.read(part, maker.wanted | pushed.columns, maker.timed):
             first, last = arrived.offset[0].as_py(), arrived.offset[-1].as_py()
-            if first > expected:
+            if first > expected and not options.has_stream_filter:
                 lost(options, part.queue, expected, first)
             expected = last + 1
-            yield from maker.batches(arrived, part.queue)
-        if expected < part.end:
+            if not pushed.leaves_out(arrived):
+                yield from maker.batches(arrived, part.queue)
+        if expected < part.end and not options.has_stream_filter:
             lost(options, part.queue, expected, part.end)
 
 

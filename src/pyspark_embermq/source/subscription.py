@@ -7,14 +7,13 @@ again at each batch, once in a second at most.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterable
 
 from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.options import names_from
+from pyspark_embermq.options import json_object, names_from
 
 log = logging.getLogger("pyspark_embermq")
 
@@ -54,12 +53,7 @@ def own_queue(link: BrokerLink) -> str:
             "tell a source the name of its query). Its queue is called after it and keeps what comes while "
             "the query does not run"
         )
-    try:
-        arguments = json.loads(options.queue_arguments)
-    except ValueError as error:
-        raise AMQPSourceError(f"option 'queueArguments' is not JSON: {error}") from None
-    if not isinstance(arguments, dict):
-        raise AMQPSourceError('option \'queueArguments\' is no JSON object, {"x-max-age": "7D"}')
+    arguments = json_object("queueArguments", options.queue_arguments)
     name = OWN_QUEUE + options.query_name
     with link.channel(prefetch=None, confirms=False) as channel:
         channel.exchange_declare(options.exchange, passive=True)  # before anything is made for it
