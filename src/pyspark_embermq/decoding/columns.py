@@ -1,7 +1,6 @@
 """The metadata columns (queue, offset, routing_key, headers, properties): names, types, and their values.
 
-Only the columns that the query's schema names are made; properties and headers are not decoded unless one
-of them is asked for.
+Only the columns that the query's schema names are made, column by column (`wire.columns.property_columns`).
 """
 
 from __future__ import annotations
@@ -10,20 +9,22 @@ import base64
 import datetime
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 
+from embermq.wire.columns.property_columns import PropertyColumns
 from embermq.wire.properties import Properties
 from embermq.wire.table import Timestamp
 from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
 
-UTC = datetime.UTC
-OFFSET, TAKEN_MS = "x-stream-offset", "x-stream-timestamp"
-
+TAKEN_MS = "taken_ms"  # of PropertyColumns
+MICROSECONDS = 1_000_000
+SECONDS_MIN, SECONDS_MAX = -62_135_596_800, 253_402_300_799  # of the calendar: the years 1 to 9999
 
 # In the order in which they stand in the schema.
 COLUMNS: dict[str, str] = {
@@ -54,6 +55,7 @@ SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
 TEXT_SCHEMA = SCHEMA.replace("`body` binary", "`body` string")
 
 # The properties that are a column of their own as they are.
+NUMBERS = ("delivery_mode", "priority")
 PLAIN_PROPERTIES = tuple(name for name in Properties.__slots__ if name not in ("headers", "timestamp"))
 
 Values = Any  # a list or an Arrow array
@@ -65,55 +67,56 @@ def direct_column(name: str) -> Column:
 
 
 def property_column(name: str) -> Column:
-    return lambda arrived, queue: [getattr(properties, name) for properties in arrived.properties]
+    if name in NUMBERS:
+        return lambda arrived, queue: arrived.integers(name).cast(pa.int32())
+    return lambda arrived, queue: arrived.texts(name)
 
 
 def timestamp_column(arrived: Arrivals, queue: str) -> Values:
-    return [moment(properties.timestamp) for properties in arrived.properties]
+    """AMQP's timestamp (seconds) as Spark has it; null where it is absent or beyond the calendar."""
+    return moments(arrived.integers("timestamp"), 1)
 
 
-def moment(value: Any) -> datetime.datetime | None:
-    """AMQP's timestamp (seconds) as Spark has it; None where it is absent or beyond the calendar."""
-    if value is None or isinstance(value, datetime.datetime):
-        return value
-    return calendar_time(int(value))
+def moments(numbers: pa.Array, per_second: int) -> pa.Array:
+    """Times since 1970 in a unit of so many to the second; null where that is beyond the calendar."""
+    from pyarrow import compute  # here: it is slow to import, and planning a query does without
 
-
-def calendar_time(seconds: float) -> datetime.datetime | None:
-    try:
-        return datetime.datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
+    low, high = SECONDS_MIN * per_second, (SECONDS_MAX + 1) * per_second
+    known = compute.and_(compute.greater_equal(numbers, low), compute.less(numbers, high))
+    if known.false_count:
+        numbers = compute.if_else(known, numbers, None)
+    return compute.multiply(numbers, MICROSECONDS // per_second).cast(pa.timestamp("us", "UTC"))
 
 
 def ingest_column(arrived: Arrivals, queue: str) -> Values:
     """When the broker took the message where it says so, else when we did; a header that names a time beyond
     the calendar says nothing."""
-    now = datetime.datetime.fromtimestamp(time.time(), UTC)
-    found: list[Any] = []
-    for headers in arrived.headers:
-        taken_ms = headers.get(TAKEN_MS, headers.get("timestamp_in_ms"))
-        taken = calendar_time(taken_ms / 1000) if isinstance(taken_ms, int) else None
-        found.append(taken or now)
-    return found
-
-
-def own_headers(headers: dict[str, Any]) -> dict[str, Any]:
-    """Without the offset and the time that the broker adds: they have columns."""
-    return {name: value for name, value in headers.items() if name not in (OFFSET, TAKEN_MS)}
+    now = pa.scalar(int(time.time() * MICROSECONDS), pa.timestamp("us", "UTC"))
+    return moments(arrived.integers(TAKEN_MS), 1000).fill_null(now)
 
 
 def headers_column(arrived: Arrivals, queue: str) -> Values:
-    return [
-        {name: as_text(value) for name, value in own_headers(headers).items()} for headers in arrived.headers
-    ]
+    """A map; where a name or text is not UTF-8, a list of dicts, to be looked at one by one."""
+    found = arrived.header_maps()
+    if is_utf8(found.keys) and is_utf8(found.items):
+        return found
+    places, keys, items = found.offsets.to_pylist(), escaped(found.keys), escaped(found.items)
+    return [dict(zip(keys[begin:end], items[begin:end], strict=True)) for begin, end in pairwise(places)]
 
 
-def headers_json_column(arrived: Arrivals, queue: str) -> Values:
-    return [
-        json.dumps(typed(own_headers(headers)), default=as_json, sort_keys=True)
-        for headers in arrived.headers
-    ]
+def is_utf8(texts: pa.Array) -> bool:
+    """Are the bytes of all of them UTF-8? They were taken as they came."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def escaped(texts: pa.Array) -> list[str | None]:
+    """As Python has texts of which some are not UTF-8."""
+    raw = texts.cast(pa.binary()).to_pylist()
+    return [None if one is None else one.decode("utf-8", "surrogateescape") for one in raw]
 
 
 def as_text(value: Any) -> str | None:
@@ -128,6 +131,11 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, datetime.datetime | Decimal):
         return str(value)
     return json.dumps(value, default=as_json, sort_keys=True)
+
+
+def json_of(value: Any) -> str:
+    """Headers, or the value of one, as the column `headers_json` has them."""
+    return json.dumps(typed(value), default=as_json, sort_keys=True)
 
 
 def typed(value: Any) -> Any:
@@ -158,12 +166,19 @@ DIRECT = ("body", "exchange", "offset", "redelivered", "routing_key")
 MAKERS: dict[str, Column] = {
     "queue": lambda arrived, queue: pa.repeat(pa.scalar(queue, pa.string()), len(arrived)),
     "headers": headers_column,
-    "headers_json": headers_json_column,
+    "headers_json": lambda arrived, queue: arrived.texts("headers_json"),
     "timestamp": timestamp_column,
     "ingest_timestamp": ingest_column,
     **{name: direct_column(name) for name in DIRECT},
     **{name: property_column(name) for name in PLAIN_PROPERTIES},
 }
+
+
+def property_columns(names: Collection[str]) -> PropertyColumns | None:
+    """What takes the properties apart for these columns; None if none of them is made of properties."""
+    wanted = {TAKEN_MS if name == "ingest_timestamp" else name for name in names if name not in DIRECT}
+    wanted.discard("queue")
+    return PropertyColumns(wanted, as_text, json_of) if wanted else None
 
 
 def taken_from(name: str) -> set[str]:

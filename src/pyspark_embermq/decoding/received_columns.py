@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from embermq.client import ColumnBatch, Message, Properties
+from embermq.client import ColumnBatch, Message
 from embermq.client.core.columns import Values
+from embermq.wire.columns.property_columns import Made, PropertyColumns
 
 NO_OFFSET = -1
 
@@ -62,14 +63,36 @@ class Arrivals:
         known = compute.not_equal(offsets, NO_OFFSET)
         return offsets if known.false_count == 0 else compute.if_else(known, offsets, None)
 
-    @cached_property
-    def properties(self) -> list[Properties]:
-        raw = self.array(self.batch.properties, pa.binary()).to_pylist()
-        return [Properties.decode(one, 0, len(one)) for one in raw]
+    def take_apart(self, columns: PropertyColumns) -> None:
+        """Decode what is wanted of the properties; the methods below give it."""
+        values = self.batch.properties
+        assert values is not None, "a column that nobody asked for"
+        self.made: Made = columns.decode(values.places, values.data, self.start, self.stop)
 
-    @cached_property
-    def headers(self) -> list[dict[str, Any]]:
-        return [properties.headers or {} for properties in self.properties]
+    def texts(self, name: str) -> pa.Array:
+        """A property; UTF-8 or not, as it came."""
+        found = self.made[name]
+        if found is None:
+            return pa.nulls(len(self), pa.string())
+        return pa.Array.from_buffers(pa.string(), len(self), arrow_buffers(found))
+
+    def integers(self, name: str) -> pa.Array:
+        found = self.made[name]
+        if found is None:
+            return pa.nulls(len(self), pa.int64())
+        return pa.Array.from_buffers(pa.int64(), len(self), arrow_buffers(found))
+
+    def header_maps(self) -> pa.MapArray:
+        found = self.made["headers"]
+        assert found is not None
+        places, key_places, key_data, *items = found
+        count = len(key_places) // 4 - 1
+        bounds = pa.Array.from_buffers(pa.int32(), len(self) + 1, [None, pa.py_buffer(places)])
+        return pa.MapArray.from_arrays(
+            bounds,
+            pa.Array.from_buffers(pa.string(), count, arrow_buffers((None, key_places, key_data))),
+            pa.Array.from_buffers(pa.string(), count, arrow_buffers(items)),
+        )
 
     def message(self, index: int) -> Message:
         return self.batch.message(self.start + index)
@@ -82,3 +105,7 @@ class Arrivals:
     def numbers(self, values: bytearray | None) -> pa.Array:
         assert values is not None, "a column that nobody asked for"
         return pa.Array.from_buffers(pa.int64(), len(self), [None, pa.py_buffer(values)], 0, self.start)
+
+
+def arrow_buffers(found: Any) -> list[pa.Buffer | None]:
+    return [None if buffer is None else pa.py_buffer(buffer) for buffer in found]

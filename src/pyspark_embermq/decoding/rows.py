@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,16 @@ from pyspark.sql.types import StructType
 
 from embermq.client import Message
 from pyspark_embermq.decoding.bodies import Decoder, avro_reader, check_types
-from pyspark_embermq.decoding.columns import COLUMNS, DIRECT, MAKERS, maker_of, taken_from
+from pyspark_embermq.decoding.columns import (
+    COLUMNS,
+    DIRECT,
+    MAKERS,
+    escaped,
+    is_utf8,
+    maker_of,
+    property_columns,
+    taken_from,
+)
 from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import Options
@@ -68,24 +78,29 @@ class RowMaker:
             fields = [self.schema.field(name) for name in self.from_body]
             # What is required by the schema may still be missing in a body that cannot be read.
             self.decoder = Decoder(options, pa.schema([field.with_nullable(True) for field in fields]))
+        self.properties = property_columns(self.metadata.values())
+
+    @cached_property
+    def metadata(self) -> dict[str, str]:
+        """The columns that are about the message, and what they are called without the prefix."""
+        if self.decoder is None:
+            return {name: name for name in self.schema.names}
+        passed_over = {*self.from_body, self.options.corrupt_column}
+        prefix = self.options.metadata_prefix
+        return {name: name.removeprefix(prefix) for name in self.schema.names if name not in passed_over}
 
     @property
     def wanted(self) -> set[str]:
         """The columns that the client has to hand out."""
         if self.refuse is not None:
             return {*DIRECT, "properties"}  # a whole message may have to go elsewhere
-        names = {name for name in self.schema.names if name not in self.from_body}
-        if self.decoder is None:
-            return {column for name in names for column in taken_from(name)}
-        prefix = self.options.metadata_prefix
-        names.discard(self.options.corrupt_column)
-        return {"body"}.union(*(taken_from(name.removeprefix(prefix)) for name in names))
+        found = {column for name in self.metadata.values() for column in taken_from(name)}
+        return found if self.decoder is None else {"body", *found}
 
     @property
     def timed(self) -> bool:
         """Whether it matters when the broker took a message."""
-        prefix = "" if self.decoder is None else self.options.metadata_prefix
-        return f"{prefix}ingest_timestamp" in self.schema.names
+        return "ingest_timestamp" in self.metadata.values()
 
     def batches(self, arrived: Arrivals, queue: str) -> Iterator[pa.RecordBatch]:
         """The rows of what has arrived, in batches that are not too large."""
@@ -100,14 +115,15 @@ class RowMaker:
             columns, problems = self.decoder.decode(arrived.body.to_pylist())
             problems = {index: self.body_problem(arrived, index, why) for index, why in problems.items()}
             made = dict(zip(self.from_body, columns, strict=True))
-        corrupt = None if self.decoder is None else self.options.corrupt_column
-        for field in self.schema:
-            if field.name not in made and field.name != corrupt:
-                made[field.name] = self.column(field, arrived, queue, problems)
+        if self.properties is not None:
+            arrived.take_apart(self.properties)
+        for column, name in self.metadata.items():
+            made[column] = self.column(name, self.schema.field(column), arrived, queue, problems)
         good: pa.Array | None = None  # the rows that stay; None: all
         if problems:
             good = self.treat(arrived, problems)
-        if corrupt is not None and corrupt in self.schema.names:
+        corrupt = self.options.corrupt_column
+        if self.decoder is not None and corrupt in self.schema.names:
             made[corrupt] = corrupt_column(arrived, problems, self.schema.field(corrupt).type)
         arrays = [made[name] for name in self.schema.names]
         if good is not None:
@@ -118,20 +134,17 @@ class RowMaker:
         begin = arrived.body[index].as_py()[:80]
         return f"its body is not {self.options.format} as the schema has it: {why}; it begins with {begin!r}"
 
-    def column(self, field: pa.Field, arrived: Arrivals, queue: str, problems: dict[int, str]) -> pa.Array:
+    def column(
+        self, name: str, field: pa.Field, arrived: Arrivals, queue: str, problems: dict[int, str]
+    ) -> pa.Array:
         """One that is about the message; what cannot be shown is null, and a problem."""
-        name = field.name
-        if self.decoder is not None:
-            name = name.removeprefix(self.options.metadata_prefix)
         values = maker_of(name)(arrived, queue)
         if isinstance(values, pa.Array):
             if self.decoder is None and name == "body" and self.options.format == "text":
                 values = as_texts(values)
-            if not pa.types.is_string(values.type) or is_valid(values):
+            if not pa.types.is_string(values.type) or is_utf8(values):
                 return values if values.type == field.type else values.cast(field.type)
-            values = [
-                value.decode("utf-8", "surrogateescape") for value in values.cast(pa.binary()).to_pylist()
-            ]
+            values = escaped(values)
         try:
             return pa.array(values, field.type)
         except UNFIT:
@@ -156,15 +169,6 @@ class RowMaker:
 
 # What pyarrow raises for values that are not of a type; a text that is not UTF-8 among them.
 UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
-
-
-def is_valid(texts: pa.Array) -> bool:
-    """Are the bytes of all of them UTF-8? They were taken as they came."""
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def fitting(values: list[Any], field: pa.Field, problems: dict[int, str]) -> list[Any]:
