@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from embermq.client import BadAddress, Channel, Connection, PreconditionFailed, Properties, connect
-from embermq.client.core.streams import check_consume, check_partitions
+from embermq.client.calls.stream import check_acks
+from embermq.client.calls.super_stream import check_partitions
 from tools.brokers import Broker
 
 
@@ -72,9 +73,9 @@ def test_advice_fits_what_was_refused(connection: Connection) -> None:
 
 
 def test_what_rabbitmq_would_close_the_connection_for() -> None:
-    check_consume(True, "s", no_ack=True)
+    check_acks(True, "s", no_ack=True)
     check_partitions(True, 3)
     with pytest.raises(ValueError, match="with acks only"):
-        check_consume(False, "s", no_ack=True)
+        check_acks(False, "s", no_ack=True)
     with pytest.raises(ValueError, match="routing_keys"):
         check_partitions(False, 3)

@@ -17,14 +17,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from embermq.client.address import Settings
-from embermq.client.blocking.channel import Channel
+from embermq.client.blocking.channel import Channel, Confirmation
 from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.connection import Connection, connect
 from embermq.client.blocking.consumer import Consumer
-from embermq.client.blocking.publishing import Confirmation
 from embermq.client.blocking.rpc import RpcClient, serve_rpc
-from embermq.client.blocking.stream import Stream, StreamConsumer
-from embermq.client.blocking.super_stream import SuperStream, SuperStreamConsumer
+from embermq.client.blocking.stream import Stream, SuperStream, SuperStreamConsumer
 from embermq.client.core.columns import ColumnBatch, Values
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Outgoing
@@ -54,8 +52,7 @@ if TYPE_CHECKING:
     from embermq.client.aio.connection import AsyncConnection, connect_async
     from embermq.client.aio.consumer import AsyncConsumer
     from embermq.client.aio.rpc import AsyncRpcClient, serve_rpc_async
-    from embermq.client.aio.stream import AsyncStream, AsyncStreamConsumer
-    from embermq.client.aio.super_stream import AsyncSuperStream, AsyncSuperStreamConsumer
+    from embermq.client.aio.stream import AsyncStream, AsyncSuperStream, AsyncSuperStreamConsumer
 
 # Imported when somebody asks for them: asyncio is large, and short-lived processes of blocking code feel it.
 ASYNCIO_PARTS = {
@@ -64,9 +61,8 @@ ASYNCIO_PARTS = {
     "AsyncConsumer": "consumer",
     "AsyncRpcClient": "rpc",
     "AsyncStream": "stream",
-    "AsyncStreamConsumer": "stream",
-    "AsyncSuperStream": "super_stream",
-    "AsyncSuperStreamConsumer": "super_stream",
+    "AsyncSuperStream": "stream",
+    "AsyncSuperStreamConsumer": "stream",
     "connect_async": "connection",
     "serve_rpc_async": "rpc",
 }
@@ -87,7 +83,6 @@ __all__ = [
     "AsyncConsumer",
     "AsyncRpcClient",
     "AsyncStream",
-    "AsyncStreamConsumer",
     "AsyncSuperStream",
     "AsyncSuperStreamConsumer",
     "AuthenticationFailed",
@@ -116,7 +111,6 @@ __all__ = [
     "RpcFailed",
     "Settings",
     "Stream",
-    "StreamConsumer",
     "SuperStream",
     "SuperStreamConsumer",
     "Timeout",

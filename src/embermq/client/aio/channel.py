@@ -9,26 +9,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.aio.consumer import AsyncConsumer, MessageCallback
-from embermq.client.aio.declaring import AsyncDeclaring
+from embermq.client.calls import channel as calls
+from embermq.client.calls.callback import OnError, check_on_error
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.consumers import OnError, check_on_error
-from embermq.client.core.handles import ChannelHandle
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Receipt, as_bytes, raw_properties
 from embermq.client.core.requests import Arguments, consume_method, consume_request, request_for
-from embermq.wire.methods import (
-    BasicCancel,
-    BasicGet,
-    BasicQos,
-    BasicRecover,
-    ChannelClose,
-    ChannelFlow,
-    ChannelFlowOk,
-    Method,
-    TxCommit,
-    TxRollback,
-    TxSelect,
-)
+from embermq.client.core.stream_progress import Progress
+from embermq.wire.methods import BasicConsume, BasicGet, Method
 from embermq.wire.properties import Properties
 
 if TYPE_CHECKING:
@@ -38,7 +26,7 @@ FLUSH_BYTES = 64 * 1024  # so much in the buffer is sent at once, less at the en
 BATCH_STEP_BYTES = 256 * 1024
 
 
-class AsyncChannel(ChannelHandle, AsyncDeclaring):
+class AsyncChannel(calls.ChannelHandle):
     """Opened by `AsyncConnection.channel`.
 
     An error of the broker's closes it for good: the call that caused it raises, later ones raise the same.
@@ -49,8 +37,30 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
         self.on_return: Callback | None = None
         self.closed_by_user = False
         self._core = core
-        self._engine = core.engine
         self._loop = connection.loop
+
+    async def call(self, method: Method, timeout_s: float | None = None) -> Any:
+        """Send any method and wait for its answer; what it declares is restored after a reconnection."""
+        return await self.connection.call(self._core, request_for(self._core, method), timeout_s)
+
+    exchange_declare = calls.exchange_declare
+    exchange_delete = calls.exchange_delete
+    exchange_bind = calls.exchange_bind
+    exchange_unbind = calls.exchange_unbind
+    queue_declare = calls.queue_declare
+    queue_bind = calls.queue_bind
+    queue_unbind = calls.queue_unbind
+    queue_purge = calls.queue_purge
+    queue_delete = calls.queue_delete
+    cancel = calls.cancel
+    qos = calls.qos
+    recover = calls.recover
+    flow = calls.flow
+    tx_select = calls.tx_select
+    tx_commit = calls.tx_commit
+    tx_rollback = calls.tx_rollback
+    close = calls.close
+    forsake = calls.forsake
 
     async def __aenter__(self) -> Self:
         return self
@@ -58,28 +68,19 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.is_closed or self.connection.is_closed:
-            return
-        if kind is not None and self.connection.blocked_reason is not None:
-            # No answer will come while the broker reads nothing, and the error should not wait for one.
-            self.forsake()
-            return
-        await self.close()
+        await calls.leave(self, kind)
 
-    async def close(self, reply_text: str = "goodbye") -> None:
-        self.closed_by_user = True
-        if not self.is_closed:
-            await self.call(ChannelClose(200, reply_text))
-        self.connection.forget(self._core)
-
-    def forsake(self) -> None:
-        """As `close`, without waiting for the answer."""
-        self.closed_by_user = True
-        self.connection.tell(self._core, request_for(self._core, ChannelClose(200, "goodbye")))
-
-    async def call(self, method: Method, timeout_s: float | None = None) -> Any:
-        """Send any method and wait for its answer; what it declares is restored after a reconnection."""
-        return await self.connection.call(self._core, request_for(self._core, method), timeout_s)
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """Commit at the end of the block, roll back when it raises."""
+        await calls.begin_transaction(self)
+        try:
+            yield
+        except BaseException:
+            if not self.is_closed:
+                await self.tx_rollback()
+            raise
+        await self.tx_commit()
 
     # -- publishing
 
@@ -97,7 +98,7 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
         Its exception is PublishFailed when the broker did not take the message, or when `mandatory` is set
         and the message reached no queue. On a channel without confirms it is done at once.
         """
-        core, engine = self._core, self._engine
+        core = self._core
         if core.error is not None:
             raise core.error
         payload, raw = as_bytes(body), raw_properties(properties)
@@ -108,8 +109,8 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
             receipt.waiter = future
         else:
             future.set_result(None)
-        core.publish(engine.route(exchange, routing_key, mandatory), raw, payload, mandatory, receipt)
-        if len(core.unconfirmed) == 1:
+        core.publish(core.buffer.route(exchange, routing_key, mandatory), raw, payload, mandatory, receipt)
+        if len(core.unconfirmed.publications) == 1:
             self.connection.flush()  # nothing else is under way: who waits for each confirm waits for this
         else:
             self._written()
@@ -150,11 +151,11 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
         return future
 
     def _written(self) -> None:
-        engine = self._engine
-        if engine.out.size >= FLUSH_BYTES:
+        buffer = self._core.buffer
+        if buffer.out.size >= FLUSH_BYTES:
             self.connection.flush()
-        elif not engine.awake:
-            engine.wake()
+        else:
+            buffer.wake()
 
     # -- consuming
 
@@ -183,55 +184,20 @@ class AsyncChannel(ChannelHandle, AsyncDeclaring):
         if prefetch is not None:
             await self.qos(prefetch)
         method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments)
-        consumer = AsyncConsumer(self, self._core, method, timeout_s)
-        await self.connection.call(self._core, consume_request(self._core, consumer))
+        consumer = await self.begin(method, timeout_s)
         if callback is not None:
             consumer.start(callback, concurrency, on_error)
         return consumer
-
-    async def cancel(self, consumer_tag: str) -> None:
-        await self.call(BasicCancel(consumer_tag))
 
     async def get(self, queue: str = "", *, no_ack: bool = False) -> Message | None:
         """One message if there is one. For many, consume: that is faster by far."""
         message: Message | None = await self.call(BasicGet(queue, no_ack))
         return message
 
-    async def qos(self, prefetch_count: int, *, prefetch_size: int = 0, global_: bool = False) -> None:
-        """How many deliveries may be unsettled: per consumer from now on, or for the whole channel."""
-        await self.call(BasicQos(prefetch_size, prefetch_count, global_))
-
-    async def recover(self, *, requeue: bool = True) -> None:
-        """Have everything that is not settled delivered again."""
-        await self.call(BasicRecover(requeue))
-
-    async def flow(self, active: bool) -> bool:
-        """Ask the broker to stop or go on delivering (RabbitMQ refuses to stop)."""
-        answer: ChannelFlowOk = await self.call(ChannelFlow(active))
-        return answer.active
-
-    # -- transactions
-
-    async def tx_select(self) -> None:
-        """From now on publishes and acks count only once they are committed. Needs `confirms=False`."""
-        await self.call(TxSelect())
-
-    async def tx_commit(self) -> None:
-        """Do all of it; TransactionLost when the connection broke in between."""
-        await self.call(TxCommit())
-
-    async def tx_rollback(self) -> None:
-        await self.call(TxRollback())
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        """Commit at the end of the block, roll back when it raises."""
-        if not self._core.transactional or not self._core.ready:  # asking waits for the connection
-            await self.tx_select()
-        try:
-            yield
-        except BaseException:
-            if not self.is_closed:
-                await self.tx_rollback()
-            raise
-        await self.tx_commit()
+    async def begin(
+        self, consume: BasicConsume, timeout_s: float | None, progress: Progress | None = None
+    ) -> AsyncConsumer:
+        """Say basic.consume; `progress` is that of a stream."""
+        consumer = AsyncConsumer(self, self._core, consume, timeout_s, progress)
+        await self.connection.call(self._core, consume_request(self._core, consumer))
+        return consumer

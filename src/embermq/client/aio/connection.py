@@ -16,9 +16,9 @@ from typing import Any, Self, Unpack
 from embermq.client.address import ConnectOptions, Endpoint, Settings, settings_of
 from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.protocol import ClientProtocol
+from embermq.client.calls.connection import ConnectionHandle
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.engine import CLOSING, OPEN, Engine
-from embermq.client.core.handles import ConnectionHandle
 from embermq.client.core.heartbeat import Pulse
 from embermq.client.core.message import Message
 from embermq.client.core.request import Request
@@ -145,7 +145,7 @@ class AsyncConnection(ConnectionHandle):
         self.closed_by_user = True
         self._stop.set()
         if self._engine.state == OPEN and politely:
-            self._engine.out.write(method_frame(0, ConnectionClose(200, "goodbye")))
+            self._engine.buffer.write(method_frame(0, ConnectionClose(200, "goodbye")))
             self._engine.state = CLOSING
             self.flush()
         elif self._engine.state != CLOSING:
@@ -163,7 +163,7 @@ class AsyncConnection(ConnectionHandle):
         waiter = self.loop.create_future()
         method = ConnectionUpdateSecret(secret.encode(), reason)
         self._engine.update_secret.append(Request(method, waiter))
-        self._engine.out.write(method_frame(0, method))
+        self._engine.buffer.write(method_frame(0, method))
         await self.wait(waiter, method.NAME)
 
     async def __aenter__(self) -> Self:

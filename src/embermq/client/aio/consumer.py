@@ -9,10 +9,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from embermq.client.calls.callback import OnError, callback_failed
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.consumers import ConsumerInbox, OnError, callback_failed
+from embermq.client.core.inbox import Inbox
 from embermq.client.core.message import Message
 from embermq.client.core.requests import cancel_request
+from embermq.client.core.stream_progress import Progress
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 
@@ -24,16 +26,21 @@ log = logging.getLogger("embermq.client")
 MessageCallback = Callable[[Message], Coroutine[Any, Any, None] | None]
 
 
-class AsyncConsumer(ConsumerInbox):
+class AsyncConsumer(Inbox):
     """Iterate over it with `async for`, or `fetch` batches. Leaving its `async with` block cancels it.
 
     After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
     """
 
     def __init__(
-        self, channel: AsyncChannel, core: ChannelCore, consume: BasicConsume, timeout_s: float | None
+        self,
+        channel: AsyncChannel,
+        core: ChannelCore,
+        consume: BasicConsume,
+        timeout_s: float | None,
+        progress: Progress | None = None,
     ) -> None:
-        super().__init__(consume)
+        super().__init__(consume, progress)
         self.channel = channel
         self.timeout_s = timeout_s
         self._core = core
@@ -142,20 +149,22 @@ class AsyncConsumer(ConsumerInbox):
 
         Whatever interrupts it, it may be called again.
         """
-        self._cancelled = True
+        self.cancelled = True
         self.wake()
         if self.error is None and self._core.error is None and self._core.consumers.get(self.tag) is self:
             await self.channel.connection.call(self._core, cancel_request(self._core, self))
 
     def forsake(self) -> None:
         """As `cancel`, without waiting for the answer."""
-        self._cancelled = True
+        self.cancelled = True
         self.channel.connection.tell(self._core, cancel_request(self._core, self))
 
+    def waiting(self) -> list[Message]:
+        return [*self._taken, *self.messages]
+
     def give_back(self) -> None:
-        self.messages = [*self._taken, *self.messages]
-        self._taken.clear()
         super().give_back()
+        self._taken.clear()
 
     async def __aenter__(self) -> Self:
         return self

@@ -22,7 +22,7 @@ class ClientProtocol(asyncio.BufferedProtocol):
         self.writable = True
         self.reading = True
         self._held = False  # publishes may wait in the channels
-        engine.full = False
+        engine.buffer.full = False
         self._buffer = bytearray(READ_BUFFER_BYTES)
         self._kept = 0  # bytes of a frame whose end has not come
 
@@ -63,7 +63,7 @@ class ClientProtocol(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self.writable = False
-        self.engine.full = self._held = True
+        self.engine.buffer.full = self._held = True
 
     def _release(self) -> None:
         """What was published while the transport was full goes out in pieces."""
@@ -73,7 +73,7 @@ class ClientProtocol(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self.writable = True
-        self.engine.full = False
+        self.engine.buffer.full = False
         self.flush()
 
     async def end(self) -> None:

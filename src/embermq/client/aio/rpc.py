@@ -11,9 +11,9 @@ from typing import Self
 from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.connection import AsyncConnection
 from embermq.client.aio.consumer import AsyncConsumer
+from embermq.client.calls.rpc import REPLY_TO, Correlation, answer_properties, call_properties, checked
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, as_bytes
-from embermq.client.core.rpc import REPLY_TO, Correlation, answer_properties, call_properties, checked
 from embermq.client.errors import Timeout
 from embermq.wire.properties import Properties
 

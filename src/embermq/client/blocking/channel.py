@@ -2,51 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.consumer import Consumer
-from embermq.client.blocking.declaring import Declaring
 from embermq.client.blocking.inbox import BlockingInbox
-from embermq.client.blocking.publishing import Publishing
+from embermq.client.blocking.waiter import Waiter
+from embermq.client.calls import channel as calls
+from embermq.client.calls.callback import OnError, check_on_error
+from embermq.client.calls.once import blocking
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.consumers import OnError, check_on_error
-from embermq.client.core.handles import ChannelHandle
+from embermq.client.core.columns import Values, rows_of
 from embermq.client.core.message import Message
+from embermq.client.core.publication import Body, Outgoing, Receipt, as_bytes, raw_properties
 from embermq.client.core.requests import Arguments, consume_method, consume_request, request_for
-from embermq.wire.methods import (
-    BasicCancel,
-    BasicGet,
-    BasicQos,
-    BasicRecover,
-    ChannelClose,
-    ChannelFlow,
-    ChannelFlowOk,
-    Method,
-    TxCommit,
-    TxRollback,
-    TxSelect,
-)
+from embermq.client.core.stream_progress import Progress
+from embermq.client.errors import Timeout
+from embermq.wire.methods import BasicConsume, BasicGet, Method
+from embermq.wire.properties import Properties
 
 if TYPE_CHECKING:
     from embermq.client.blocking.connection import Connection
 
+COMMANDS_MAX = 20_000  # messages that the thread of the connection has not looked at yet
+OUTPUT_BYTES_MAX = 4 * 1024 * 1024
+BATCH_STEP_BYTES = 256 * 1024
+BATCH_STEP_MESSAGES = 2000
+UNCONFIRMED_POLL_S = 0.01
+UNCONFIRMED_MAX = 100_000  # more than this and `publish_soon` waits for the oldest
 
-class Channel(ChannelHandle, Declaring, Publishing):
+
+class Confirmation:
+    """The promise of a confirm: `wait` for it, or look whether it is `done`."""
+
+    __slots__ = ("_connection", "_receipt")
+
+    def __init__(self, connection: Connection, receipt: Receipt) -> None:
+        self._connection = connection
+        self._receipt = receipt
+
+    @property
+    def done(self) -> bool:
+        return self._receipt.done
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Return when the broker has taken everything; PublishFailed when it refused or returned some."""
+        receipt = self._receipt
+        if not receipt.done:
+            waiter = receipt.waiter
+            if waiter is None:
+                waiter = receipt.waiter = Waiter()
+            if not receipt.done:  # else nobody may have seen our waiter
+                self._connection.wait(waiter, "a publish", timeout_s)
+        failure = receipt.failure()
+        if failure is not None:
+            raise failure
+
+
+class Channel(calls.ChannelHandle):
     """Opened by `Connection.channel`. Any number of threads may publish on it at the same time.
 
     An error of the broker's closes it for good: the call that caused it raises, later ones raise the same.
     """
 
     def __init__(self, connection: Connection, core: ChannelCore) -> None:
+        assert core.commands is not None
         self.connection = connection
         self.on_return: Callable[[Message], None] | None = None
         self.closed_by_user = False
         self._core = core
-        self._engine = core.engine
+        self._commands = core.commands
+
+    def call(self, method: Method, timeout_s: float | None = None) -> Any:
+        """Send any method and wait for its answer; what it declares is restored after a reconnection."""
+        return self.connection.call(self._core, request_for(self._core, method), timeout_s)
+
+    exchange_declare = blocking(calls.exchange_declare)
+    exchange_delete = blocking(calls.exchange_delete)
+    exchange_bind = blocking(calls.exchange_bind)
+    exchange_unbind = blocking(calls.exchange_unbind)
+    queue_declare = blocking(calls.queue_declare)
+    queue_bind = blocking(calls.queue_bind)
+    queue_unbind = blocking(calls.queue_unbind)
+    queue_purge = blocking(calls.queue_purge)
+    queue_delete = blocking(calls.queue_delete)
+    cancel = blocking(calls.cancel)
+    qos = blocking(calls.qos)
+    recover = blocking(calls.recover)
+    flow = blocking(calls.flow)
+    tx_select = blocking(calls.tx_select)
+    tx_commit = blocking(calls.tx_commit)
+    tx_rollback = blocking(calls.tx_rollback)
+    close = blocking(calls.close)
+    forsake = calls.forsake
+    _begin_transaction = blocking(calls.begin_transaction)
+    _leave = blocking(calls.leave)
 
     def __enter__(self) -> Self:
         return self
@@ -54,28 +111,19 @@ class Channel(ChannelHandle, Declaring, Publishing):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.is_closed or self.connection.is_closed:
-            return
-        if kind is not None and self.connection.blocked_reason is not None:
-            # No answer will come while the broker reads nothing, and the error should not wait for one.
-            self.forsake()
-            return
-        self.close()
+        self._leave(kind)
 
-    def close(self, reply_text: str = "goodbye") -> None:
-        self.closed_by_user = True
-        if not self.is_closed:
-            self.call(ChannelClose(200, reply_text))
-        self.connection.forget(self._core)
-
-    def forsake(self) -> None:
-        """As `close`, without waiting for the answer."""
-        self.closed_by_user = True
-        self.connection.tell(self._core, request_for(self._core, ChannelClose(200, "goodbye")))
-
-    def call(self, method: Method, timeout_s: float | None = None) -> Any:
-        """Send any method and wait for its answer; what it declares is restored after a reconnection."""
-        return self.connection.call(self._core, request_for(self._core, method), timeout_s)
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit at the end of the block, roll back when it raises."""
+        self._begin_transaction()
+        try:
+            yield
+        except BaseException:
+            if not self.is_closed:
+                self.tx_rollback()
+            raise
+        self.tx_commit()
 
     # -- consuming
 
@@ -103,8 +151,7 @@ class Channel(ChannelHandle, Declaring, Publishing):
         if prefetch is not None:
             self.qos(prefetch)
         method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments)
-        consumer = Consumer(self, BlockingInbox(self._core, method), timeout_s)
-        self.connection.call(self._core, consume_request(self._core, consumer.inbox))
+        consumer = self.begin(method, timeout_s)
         if callback is not None:
             consumer.start(callback, on_error)
         return consumer
@@ -129,49 +176,206 @@ class Channel(ChannelHandle, Declaring, Publishing):
         self.connection.call(self._core, consume_request(self._core, consumer.inbox))
         return consumer
 
-    def cancel(self, consumer_tag: str) -> None:
-        self.call(BasicCancel(consumer_tag))
-
     def get(self, queue: str = "", *, no_ack: bool = False) -> Message | None:
         """One message if there is one. For many, consume: that is faster by far."""
-        message: Message | None = self.call(BasicGet(queue, no_ack))
-        return message
+        # Nothing is called between the answer and this return: a signal handler might raise there.
+        return self.call(BasicGet(queue, no_ack))  # type: ignore[no-any-return]
 
-    def qos(self, prefetch_count: int, *, prefetch_size: int = 0, global_: bool = False) -> None:
-        """How many deliveries may be unsettled: per consumer from now on, or for the whole channel."""
-        self.call(BasicQos(prefetch_size, prefetch_count, global_))
+    def begin(
+        self, consume: BasicConsume, timeout_s: float | None, progress: Progress | None = None
+    ) -> Consumer:
+        """Say basic.consume; `progress` is that of a stream."""
+        consumer = Consumer(self, BlockingInbox(self._core, consume, progress), timeout_s)
+        self.connection.call(self._core, consume_request(self._core, consumer.inbox))
+        return consumer
 
-    def recover(self, *, requeue: bool = True) -> None:
-        """Have everything that is not settled delivered again."""
-        self.call(BasicRecover(requeue))
+    # -- publishing
 
-    def flow(self, active: bool) -> bool:
-        """Ask the broker to stop or go on delivering (RabbitMQ refuses to stop)."""
-        answer: ChannelFlowOk = self.call(ChannelFlow(active))
-        return answer.active
+    def publish(
+        self,
+        body: Body,
+        routing_key: str = "",
+        exchange: str = "",
+        *,
+        properties: Properties | bytes | None = None,
+        mandatory: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Publish and, on a channel with confirms, wait until the broker has taken the message.
 
-    # -- transactions
+        PublishFailed when it did not, or when `mandatory` is set and the message reached no queue.
+        """
+        if self._core.confirming:
+            self._submit(body, routing_key, exchange, properties, mandatory).wait(timeout_s)
+        else:
+            self.publish_soon(body, routing_key, exchange, properties=properties, mandatory=mandatory)
 
-    def tx_select(self) -> None:
-        """From now on publishes and acks count only once they are committed. Needs `confirms=False`."""
-        self.call(TxSelect())
+    def publish_soon(
+        self,
+        body: Body,
+        routing_key: str = "",
+        exchange: str = "",
+        *,
+        properties: Properties | bytes | None = None,
+        mandatory: bool = False,
+    ) -> Confirmation:
+        """Publish without waiting; the result can be waited for later."""
+        confirmation = self._submit(body, routing_key, exchange, properties, mandatory)
+        if len(self._commands.queue) > COMMANDS_MAX or self._core.buffer.out.size > OUTPUT_BYTES_MAX:
+            self.connection.flush()
+        if self._core.unconfirmed.count > UNCONFIRMED_MAX:
+            self._wait_for_oldest()
+        return confirmation
 
-    def tx_commit(self) -> None:
-        """Do all of it; TransactionLost when the connection broke in between."""
-        self.call(TxCommit())
+    def _submit(
+        self,
+        body: Body,
+        routing_key: str,
+        exchange: str,
+        properties: Properties | bytes | None,
+        mandatory: bool,
+    ) -> Confirmation:
+        """Have the thread of the connection send it."""
+        core = self._core
+        payload, raw = as_bytes(body), raw_properties(properties)
+        if core.error is not None:
+            raise core.error
+        route = core.buffer.route(exchange, routing_key, mandatory)
+        receipt = Receipt(1 if core.confirming else 0)
+        self._commands.post(core.publish_or_abandon, route, raw, payload, mandatory, receipt)
+        return Confirmation(self.connection, receipt)
 
-    def tx_rollback(self) -> None:
-        self.call(TxRollback())
+    def publish_batch(
+        self,
+        messages: Iterable[Body | Outgoing],
+        routing_key: str = "",
+        exchange: str = "",
+        *,
+        properties: Properties | bytes | None = None,
+        mandatory: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Publish many messages in few writes and wait once for all confirms.
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commit at the end of the block, roll back when it raises."""
-        if not self._core.transactional or not self._core.ready:  # asking waits for the connection
-            self.tx_select()
+        PublishFailed says how many were refused or returned; the others have been published.
+        """
+        confirmation = self.publish_batch_soon(
+            messages, routing_key, exchange, properties=properties, mandatory=mandatory
+        )
+        if self._core.confirming:
+            confirmation.wait(timeout_s)
+
+    def publish_batch_soon(
+        self,
+        messages: Iterable[Body | Outgoing],
+        routing_key: str = "",
+        exchange: str = "",
+        *,
+        properties: Properties | bytes | None = None,
+        mandatory: bool = False,
+    ) -> Confirmation:
+        """As `publish_batch` without the wait. An iterator is consumed while its messages are being sent."""
+        core = self._core
+        raw = raw_properties(properties)
+        receipt = Receipt(1)  # one for ourselves, until all are sent
+        source = iter(messages)
+        room: Waiter | None = None
         try:
-            yield
-        except BaseException:
-            if not self.is_closed:
-                self.tx_rollback()
-            raise
-        self.tx_commit()
+            # Taken from the user's iterator here: it may be slow, and the connection's thread must go on.
+            while items := list(islice(source, BATCH_STEP_MESSAGES)):
+                step = partial(core.publish_some, iter(items), exchange, routing_key, raw, mandatory, receipt)
+                room = self._send_step(partial(step, BATCH_STEP_BYTES), room)
+        finally:
+            self._commands.post(receipt.settle, True, None)
+        if room is not None:
+            self.connection.wait(room, "a publish")
+        return Confirmation(self.connection, receipt)
+
+    def publish_columns(
+        self,
+        bodies: Values,
+        routing_key: str | Values = "",
+        exchange: str | Values = "",
+        *,
+        properties: Properties | bytes | Values | None = None,
+        mandatory: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        """As `publish_batch`, for messages that stand in columns: no object is made for any of them.
+
+        What is not given as a column is the same for all. A column of properties holds what
+        `Properties.encode` gives. The buffers must not change before everything is confirmed.
+        """
+        confirmation = self.publish_columns_soon(
+            bodies, routing_key, exchange, properties=properties, mandatory=mandatory
+        )
+        if self._core.confirming:
+            confirmation.wait(timeout_s)
+
+    def publish_columns_soon(
+        self,
+        bodies: Values,
+        routing_key: str | Values = "",
+        exchange: str | Values = "",
+        *,
+        properties: Properties | bytes | Values | None = None,
+        mandatory: bool = False,
+    ) -> Confirmation:
+        """As `publish_columns` without the wait."""
+        core = self._core
+        rows = rows_of(bodies, routing_key, exchange, properties, mandatory)
+        receipt = Receipt(1)  # one for ourselves, until all are sent
+        row = 0
+
+        def step() -> bool:
+            nonlocal row
+            row = core.publish_rows(rows, row, mandatory, receipt, BATCH_STEP_BYTES)
+            return row < rows.count
+
+        room: Waiter | None = None
+        try:
+            if rows.count:
+                room = self._send_step(step, None)
+        finally:
+            self._commands.post(receipt.settle, True, None)
+        if room is not None:
+            self.connection.wait(room, "a publish")
+        return Confirmation(self.connection, receipt)
+
+    def _send_step(self, step: Callable[[], bool], before: Waiter | None) -> Waiter:
+        """Publish a part of many messages once there is room for it; the result waits until it is sent.
+
+        `step` answers whether there is more: others have their turn before that.
+        """
+        if before is not None:
+            self.connection.wait(before, "a publish")
+        if self._core.unconfirmed.count > UNCONFIRMED_MAX:
+            self._wait_for_oldest()
+        step_done = Waiter()
+        self._commands.post(self._run_step, step, step_done)
+        return step_done
+
+    def _run_step(self, step: Callable[[], bool], step_done: Waiter) -> None:
+        """In the thread of the connection."""
+        try:
+            if self._core.error is not None:
+                raise self._core.error
+            more = step()
+        except Exception as error:
+            step_done.set_exception(error)
+            return
+        if more:
+            room = Waiter()
+            room.then(lambda: self._run_step(step, step_done))
+            self.connection.when_room(room)
+        else:
+            self.connection.when_room(step_done)
+
+    def _wait_for_oldest(self) -> None:
+        """Too much is unconfirmed: give the broker time, as long as any call may take."""
+        limit_s = self.connection.settings.call_timeout_s
+        deadline_s = math.inf if limit_s is None else time.monotonic() + limit_s
+        while self._core.unconfirmed.count > UNCONFIRMED_MAX and self._core.error is None:
+            time.sleep(UNCONFIRMED_POLL_S)
+            if time.monotonic() > deadline_s:
+                raise Timeout(f"{self._core.unconfirmed.count} publishes without a confirm for {limit_s:g} s")

@@ -42,16 +42,16 @@ class ColumnConsumer(Consuming):
 
         None when that is nothing, or at the end. With acks the prefetch must allow so many.
         """
-        inbox, engine = self.inbox, self.inbox.core.engine
+        inbox, commands = self.inbox, self.inbox.commands
         deadline_s = deadline_after(timeout_s)
         if not inbox.ready and inbox.error is None:
-            engine.post(inbox.want, max(messages_min, 1))
-            await_arrival(engine, [inbox], deadline_s)
+            commands.post(inbox.want, max(messages_min, 1))
+            await_arrival([inbox], deadline_s)
         if not inbox.ready and inbox.core.error is None:
             # The time is over, or the end has come: what there is.
             waiter = Waiter()
-            engine.post(inbox.hand_out)
-            engine.post(waiter.set_result, None)
+            commands.post(inbox.hand_out)
+            commands.post(waiter.set_result, None)
             waiter.wait(None)
         elif not inbox.ready:
             inbox.hand_out()  # after the end of the connection: there is no thread but ours
@@ -68,4 +68,4 @@ class ColumnConsumer(Consuming):
         """Settle it, or its first messages, and what came before it on this channel."""
         tag = batch.last_tag if count is None else batch.last_tag - batch.count + count
         core = self.inbox.core
-        core.engine.post(core.ack, tag, True, batch.epoch)
+        self.inbox.commands.post(core.ack, tag, True, batch.epoch)

@@ -16,9 +16,9 @@ from embermq.client.address import ConnectOptions, Settings, settings_of
 from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.line import Line
 from embermq.client.blocking.waiter import Waiter
+from embermq.client.calls.connection import ConnectionHandle
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.engine import Engine
-from embermq.client.core.handles import ConnectionHandle
 from embermq.client.core.message import Message
 from embermq.client.core.request import Request
 from embermq.client.errors import ClientError, ConnectionClosed
@@ -70,7 +70,7 @@ class Connection(ConnectionHandle):
             self._line.first.result()
         except BaseException:
             self.closed_by_user = True
-            self._engine.post(self._line.finish, False)
+            self._line.commands.post(self._line.finish, False)
             raise
 
     # -- for everybody
@@ -95,7 +95,7 @@ class Connection(ConnectionHandle):
                 core.request(Request(ChannelClose(200, "not wanted any more")))
 
         try:
-            self._engine.post(begin)
+            self._line.commands.post(begin)
             self.wait(waiter, "channel.open")
             channel = Channel(self, opening[0])
             self._channels[opening[0]] = weakref.ref(channel)
@@ -103,7 +103,7 @@ class Connection(ConnectionHandle):
                 channel.qos(prefetch)
             return channel
         except BaseException:
-            self._engine.post(give_up)
+            self._line.commands.post(give_up)
             raise
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class Connection(ConnectionHandle):
         if self.is_closed:
             return
         try:
-            self._engine.post(self._line.finish, politely)
+            self._line.commands.post(self._line.finish, politely)
         except ClientError:
             pass  # it has ended meanwhile
         if threading.current_thread() is not self._line.thread:
@@ -129,7 +129,7 @@ class Connection(ConnectionHandle):
     def __del__(self) -> None:
         if not getattr(self, "closed_by_user", True) and not self.is_closed:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-            self._engine.post(self._line.finish, True)
+            self._line.commands.post(self._line.finish, True)
             self._events.stop()
 
     def update_secret(self, secret: str, reason: str = "") -> None:
@@ -142,9 +142,9 @@ class Connection(ConnectionHandle):
                 waiter.set_exception(self._engine.error)
                 return
             self._engine.update_secret.append(Request(method, waiter))
-            self._engine.out.write(method_frame(0, method))
+            self._engine.buffer.write(method_frame(0, method))
 
-        self._engine.post(begin)
+        self._line.commands.post(begin)
         self.wait(waiter, method.NAME)
 
     def __enter__(self) -> Self:
@@ -166,17 +166,17 @@ class Connection(ConnectionHandle):
         """Send a request and wait for its answer. If the wait is interrupted, what was done is undone."""
         waiter = request.waiter = Waiter()
         try:
-            self._engine.post(core.request, request)
+            self._line.commands.post(core.request, request)
             return self.wait(waiter, request.method.NAME, timeout_s)
         except BaseException as error:
             if not waiter.done() or not isinstance(error, ClientError):
-                self._engine.commands.append((request.abandon, ()))
+                self._line.commands.queue.append((request.abandon, ()))
             raise
 
     def tell(self, core: ChannelCore, request: Request) -> None:
         """Send a request whose answer nobody waits for."""
         request.waiter = Waiter()
-        self._engine.post(core.request, request)
+        self._line.commands.post(core.request, request)
 
     def wait(self, waiter: Waiter, what: str, timeout_s: float | None = None) -> Any:
         limit_s = self.settings.call_timeout_s if timeout_s is None else timeout_s
@@ -191,7 +191,7 @@ class Connection(ConnectionHandle):
     def flush(self) -> None:
         """Wait until what was published and settled is given to the system, or there is no connection."""
         waiter = Waiter()
-        self._engine.post(self._line.await_room, waiter)
+        self._line.commands.post(self._line.await_room, waiter)
         self.wait(waiter, "what was sent")
 
     # -- users' callbacks

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.blocking.inbox import BlockingInbox, await_arrival
-from embermq.client.core.consumers import OnError, callback_failed
+from embermq.client.calls.callback import OnError, callback_failed
 from embermq.client.core.message import Message
 from embermq.client.core.requests import cancel_request
 from embermq.client.errors import ClientError
@@ -83,7 +83,7 @@ class Consuming(CancelledAtExit):
         Whatever interrupts it, it may be called again.
         """
         inbox, core = self.inbox, self.inbox.core
-        inbox.set_cancelled()
+        inbox.cancelled = True
         for sleeper in list(inbox.sleepers):
             sleeper.set_result(None)
         if inbox.error is None and core.error is None and core.consumers.get(inbox.tag) is inbox:
@@ -91,7 +91,7 @@ class Consuming(CancelledAtExit):
 
     def forsake(self) -> None:
         """As `cancel`, without waiting for the answer."""
-        self.inbox.set_cancelled()
+        self.inbox.cancelled = True
         self.channel.connection.tell(self.inbox.core, cancel_request(self.inbox.core, self.inbox))
 
     def __repr__(self) -> str:
@@ -157,7 +157,7 @@ class Consumer(Consuming):
     def _await(self, deadline_s: float) -> bool:
         """Whether it is worth looking again; raises why not, if that is an error."""
         inbox = self.inbox
-        if not inbox.something_to_say() and not await_arrival(inbox.core.engine, [inbox], deadline_s):
+        if not inbox.something_to_say() and not await_arrival([inbox], deadline_s):
             return False
         if inbox.ready:
             return True

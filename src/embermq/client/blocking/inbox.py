@@ -11,18 +11,16 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from embermq.client.blocking.waiter import Waiter
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.columns import ColumnBatch
-from embermq.client.core.consumers import ConsumerInbox, StreamInbox
-from embermq.client.core.outlet import AWAKE, LINGERING
+from embermq.client.core.inbox import Inbox
+from embermq.client.core.message import Message
 from embermq.client.core.requests import cancel_request
+from embermq.client.core.stream_progress import Progress
 from embermq.wire.methods import BasicConsume
-
-if TYPE_CHECKING:
-    from embermq.client.core.engine import Engine
 
 MESSAGES_MAX = 200_000  # of a consumer without acks or prefetch: more are not read before some are taken
 ENOUGH_BYTES = 4 * 1024 * 1024  # waiting for more columns than this makes nothing quicker
@@ -38,14 +36,16 @@ class Forgotten(weakref.ref[Any]):
         """Nobody can take the messages any more: a loop was left by `break`, say."""
         core = self.inbox.core
         if core.consumers.get(self.inbox.tag) is self.inbox:
-            self.inbox.set_cancelled()
+            self.inbox.cancelled = True
             core.request(cancel_request(core, self.inbox))
 
 
-class BlockingInbox(ConsumerInbox):
-    def __init__(self, core: ChannelCore, consume: BasicConsume) -> None:
-        super().__init__(consume)
+class BlockingInbox(Inbox):
+    def __init__(self, core: ChannelCore, consume: BasicConsume, progress: Progress | None = None) -> None:
+        super().__init__(consume, progress)
+        assert core.commands is not None
         self.core = core
+        self.commands = core.commands
         self.ready: deque[Any] = deque()
         self.pops: Iterator[Any] = iter(self.ready.popleft, None)  # raises IndexError when there is nothing
         self.sleepers: deque[Waiter] = deque()
@@ -68,41 +68,22 @@ class BlockingInbox(ConsumerInbox):
         self.buffered_bytes = 0
         self.core.engine.relieve(self)
 
-    def interrupted(self) -> None:
-        super().interrupted()
-        if not self.no_ack:
-            self.ready.clear()
+    def waiting(self) -> list[Message]:
+        return [*self.ready, *self.messages]
 
-    def give_back(self) -> None:
-        if not self.no_ack:
-            for message in [*self.ready, *self.messages]:
-                message.nack(requeue=True)
+    def clear(self) -> None:
+        super().clear()
         self.ready.clear()
-        self.messages = []
 
     # -- users' threads
 
     def watch(self, handle: object) -> None:
         """Cancel the consumer when its user has forgotten the handle."""
-        self._watch = Forgotten(handle, self.core.engine.commands.append)
+        self._watch = Forgotten(handle, self.commands.queue.append)
         self._watch.inbox = self
 
     def something_to_say(self) -> bool:
         return bool(self.ready) or self.error is not None or self.is_finished()
-
-    def set_cancelled(self) -> None:
-        self._cancelled = True
-
-
-class BlockingStreamInbox(StreamInbox, BlockingInbox):
-    def interrupted(self) -> None:
-        self.progress.interrupted([*self.ready, *self.messages])
-        BlockingInbox.interrupted(self)
-
-    def give_back(self) -> None:
-        """Nothing is taken out of a stream, so nothing goes back."""
-        self.messages = []
-        self.ready.clear()
 
 
 class ColumnInbox(BlockingInbox):
@@ -125,7 +106,7 @@ class ColumnInbox(BlockingInbox):
             self.columns.count >= self._wanted
             or self.buffered_bytes >= ENOUGH_BYTES
             or self.error is not None
-            or self._cancelled
+            or self.cancelled
         ):
             self.hand_out()
 
@@ -137,7 +118,7 @@ class ColumnInbox(BlockingInbox):
         """All that is whole; `want` no more."""
         assert self.columns is not None
         self._wanted = None
-        if self.columns.count and not self._cancelled and not self.ready:
+        if self.columns.count and not self.cancelled and not self.ready:
             batch: ColumnBatch = self.take_columns(self.core.epoch)
             self.ready.append(batch)
         self.core.engine.relieve(self)
@@ -147,15 +128,14 @@ class ColumnInbox(BlockingInbox):
         super().end(error)
         self.notify()
 
-    def give_back(self) -> None:
-        """The broker gives back what is not acked when the channel closes."""
-        assert self.columns is not None
-        self.columns.clear()
-        self.ready.clear()
+    def waiting(self) -> list[Message]:
+        """None as messages: the broker gives back what is not acked when the channel closes."""
+        return []
 
 
-def await_arrival(engine: Engine, inboxes: Sequence[BlockingInbox], deadline_s: float) -> bool:
+def await_arrival(inboxes: Sequence[BlockingInbox], deadline_s: float) -> bool:
     """Sleep until one of them has something to say; whether it has."""
+    engine, commands = inboxes[0].core.engine, inboxes[0].commands
     waiter = Waiter()
     try:
         for inbox in inboxes:
@@ -163,10 +143,8 @@ def await_arrival(engine: Engine, inboxes: Sequence[BlockingInbox], deadline_s: 
         while not any(inbox.something_to_say() for inbox in inboxes):
             if engine.congested in inboxes:
                 for inbox in inboxes:
-                    engine.post(inbox.relieve)
-            if engine.resting == LINGERING:  # acks that wait are what the broker waits for
-                engine.resting = AWAKE
-                engine.ring(b"\0")
+                    commands.post(inbox.relieve)
+            commands.hurry()
             if not waiter.wait(None if deadline_s == math.inf else deadline_s - time.monotonic()):
                 return False
             # Another thread, or this one before it slept, may have taken what it was woken for.

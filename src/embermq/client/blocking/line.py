@@ -1,6 +1,6 @@
 """The thread of a connection: it alone has the socket and the engine.
 
-Other threads post what they want done (`Outlet.post`, one append to a deque) and wait for the result. So no
+Other threads post what they want done (`Commands.post`, one append to a deque) and wait for the result. So no
 two threads ever change anything together, and an exception that a signal handler raises in the main thread
 finds nothing half done: the thread of the connection never runs signal handlers. A new transport is opened by
 a thread of its own, because looking up a name may take long and commands must not wait for it.
@@ -14,18 +14,24 @@ import select
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from embermq.client.address import Endpoint, Settings
 from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.transport import Transport, open_transport
 from embermq.client.blocking.waiter import Waiter
+from embermq.client.core.commands import (
+    ASLEEP,
+    AWAKE,
+    LINGERING,
+    ClosedQueue,
+    Commands,
+    ParentsQueue,
+    run_all,
+)
 from embermq.client.core.engine import CLOSING, OPEN, Engine
 from embermq.client.core.heartbeat import Pulse
 from embermq.client.core.message import Message
-from embermq.client.core.outlet import ASLEEP, AWAKE, LINGERING
 from embermq.client.errors import ClientError, ConnectionClosed
 from embermq.client.failure_text import broken, not_connected
 from embermq.client.retry_plan import Attempts, is_passing
@@ -40,7 +46,6 @@ ROOM_BYTES = 1024 * 1024  # with more than this on its way out, those who want t
 NOTHING = memoryview(b"")  # not the empty end of what was sent, whose memory is to be used again
 LINGER_MS = 1  # acks may gather so long: taking turns for each of them is dear
 PAUSE_POLL_S = 60.0
-AFTER_THE_END = ("settle_delivery_now", "ack_batch_now", "ack", "abandon", "give_up")  # no errors then
 
 
 class Line:
@@ -49,7 +54,6 @@ class Line:
     def __init__(self, settings: Settings, on_event: Callable[[str, object, object], None]) -> None:
         self.settings = settings
         self.on_event = on_event
-        self.engine = Engine(settings, self)
         self.endpoint: Endpoint | None = None
         self.first = Waiter()  # for the connection to be open, or not to come about
         self.end: ClientError | None = None  # the engine wants this transport shut
@@ -67,8 +71,8 @@ class Line:
         self._bell_number = self._bell.fileno()
         bell_rope.setblocking(False)
         self._bell_rope = bell_rope
-        self.engine.commands = deque()
-        self.engine.ring = bell_rope.send  # a call into C, before which no signal handler runs
+        self.commands = Commands(bell_rope.send)  # a call into C, before which no signal handler runs
+        self.engine = Engine(settings, self, self.commands)
         self.thread = threading.Thread(target=self._run, name="embermq-client", daemon=True)
         self.thread.start()
 
@@ -78,7 +82,7 @@ class Line:
         """Say goodbye, or just go."""
         self.stopping = True
         if self.engine.state == OPEN and politely:
-            self.engine.out.write(method_frame(0, ConnectionClose(200, "goodbye")))
+            self.engine.buffer.write(method_frame(0, ConnectionClose(200, "goodbye")))
             self.engine.state = CLOSING
         elif self.engine.state != CLOSING:
             self.end = closed_by_user()
@@ -115,9 +119,9 @@ class Line:
             log.exception("the client's thread failed")
             error = ConnectionClosed(f"a fault in the client: {type(fault).__name__}: {fault}")
         engine = self.engine
-        left, engine.commands = engine.commands, ClosedCommands(error)
+        left = self.commands.close(ClosedQueue(error))
         engine.lost(error, final=True)
-        engine.run_commands(left)  # what was posted before: it fails with the error
+        run_all(left)  # what was posted before: it fails with the error
         self._tell_of_room()
         if not self.first.done():
             self.first.set_exception(error)
@@ -179,7 +183,7 @@ class Line:
             except OSError as failure:
                 result = failure
             if not abandoned.is_set():
-                self.engine.post(arrived, result)
+                self.commands.post(arrived, result)
             elif isinstance(result, Transport):
                 result.close()
 
@@ -193,7 +197,7 @@ class Line:
         poller = select.poll()
         poller.register(self._bell, select.POLLIN)
         while True:
-            self.engine.run_commands()
+            self.commands.run()
             self._tell_of_room()
             left_s = until_s - time.monotonic()
             if over() or left_s <= 0 or self.stopping:
@@ -210,7 +214,7 @@ class Line:
         next_tick_s = 0.0
         registered = -1
         while True:
-            engine.run_commands()
+            self.commands.run()
             blocked = not self._send(transport)
             if self.end is not None:
                 self._say_goodbye(transport)
@@ -227,7 +231,7 @@ class Line:
                 error = pulse.tick(now_s)
                 if error is not None:
                     return error
-                if engine.out.size:
+                if engine.buffer.out.size:
                     continue
             rung = False
             for descriptor, event in self._poll(poller, max(next_tick_s - now_s, 0) * 1000):
@@ -246,13 +250,13 @@ class Line:
         return self.end or broken(self.engine, self.endpoint, self.settings, failure)
 
     def _poll(self, poller: select.poll, timeout_ms: float) -> list[tuple[int, int]]:
-        engine = self.engine
-        engine.resting = ASLEEP
-        if engine.commands:  # posted by one who saw us awake
+        commands = self.commands
+        commands.resting = ASLEEP
+        if commands.queue:  # posted by one who saw us awake
             events = []
         else:
             events = poller.poll(timeout_ms)
-        engine.resting = AWAKE
+        commands.resting = AWAKE
         for descriptor, _ in events:
             if descriptor == self._bell_number:
                 self._bell.recv(4096)
@@ -260,11 +264,11 @@ class Line:
 
     def _linger(self, poller: select.poll) -> None:
         """Somebody acks: more will follow at once."""
-        engine = self.engine
-        engine.resting = LINGERING
-        if engine.commands and type(engine.commands[-1]) is Message:
+        commands = self.commands
+        commands.resting = LINGERING
+        if commands.queue and type(commands.queue[-1]) is Message:
             poller.poll(LINGER_MS)
-        engine.resting = AWAKE
+        commands.resting = AWAKE
 
     def _read(self, transport: Transport) -> None:
         """Once, or while the transport holds something back; OSError at the end."""
@@ -298,7 +302,7 @@ class Line:
                     if not self._unsent and not transport.unsent:
                         return True
                 self._unsent = self._unsent[transport.send(self._unsent) :] or NOTHING
-                if not (self._unsent or self.engine.out.size or transport.unsent):
+                if not (self._unsent or self.engine.buffer.out.size or transport.unsent):
                     return True
         except BlockingIOError:
             return False
@@ -309,7 +313,7 @@ class Line:
             return True
 
     def _tell_of_room(self) -> None:
-        if self._transport is None or self.engine.out.size + len(self._unsent) < ROOM_BYTES:
+        if self._transport is None or self.engine.buffer.out.size + len(self._unsent) < ROOM_BYTES:
             waiters, self._without_room = self._without_room, []
             for waiter in waiters:
                 waiter.set_result(None)
@@ -326,7 +330,7 @@ class Line:
     def leave_to_parent(self, error: ClientError) -> None:
         """In the child: the connection stays the parent's, and every use of it here raises."""
         engine = self.engine
-        engine.commands = ParentsCommands(error)
+        self.commands.close(ParentsQueue(error))
         engine.leave_to_parent(error)
         for channel in engine.channels.values():
             for inbox in channel.consumers.values():
@@ -336,25 +340,6 @@ class Line:
         for opened in (self._transport, self._bell, self._bell_rope):
             if opened is not None:
                 opened.close()
-
-
-class ClosedCommands(deque[Any]):
-    """After the end: nothing can be asked for any more. Settling and undoing do nothing, as after a loss."""
-
-    def __init__(self, error: ClientError) -> None:
-        super().__init__()
-        self.error = error
-
-    def append(self, command: Any) -> None:
-        if type(command) is tuple and command[0].__name__ not in AFTER_THE_END:
-            raise self.error
-
-
-class ParentsCommands(ClosedCommands):
-    """After a fork: whatever the child wants done is the parent's to do."""
-
-    def append(self, command: Any) -> None:
-        raise self.error
 
 
 def closed_by_user() -> ConnectionClosed:

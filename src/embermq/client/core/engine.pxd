@@ -2,7 +2,8 @@ cimport cython
 
 from embermq.client.core.channel cimport ChannelCore
 from embermq.client.core.inbox cimport Inbox
-from embermq.client.core.outlet cimport Outlet
+from embermq.client.core.commands cimport Commands
+from embermq.client.core.send_buffer cimport SendBuffer
 from embermq.wire.kernel cimport load_u16, load_u32, load_u64
 
 cdef long long BASIC_DELIVER
@@ -10,10 +11,12 @@ cdef long long BASIC_ACK
 cdef int BASIC_ACK_BYTES
 cdef long long INBOX_MESSAGES_MAX
 
-cdef class Engine(Outlet):
+cdef class Engine:
     cdef public object blocked_reason
+    cdef readonly SendBuffer buffer
     cdef public int channel_max
     cdef public dict channels
+    cdef readonly Commands commands
     cdef public Inbox congested
     cdef public object error
     cdef public bint heard
@@ -27,6 +30,7 @@ cdef class Engine(Outlet):
     cdef public bint spoke
     cdef public int state
     cdef public object topology
+    cdef readonly list touched
     cdef public list update_secret
     cdef public Py_ssize_t wanted_bytes
 

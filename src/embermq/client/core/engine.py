@@ -5,29 +5,30 @@
 
 The shell opens a transport and calls `start`, gives what arrives to `feed` and sends what `take` answers.
 When the transport breaks it calls `lost`, and may `start` again: channels, consumers, topology and
-unconfirmed publishes then come back. All of it happens under `lock`, because the blocking shell has several
-threads.
+unconfirmed publishes then come back. One thread has it: the event loop's, or one of its own, to which others
+post `commands`.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from embermq.client.core.channel import ChannelCore
+from embermq.client.core.commands import Commands
 from embermq.client.core.inbox import Inbox
 from embermq.client.core.login import Login, Silent
-from embermq.client.core.message import ACK, Message
+from embermq.client.core.message import Message
 from embermq.client.core.on_channel import CHANNEL_HANDLERS, on_answer
 from embermq.client.core.on_connection import CONNECTION_HANDLERS
-from embermq.client.core.outlet import FRAME_MAX_BEFORE_TUNE, Outlet
 from embermq.client.core.recovery import Restoration
 from embermq.client.core.request import Request
+from embermq.client.core.send_buffer import SendBuffer
 from embermq.client.core.topology import Topology
 from embermq.client.errors import ClientError, ConnectionClosed, ConnectionFailed, ConnectionLost
 from embermq.errors import AMQPError, FrameError
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
-from embermq.wire.kernel import Output, load_u16, load_u32, load_u64
+from embermq.wire.kernel import load_u16, load_u32, load_u64
 from embermq.wire.methods import BasicAck, BasicDeliver, ConnectionClose, decode_method
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ CHANNEL_MAX_WITHOUT_LIMIT = 65535
 
 
 class Shell(Protocol):
-    """What the engine asks of whoever has the socket. Called with the lock held: none of it may wait."""
+    """What the engine asks of whoever has the socket. None of it may wait."""
 
     def wake(self) -> None:
         """There is output."""
@@ -75,11 +76,13 @@ class Refusing:
         """It was never entered."""
 
 
-class Engine(Outlet):
+class Engine:
     __slots__ = (
         "blocked_reason",
+        "buffer",
         "channel_max",
         "channels",
+        "commands",
         "congested",
         "error",
         "heard",
@@ -93,14 +96,17 @@ class Engine(Outlet):
         "spoke",
         "state",
         "topology",
+        "touched",
         "update_secret",
         "wanted_bytes",
     )
 
-    def __init__(self, settings: Settings, shell: Shell) -> None:
-        super().__init__()
+    def __init__(self, settings: Settings, shell: Shell, commands: Commands | None = None) -> None:
         self.settings = settings
         self.shell = shell
+        self.commands = commands  # with these one thread has the connection, and all others post to it
+        self.buffer = SendBuffer(shell.wake)
+        self.touched: list[Inbox] = []  # consumers that got something in this `feed`
         self.state = IDLE
         self.error: ClientError | None = None  # why the connection is closed for good
         self.topology = Topology()
@@ -123,12 +129,11 @@ class Engine(Outlet):
     def start(self) -> None:
         """A transport is there: say hello."""
         assert self.state == IDLE
-        self.out = Output()
         self.state = HANDSHAKE
         self.heard = self.spoke = True
         self.heartbeat_s = 0
-        self.frame_max = FRAME_MAX_BEFORE_TUNE
-        self.out.write(PROTOCOL_HEADER)
+        self.buffer.clear()
+        self.buffer.write(PROTOCOL_HEADER)
 
     def feed(self, buf: bytearray, end: int) -> int:
         """Work through the whole frames in buf[:end]; how many bytes are done with."""
@@ -137,7 +142,7 @@ class Engine(Outlet):
             used = self.feed_frames(buf, 0, end)
         except AMQPError as error:
             # The broker breaks the protocol (or we misread it): tell it, and begin anew.
-            self.out.write(method_frame(0, ConnectionClose(error.reply_code, error.reply_text[:255])))
+            self.buffer.write(method_frame(0, ConnectionClose(error.reply_code, error.reply_text[:255])))
             kind = ConnectionFailed if self.state == HANDSHAKE else ConnectionLost
             self.shell.ended(kind(f"what the other side sends is not AMQP 0-9-1 as we know it: {error}"))
             used = end
@@ -181,7 +186,7 @@ class Engine(Outlet):
                         continue
                     channel.on_deliver(buf, pos + 11, stop)
                 elif method_id == BASIC_ACK and size == BASIC_ACK_BYTES:
-                    channel.on_confirm(load_u64(buf, pos + 11), buf[pos + 19] & 1 != 0, True)
+                    channel.unconfirmed.confirm(load_u64(buf, pos + 11), buf[pos + 19] & 1 != 0, True)
                 else:
                     self.on_channel_frame(channel, buf, pos + 7, stop)
             elif frame_type == 2:
@@ -194,21 +199,21 @@ class Engine(Outlet):
     def take(self) -> bytes:
         """What is to be sent now."""
         self.sending()
-        return self.out.take()
+        return self.buffer.out.take()
 
     def lend(self) -> memoryview:
         """The same, for one who sends it at once: its memory is used again when nobody looks at it."""
         self.sending()
-        return self.out.lend()
+        return self.buffer.out.lend()
 
     def sending(self) -> None:
-        self.awake = False
-        if self.out.size:
+        self.buffer.awake = False
+        if self.buffer.out.size:
             self.spoke = True
 
     def lost(self, error: ClientError, *, final: bool) -> None:
         """The transport is gone. With `final` there will be no other."""
-        self.out = Output()
+        self.buffer.clear()
         self.restoration = None
         self.last_channel = None
         self.congested = None
@@ -230,12 +235,12 @@ class Engine(Outlet):
     def leave_to_parent(self, error: ClientError) -> None:
         """After a fork, in the child: the connection stays the parent's, and every use of it here raises."""
         self.state, self.error = CLOSED, error
-        self.lock = Refusing(error)
+        self.buffer.lock = Refusing(error)
         for channel in self.channels.values():
             channel.error = error
 
     def put_heartbeat(self) -> None:
-        self.out.write(HEARTBEAT_FRAME)
+        self.buffer.write(HEARTBEAT_FRAME)
 
     def taken(self, inbox: Inbox) -> list[Message]:
         """All that waits in an inbox; reading goes on if it was the one that stopped it."""
@@ -247,34 +252,13 @@ class Engine(Outlet):
         """Its user has taken what was there."""
         if self.congested is inbox:
             self.congested = None
-            self.wake()
+            self.buffer.wake()
 
     def may_read(self) -> bool:
         """Whether to read on. While an answer or a confirm is awaited always: it may come behind the rest."""
         if self.congested is None or self.state != OPEN or self.update_secret:
             return True
-        return any(channel.requests or channel.unconfirmed_count for channel in self.channels.values())
-
-    def run_commands(self, commands: Any = None) -> None:
-        """Do what other threads have posted."""
-        if commands is None:
-            commands = self.commands
-        while commands:
-            command = commands.popleft()
-            if type(command) is Message:
-                channel = command._channel
-                assert channel is not None
-                channel.settle_delivery_now(command, ACK, False, False)
-            elif type(command) is tuple:
-                command[0](*command[1])
-            else:
-                command.act()  # something was forgotten
-
-    def wake(self) -> None:
-        """There is output that was not caused by `feed`."""
-        if not self.awake:
-            self.awake = True
-            self.shell.wake()
+        return any(channel.requests or channel.unconfirmed.count for channel in self.channels.values())
 
     # -- the parts of the core call these
 

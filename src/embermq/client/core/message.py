@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from embermq.wire.properties import Properties
-
-if TYPE_CHECKING:
-    from embermq.client.core.channel import ChannelCore
 
 ACK, NACK, REJECT = range(3)
 STREAM_OFFSET = "x-stream-offset"
 STREAM_OFFSET_FIELD = b"\x0fx-stream-offsetl"  # name and type as brokers write them
+
+
+class Settling(Protocol):
+    """What a message asks of its channel."""
+
+    epoch: int
+
+    def settle_delivery(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int: ...
+
+    def settle_delivery_now(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int: ...
 
 
 class Message:
@@ -42,7 +49,7 @@ class Message:
 
     def __init__(
         self,
-        channel: ChannelCore | None,
+        channel: Settling | None,
         epoch: int,
         consumer_tag: str,
         delivery_tag: int,

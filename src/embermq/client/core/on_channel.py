@@ -35,7 +35,7 @@ def on_answer(channel: ChannelCore, method: Method) -> None:
 
 def on_nack(engine: Engine, channel: ChannelCore, method: Method) -> None:
     nack = cast(BasicNack, method)
-    channel.on_confirm(nack.delivery_tag, nack.multiple, False)
+    channel.unconfirmed.confirm(nack.delivery_tag, nack.multiple, False)
 
 
 def on_content_method(engine: Engine, channel: ChannelCore, method: Method) -> None:
@@ -46,7 +46,7 @@ def on_content_method(engine: Engine, channel: ChannelCore, method: Method) -> N
 
 def on_close(engine: Engine, channel: ChannelCore, method: Method) -> None:
     close = cast(ChannelClose, method)
-    engine.out.write(method_frame(channel.number, ChannelCloseOk()))
+    engine.buffer.write(method_frame(channel.number, ChannelCloseOk()))
     error = channel_closed(close.reply_code, close.reply_text, close.class_id, close.method_id)
     engine.drop_channel(channel, error)
     engine.happened("channel_closed", channel, error)
@@ -61,7 +61,7 @@ def on_close_ok(engine: Engine, channel: ChannelCore, method: Method) -> None:
 
 def on_flow(engine: Engine, channel: ChannelCore, method: Method) -> None:
     channel.flow_active = cast(ChannelFlow, method).active
-    engine.out.write(method_frame(channel.number, ChannelFlowOk(channel.flow_active)))
+    engine.buffer.write(method_frame(channel.number, ChannelFlowOk(channel.flow_active)))
     engine.happened("flow", channel, channel.flow_active)
 
 
@@ -70,7 +70,7 @@ def on_cancel(engine: Engine, channel: ChannelCore, method: Method) -> None:
     cancel = cast(BasicCancel, method)
     inbox = channel.consumers.pop(cancel.consumer_tag, None)
     if not cancel.no_wait:
-        engine.out.write(method_frame(channel.number, BasicCancelOk(cancel.consumer_tag)))
+        engine.buffer.write(method_frame(channel.number, BasicCancelOk(cancel.consumer_tag)))
     if inbox is not None:
         channel.last_consumer_bytes = b""
         error = ConsumerCancelled(

@@ -72,7 +72,7 @@ def on_start(engine: Engine, method: Method) -> None:
         return
     engine.login = login = MECHANISMS[settings.mechanism](settings.username, settings.password)
     answer = ConnectionStartOk(client_properties(engine), settings.mechanism, login.first(), settings.locale)
-    engine.out.write(method_frame(0, answer))
+    engine.buffer.write(method_frame(0, answer))
 
 
 def on_secure(engine: Engine, method: Method) -> None:
@@ -81,7 +81,7 @@ def on_secure(engine: Engine, method: Method) -> None:
     except AuthenticationFailed as error:
         engine.shell.ended(error)
         return
-    engine.out.write(method_frame(0, ConnectionSecureOk(answer)))
+    engine.buffer.write(method_frame(0, ConnectionSecureOk(answer)))
 
 
 def on_tune(engine: Engine, method: Method) -> None:
@@ -93,11 +93,11 @@ def on_tune(engine: Engine, method: Method) -> None:
         return
     settings = engine.settings
     engine.channel_max = smaller_limit(settings.channel_max, tune.channel_max, CHANNELS_MAX)
-    engine.frame_max = smaller_limit(settings.frame_max, tune.frame_max, FRAME_BYTES_MAX)
+    engine.buffer.frame_max = smaller_limit(settings.frame_max, tune.frame_max, FRAME_BYTES_MAX)
     # As RabbitMQ's own clients: what we are asked for, or what the broker proposes; zero switches it off.
     engine.heartbeat_s = tune.heartbeat if settings.heartbeat_s is None else settings.heartbeat_s
-    answer = ConnectionTuneOk(engine.channel_max, engine.frame_max, engine.heartbeat_s)
-    engine.out.write(method_frame(0, answer) + method_frame(0, ConnectionOpen(settings.virtual_host)))
+    answer = ConnectionTuneOk(engine.channel_max, engine.buffer.frame_max, engine.heartbeat_s)
+    engine.buffer.write(method_frame(0, answer) + method_frame(0, ConnectionOpen(settings.virtual_host)))
 
 
 def on_open_ok(engine: Engine, method: Method) -> None:
@@ -106,7 +106,7 @@ def on_open_ok(engine: Engine, method: Method) -> None:
 
 def on_close(engine: Engine, method: Method) -> None:
     close = cast(ConnectionClose, method)
-    engine.out.write(method_frame(0, ConnectionCloseOk()))
+    engine.buffer.write(method_frame(0, ConnectionCloseOk()))
     code, text = close.reply_code, close.reply_text
     if engine.state != HANDSHAKE:
         engine.shell.ended(connection_closed(code, text, close.class_id, close.method_id))

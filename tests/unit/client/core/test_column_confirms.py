@@ -55,18 +55,18 @@ def test_confirms_of_many_one_and_none() -> None:
     channel.publish(ROUTE, NONE, b"5", True, single)
     assert channel.publish_rows(rows(b"6", b"7"), 0, True, second, 10**6) == 2
     assert sent_bodies(script) == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
-    assert channel.unconfirmed_count == 7
+    assert channel.unconfirmed.count == 7
     script.answer(1, BasicAck(3), BasicAck(3), BasicAck(1))
-    assert (first.outstanding, channel.unconfirmed_count) == (2, 5)
+    assert (first.outstanding, channel.unconfirmed.count) == (2, 5)
     script.answer(1, BasicNack(2))
     script.answer(1, BasicAck(6, True))
     assert (first.outstanding, first.nacked, single.done, second.outstanding) == (0, 1, True, 1)
     script.answer(1, BasicNack(0, True))
-    assert (second.outstanding, second.nacked, channel.unconfirmed_count) == (0, 1, 0)
+    assert (second.outstanding, second.nacked, channel.unconfirmed.count) == (0, 1, 0)
     last = Receipt(1)
     channel.publish(ROUTE, NONE, b"8", True, last)
     script.answer(1, BasicAck(8, True))
-    assert last.done and channel.unconfirmed_count == 0
+    assert last.done and channel.unconfirmed.count == 0
 
 
 def test_steps_are_one_run() -> None:
@@ -111,7 +111,7 @@ def test_what_was_not_confirmed_goes_out_again() -> None:
     script.heard()
     script.connect()
     assert sent_bodies(script) == [b"2", b"4", b"5", b"6", b"7"]
-    assert channel.unconfirmed_count == 5
+    assert channel.unconfirmed.count == 5
     script.answer(1, BasicAck(0, True))
     assert receipt.done and single.done and late.done
 
@@ -126,7 +126,7 @@ def test_a_channel_that_ends_tells_everybody() -> None:
     channel.end(ChannelClosed("over"))
     assert receipt.done and str(receipt.failure()) == "over"
     assert confirmed.done and confirmed.failure() is None
-    assert channel.unconfirmed_count == 0
+    assert channel.unconfirmed.count == 0
 
 
 def test_without_confirms_and_in_transactions() -> None:
@@ -134,7 +134,7 @@ def test_without_confirms_and_in_transactions() -> None:
     channel = script.channel()
     receipt = Receipt(0)
     channel.publish_rows(rows(b"1"), 0, True, receipt, 10**6)
-    assert sent_bodies(script) == [b"1"] and receipt.done and channel.unconfirmed_count == 0
+    assert sent_bodies(script) == [b"1"] and receipt.done and channel.unconfirmed.count == 0
     channel.transactional = True
     channel.publish_rows(rows(b"2"), 0, True, receipt, 10**6)
     assert channel.transaction_open

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embermq.client.core.channel import REFUSALS_MAX
 from embermq.client.core.engine import CLOSED, IDLE, OPEN, RESTORING
 from embermq.client.core.publication import Outgoing, Receipt
-from embermq.client.core.publishing import REFUSALS_MAX
 from embermq.client.core.request import Request
 from embermq.client.core.requests import consume_request, request_for
 from embermq.client.errors import (
@@ -77,7 +77,7 @@ def test_confirms_in_any_order(count: int, data: st.DataObject) -> None:
             expected[settled - 1] = acked  # type: ignore[call-overload]
     assert [receipt.nacked == 0 for receipt in receipts] == expected
     assert all(receipt.done for receipt in receipts)
-    assert not channel.unconfirmed
+    assert not channel.unconfirmed.count
 
 
 def test_a_batch_has_one_receipt() -> None:
@@ -278,7 +278,7 @@ def test_a_publish_that_the_broker_answers_by_closing_is_not_sent_for_ever() -> 
     assert isinstance(failure, ConnectionClosed)
     assert failure.reply_code == 541
     assert isinstance(asked.error, ConnectionClosed)
-    assert not channel.unconfirmed
+    assert not channel.unconfirmed.count
 
 
 def test_a_lost_connection_is_no_refusal() -> None:

@@ -1,7 +1,8 @@
-"""Rows that were published as columns and are not confirmed: runs of tags, no object for each message.
+"""Publishes that the broker has not confirmed, by their tags: publisher confirms, as a publisher sees them.
 
-A run stands for the tags of consecutive rows. Confirms settle many at a time; only what is returned, refused
-singly or must be sent again is looked at row by row.
+Messages are kept one by one, so that they can be sent again. Rows that were published as columns are kept as
+runs of consecutive tags, with no object for each message: confirms settle many at a time, and only what is
+returned, refused singly or must be sent again is looked at row by row.
 """
 
 from __future__ import annotations
@@ -153,3 +154,108 @@ class RowRuns:
                 run.receipt.abandon(error, run.outstanding)
         self._runs.clear()
         self.count = 0
+
+
+class Unconfirmed:
+    __slots__ = ("last_tag", "lowest", "mandatory_count", "publications", "rows")
+
+    def __init__(self) -> None:
+        self.publications: dict[int, Publication] = {}
+        self.rows = RowRuns()
+        self.last_tag = 0  # of the last publish on this channel, or row
+        self.lowest = 1  # nothing below this tag is in `publications`
+        self.mandatory_count = 0  # publications that may be returned
+
+    @property
+    def count(self) -> int:
+        return len(self.publications) + self.rows.count
+
+    def add(self, publication: Publication) -> int:
+        """It gets the next tag."""
+        self.last_tag += 1
+        self.publications[self.last_tag] = publication
+        if publication.mandatory:
+            self.mandatory_count += 1
+        return 0
+
+    def add_rows(self, rows: Rows, row: int, count: int, mandatory: bool, receipt: Receipt) -> None:
+        """So many from `row` on get the next tags."""
+        self.rows.add(rows, row, self.last_tag + 1, count, mandatory, receipt)
+        self.last_tag += count
+
+    def confirm(self, tag: int, multiple: bool, acked: bool) -> int:
+        """basic.ack or basic.nack of the broker."""
+        if multiple and (tag == 0 or tag > self.last_tag):
+            tag = self.last_tag
+        if self.rows.count:
+            self.rows.confirm(tag, multiple, acked)
+        if not multiple:
+            self._settle(self.publications.pop(tag, None), acked)
+            return 0
+        lowest = self.lowest
+        if not self.publications and lowest <= tag:
+            lowest = tag + 1
+        while lowest <= tag:
+            self._settle(self.publications.pop(lowest, None), acked)
+            lowest += 1
+        self.lowest = lowest
+        return 0
+
+    def _settle(self, publication: Publication | None, acked: bool) -> int:
+        if publication is not None:
+            if publication.mandatory:
+                self.mandatory_count -= 1
+            if publication.receipt is not None:
+                publication.receipt.settle(acked, publication.returned)
+        return 0
+
+    def note_returned(self, method: bytes, message: Message) -> None:
+        """Find what came back. Returns carry no tag, but they come in order and before the confirm.
+
+        `method` is the payload that it was published with.
+        """
+        publication = self._find_returned(method, message) if self.mandatory_count else None
+        if publication is not None:
+            publication.returned = message
+        elif self.rows.count:
+            self.rows.note_returned(method, message)
+
+    def _find_returned(self, method: bytes, message: Message) -> Publication | None:
+        """The first one that looks like it; the broker may have changed its properties (direct reply-to)."""
+        similar: Publication | None = None
+        for publication in self.publications.values():
+            if (
+                publication.mandatory
+                and publication.returned is None
+                and publication.body == message.body
+                and publication.method == method
+            ):
+                if publication.properties == message.raw_properties:
+                    return publication
+                similar = similar or publication
+        return similar
+
+    def refused(self, error: ClientError, refusals_max: int) -> None:
+        """The broker closed the connection, perhaps because of one of these: that cannot go on for ever."""
+        self.publications = {**self.publications, **self.rows.take()}
+        for tag, publication in list(self.publications.items()):
+            publication.refusals += 1
+            if publication.refusals >= refusals_max:
+                del self.publications[tag]
+                if publication.receipt is not None:
+                    publication.receipt.abandon(error)
+
+    def take(self) -> list[Publication]:
+        """Everything, in the order of the tags, which begin anew."""
+        taken = sorted({**self.publications, **self.rows.take()}.items())
+        self.publications = {}
+        self.last_tag, self.lowest, self.mandatory_count = 0, 1, 0
+        return [publication for _, publication in taken]
+
+    def abandon(self, error: ClientError) -> None:
+        """The channel is closed for good: nobody will ever know what became of them."""
+        for publication in self.publications.values():
+            if publication.receipt is not None:
+                publication.receipt.abandon(error)
+        self.rows.abandon(error)
+        self.publications.clear()

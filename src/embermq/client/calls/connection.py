@@ -1,9 +1,13 @@
-"""What a connection and a channel tell of themselves, alike for those who await and those who block."""
+"""What a connection tells of itself, and what channels ask of it."""
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
+from embermq.client.address import Settings
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.engine import CLOSED, OPEN, Engine
+from embermq.client.core.request import Request
 from embermq.client.errors import Timeout
 
 
@@ -45,22 +49,24 @@ class ConnectionHandle:
         return self.server_properties.get("product") == "EmberMQ"
 
 
-class ChannelHandle:
-    _core: ChannelCore
+class AnyConnection(Protocol):
+    """A connection of either shell."""
+
+    settings: Settings
 
     @property
-    def core(self) -> ChannelCore:
-        """The sans-IO half of the channel."""
-        return self._core
+    def is_closed(self) -> bool: ...
 
     @property
-    def number(self) -> int:
-        return self._core.number
+    def is_embermq(self) -> bool: ...
 
     @property
-    def is_closed(self) -> bool:
-        return self._core.error is not None
+    def blocked_reason(self) -> str | None: ...
 
-    @property
-    def unconfirmed_count(self) -> int:
-        return self._core.unconfirmed_count
+    def channel(self, *, confirms: bool = True, prefetch: int | None = 1000) -> Any: ...
+
+    def call(self, core: ChannelCore, request: Request, timeout_s: float | None = None) -> Any: ...
+
+    def tell(self, core: ChannelCore, request: Request) -> None: ...
+
+    def forget(self, core: ChannelCore) -> None: ...

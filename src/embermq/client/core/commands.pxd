@@ -1,0 +1,8 @@
+from embermq.client.core.message cimport Message
+
+cdef class Commands:
+    cdef public object queue
+    cdef public int resting
+    cdef public object ring
+
+    cpdef int post_ack(self, Message message) except -1
