@@ -17,7 +17,7 @@ from pamqp import commands as spec
 from pamqp import frame as codec
 
 from embermq.amqp.connection.connection import Connection
-from embermq.amqp.connection.state import CHECKING
+from embermq.amqp.connection.state import Pause
 from embermq.amqp.connection.transport import Limits
 from embermq.broker.broker import Broker
 from embermq.broker.definitions import DiskCatalog
@@ -125,7 +125,10 @@ class Wire:
     def close(self, after_s: float = 0.0) -> None:
         self.ended = True
 
-    def proceed(self) -> None:
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
         self.machine.loop.call_soon(self.go_on)
 
     def later(self, after_s: float, action: Callable[[], None]) -> None:
@@ -165,21 +168,13 @@ class MachineClient(Client):
     def send_bytes(self, data: bytes) -> None:
         """On return all of it is done, unless it waits for the disk: what is sent next by others is later."""
         self.unread += data
-        if not self.connection.stalled:
-            self.feed()
-        while self.is_left_for_another_turn():
-            self.machine.step()
-            if self.is_left_for_another_turn():
-                self.go_on()
-
-    def is_left_for_another_turn(self) -> bool:
-        """Was a turn too short for all that was sent? It depends on how busy this machine is."""
-        connection = self.connection
-        return connection.stalled and connection.state != CHECKING and not connection.holds
+        self.go_on()
+        while self.connection.pauses & ~Pause.LOGIN and not self.connection.holds:
+            self.machine.step()  # a turn was too short for all of it
 
     def go_on(self) -> None:
-        self.connection.stalled = False
-        self.feed()
+        if not self.connection.pauses:
+            self.feed()
 
     def feed(self) -> None:
         used = self.connection.feed(self.unread, len(self.unread))
@@ -199,8 +194,6 @@ class MachineClient(Client):
             del self.buffer[: self.position]
             self.position = 0
             self.machine.step()
-            if self.is_left_for_another_turn():
-                self.go_on()
 
     def has_answer(self, size: int = 1) -> bool:
         return len(self.buffer) - self.position >= size

@@ -184,12 +184,12 @@ def test_one_who_waits_for_the_disk_does_not_hold_up_another(machine: Machine) -
 
 def test_a_consumer_without_room_leaves_it_to_the_disk(machine: Machine, tmp_path: Path) -> None:
     publisher, consumer = Publisher(machine), Consumer(machine)
-    consumer.client.connection.pause()  # the peer does not read
+    consumer.client.connection.pause_writing()  # the peer does not read
     publisher.publish("", CONSUMED)
     publisher.wait()
     assert consumer.look() == []
     assert found_after(machine, tmp_path / "after", random.Random(1))[CONSUMED] == [1]
-    consumer.client.connection.resume()
+    consumer.client.connection.resume_writing()
     publisher.publish("", CONSUMED)
     publisher.wait()
     assert consumer.look() == [1, 2]
@@ -245,9 +245,9 @@ def test_what_was_confirmed_is_on_disk_or_with_the_consumer(
             sent.append((publisher, publisher.sent, queues, number))
         elif action < 0.7:
             if consumer.client.connection.writable:
-                consumer.client.connection.pause()
+                consumer.client.connection.pause_writing()
             else:
-                consumer.client.connection.resume()
+                consumer.client.connection.resume_writing()
         elif action < 0.85:
             machine.steps(chance.randint(1, 4))
         else:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 from embermq.amqp.connection.connection import Connection
-from embermq.amqp.connection.state import CHECKING
 from embermq.amqp.connection.transport import Limits
 from embermq.broker.broker import Broker
 from embermq.broker.security.user import Permission, User
@@ -28,7 +27,7 @@ def guest() -> User:
 
 
 class Wire:
-    """The shell of a connection: remembers what was sent and when it was told to close."""
+    """The transport of a connection: remembers what was sent and when it was told to close."""
 
     def __init__(
         self,
@@ -46,7 +45,6 @@ class Wire:
             self.broker.add_vhost("forbidden")
             self.broker.users["guest"] = guest()
         self.sent = bytearray()
-        self.proceeded = False
         self.waits_s: list[float] = []
         self.closed_after_s: float | None = None
         self.heartbeat_s: int | None = None
@@ -55,6 +53,7 @@ class Wire:
             self.broker, self.loop.turn, self, self.limits, 1, peer_address, "test connection"
         )
         self.unfinished = b""
+        self.feed_count = 0
 
     def send(self, data: bytes) -> None:
         self.sent += data
@@ -66,11 +65,19 @@ class Wire:
         if self.closed_after_s is None or after_s < self.closed_after_s:
             self.closed_after_s = after_s
 
-    def proceed(self) -> None:
-        self.proceeded = True
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        self.loop.scheduled.append(self.read_on)
+
+    def read_on(self) -> None:
+        if not self.connection.pauses:
+            self.work_off()
 
     def later(self, after_s: float, action: Callable[[], None]) -> None:
-        self.waits_s.append(after_s)
+        if after_s:
+            self.waits_s.append(after_s)
         self.loop.scheduled.append(action)
 
     def heartbeat_negotiated(self, interval_s: int) -> None:
@@ -80,17 +87,13 @@ class Wire:
         """As net does it: what is left of a frame comes again with the bytes that follow; what the connection
         has left for another turn, when that has come."""
         self.unfinished += data
-        if not self.connection.stalled:
+        if not self.connection.pauses:
             self.work_off()
         if run:
             self.loop.run()
-            while self.connection.stalled and self.connection.state != CHECKING:
-                assert not self.connection.holds
-                self.connection.stalled = False
-                self.work_off()
-                self.loop.run()
 
     def work_off(self) -> None:
+        self.feed_count += 1
         buf = bytearray(self.unfinished)
         used = self.connection.feed(buf, len(buf))
         assert 0 <= used <= len(buf)

@@ -47,10 +47,14 @@ class Loop:
         while self.scheduled:
             assert passes < passes_max, "the loop never comes to rest"
             passes += 1
-            scheduled, self.scheduled[:] = list(self.scheduled), []
-            for action in scheduled:
-                action()
+            self.run_once()
         return passes
+
+    def run_once(self) -> None:
+        """One pass."""
+        scheduled, self.scheduled[:] = list(self.scheduled), []
+        for action in scheduled:
+            action()
 
 
 def message(

@@ -1,1 +1,7 @@
-"""The server's half of an AMQP conversation, without sockets: bytes in, state changed, bytes out."""
+"""AMQP 0-9-1, the server's half: bytes in, bytes out, no sockets.
+
+`Connection` and `Channel` cimport each other (each .pxd declares its class before it cimports the other), and
+that works if the module of `Connection` is imported first: so it is imported here.
+"""
+
+import embermq.amqp.connection.connection  # noqa: F401

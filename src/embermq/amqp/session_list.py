@@ -1,4 +1,4 @@
-"""Who is connected, told to whoever administers the broker."""
+"""Connections, channels and consumers as the management shows them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.consumer import ChannelConsumer
 from embermq.amqp.connection.connection import Connection
-from embermq.amqp.connection.state import OPEN
+from embermq.amqp.connection.state import OPEN, Pause
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
@@ -19,20 +19,15 @@ STATES = ("starting", "starting", "securing", "securing", "tuning", "opening", "
 
 
 class Sessions:
-    """A view over the connections that there are now; `clock` is the one of their `connected_at`.
-
-    `is_blocked`: whether an alarm holds this one's publishes.
-    """
+    """A view over the connections that there are now; `clock` is the one of their `connected_at`."""
 
     def __init__(
         self,
         connections: Callable[[], Iterable[Connection]],
         clock: Callable[[], float],
-        is_blocked: Callable[[Connection], bool] = lambda connection: False,
     ) -> None:
         self.all = connections
         self.clock = clock
-        self.is_blocked = is_blocked
 
     def opened(self) -> Iterator[Connection]:
         return (connection for connection in self.all() if connection.state == OPEN)
@@ -66,6 +61,9 @@ class Sessions:
 
     def connection_count(self) -> int:
         return sum(1 for _ in self.opened())
+
+    def paused_count(self, reason: Pause) -> int:
+        return sum(1 for connection in self.opened() if connection.pauses & reason)
 
     def channel_count(self) -> int:
         return sum(len(connection.channels) for connection in self.opened())
@@ -114,7 +112,7 @@ class Sessions:
             name=connection.name,
             user=connection.user.name,
             vhost=connection.vhost.name,
-            state="blocked" if self.is_blocked(connection) else STATES[connection.state],
+            state=state_of(connection),
             peer_host=peer_host,
             peer_port=int(peer_port),
             host=host,
@@ -144,6 +142,15 @@ class Sessions:
             flow_active=bool(channel.flow_active),
             counts=channel_counts(channel),
         )
+
+
+def state_of(connection: Connection) -> str:
+    """In RabbitMQ's words."""
+    if connection.pauses & Pause.ALARM:
+        return "blocked"
+    if connection.pauses & Pause.THROTTLE:
+        return "flow"
+    return STATES[connection.state]
 
 
 def channel_counts(channel: Channel) -> ChannelCounts:

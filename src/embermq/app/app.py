@@ -12,7 +12,8 @@ from functools import partial
 from embermq import __version__
 from embermq.amqp.channel.consumer_timeout import DeliveryTimeouts
 from embermq.amqp.connection.connection import Connection
-from embermq.amqp.connection.transport import Shell
+from embermq.amqp.connection.state import Pause
+from embermq.amqp.connection.transport import Transport
 from embermq.amqp.session_list import Sessions
 from embermq.app.auth_setup import Aside, apply_settings, tokens_of
 from embermq.app.jwks import IssuerKeys
@@ -82,12 +83,10 @@ class App:
         admission.set_room(room_of(config))
         self.server.certificate_kind = config.auth.certificate_name
         alarms = self.broker.alarms
-        self.server.alarm_reason = lambda: alarms.reason
-        alarms.on_change = self.server.alarms_changed
+        alarms.on_clear = self.server.alarm_cleared
         self.sessions = Sessions(
             lambda: [protocol.connection for protocol in self.server.protocols],
             self.loop.time,
-            lambda connection: connection.number in self.server.blocked,
         )
         timeouts = DeliveryTimeouts(self.sessions.opened, self.broker.defaults)
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
@@ -97,8 +96,8 @@ class App:
         self.management.context.certificate_end = self.certificate_end
         self.management.context.connections_max = lambda: self.config.limits.connections
         self.management.measure(
-            publishers_held=lambda: sum(len(hold.publishers) for hold in self.server.throttle.holds.values()),
-            publishers_blocked=lambda: len(self.server.blocked),
+            publishers_held=lambda: self.sessions.paused_count(Pause.THROTTLE),
+            publishers_blocked=lambda: self.sessions.paused_count(Pause.ALARM),
             connections_unauthenticated=lambda: admission.taken_count,
             connections_unauthenticated_waiting=lambda: admission.waiting_count,
             connections_unauthenticated_refused_total=lambda: admission.refused_count,
@@ -173,10 +172,10 @@ class App:
             log.warning("%s: clients will refuse it", problem)
 
     def connect(
-        self, shell: Shell, number: int, peer_address: str, name: str, certificate_name: str
+        self, transport: Transport, number: int, peer_address: str, name: str, certificate_name: str
     ) -> Connection:
         return Connection(
-            self.broker, self.turn, shell, self.limits, number, peer_address, name, certificate_name
+            self.broker, self.turn, transport, self.limits, number, peer_address, name, certificate_name
         )
 
     async def start(self) -> None:

@@ -1,7 +1,7 @@
 """Alarms: while one is raised, publishers wait and consumers go on.
 
-Each has a name ("memory", "disk") and a reason for people; what stops publishers is the business of higher
-rooms, which ask `turn.alarmed` and listen for changes.
+Each has a name ("memory", "disk") and a reason to be shown. What stops publishers is in higher rooms:
+these ask `turn.alarmed` and are told when the last alarm is cleared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Alarms:
         self.turn = turn
         self.events = events or Events()
         self.raised: dict[str, str] = {}
-        self.on_change: Callable[[], None] = lambda: None
+        self.on_clear: Callable[[], None] = lambda: None  # the last one is cleared
 
     @property
     def reason(self) -> str:
@@ -42,4 +42,5 @@ class Alarms:
             log.warning("%s alarm cleared", name)
         self.events.emit("alarm.set" if active else "alarm.cleared", alarm, name)
         self.turn.alarmed = bool(self.raised)
-        self.on_change()
+        if not self.raised:
+            self.on_clear()

@@ -1,6 +1,6 @@
 import cython
 
-from embermq.broker.read_fairness cimport Company
+from embermq.broker.fairness cimport Fairness
 from embermq.broker.interfaces cimport Logged, LogWriter, Sink
 from embermq.clock cimport monotonic_s, wall_ms
 from embermq.store.histogram cimport Histogram
@@ -24,7 +24,7 @@ cdef class Turn:
     cdef public long confirms
     cdef readonly bint synced
     cdef public object timers
-    cdef readonly Company company
+    cdef readonly Fairness fairness
     cdef readonly object incremental_work
     cdef readonly object unreadable
     cdef object clock

@@ -14,9 +14,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from embermq.broker.fairness import Fairness
 from embermq.broker.incremental_work import IncrementalWork
 from embermq.broker.interfaces import Logged, LogWriter, Sink
-from embermq.broker.read_fairness import Company
 from embermq.clock import monotonic_s, wall_ms
 from embermq.store.histogram import Histogram
 
@@ -65,10 +65,10 @@ class Turn:
         "actions",
         "alarmed",
         "clock",
-        "company",
         "confirms",
         "copies",
         "count",
+        "fairness",
         "incremental_work",
         "last",
         "left",
@@ -108,7 +108,7 @@ class Turn:
         self.timers: Timers | None = None
         self.incremental_work = IncrementalWork(self)
         self.unreadable = Unreadable(self)
-        self.company = Company()
+        self.fairness = Fairness()
         self.clock = clock  # None: the machine's
         self.uptime = uptime or clock
         self.now_ms = 0
@@ -188,7 +188,7 @@ class Turn:
             self.telling += 1
         self.copies = 0
         self.synced = False
-        self.company.begin_turn(self.now_ms)
+        self.fairness.begin_turn(self.now_ms)
         drained = False
         if self.queues:
             self.drain()

@@ -1,8 +1,4 @@
-"""One TCP connection: reads into a buffer shared by all (see `traffic`), writes once per turn.
-
-Fairness: a connection that has read its share in a turn is paused until the turn has ended, so that a
-flooding publisher cannot keep deliveries and acknowledgements waiting.
-"""
+"""The asyncio protocol of one AMQP connection: its socket, its heartbeats, its end."""
 
 from __future__ import annotations
 
@@ -13,10 +9,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from embermq.amqp.connection.read_fairness import Inflow
-from embermq.amqp.connection.state import CHECKING, CLOSED, OPEN
+from embermq.amqp.connection.connection import Connection
+from embermq.amqp.connection.reader import Reader
+from embermq.amqp.connection.state import CLOSED, OPEN, Pause
 from embermq.errors import ConnectionForced
-from embermq.net.traffic import Traffic
 
 if TYPE_CHECKING:
     from embermq.net.login_admission import Place
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
 
 WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
 WRITE_BUFFER_LOW_BYTES = 256 * 1024
-HELD_OUTPUT_POLL_S = 0.005
 FAREWELL_S_MAX = 10.0
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
 TAKES_NOTHING = "%s: TCP timeout: the client has taken nothing of what was sent to it, or is unreachable"
@@ -43,7 +38,7 @@ def taken_bytes(transport: asyncio.Transport) -> int:
 
 
 class Gone:
-    """A closed socket, for what may still call it: a connection (its shell), a protocol (its transport).
+    """A closed socket, for what may still call it: a connection, a protocol.
 
     Protocol, connection and transport know each other, and garbage is collected rarely: dead ones would
     wait for that by the thousand. So this stands in when one is lost, and they end at once.
@@ -58,9 +53,6 @@ class Gone:
     def close(self, after_s: float = 0.0) -> None:
         pass
 
-    def proceed(self) -> None:
-        pass
-
     def later(self, after_s: float, action: Callable[[], None]) -> None:
         pass
 
@@ -71,6 +63,9 @@ class Gone:
         return True
 
     def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
         pass
 
     def abort(self) -> None:
@@ -86,11 +81,14 @@ class Gone:
 GONE = Gone()
 
 
-class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
-    """The shell of an `amqp.Connection`: owns the transport, knows no AMQP."""
+class AMQPProtocol(asyncio.BufferedProtocol):
+    """Owns the socket of an `amqp.Connection`; knows no AMQP."""
+
+    transport: asyncio.Transport
+    connection: Connection
+    reader: Reader
 
     def __init__(self, server: Server, peer: Peer | None = None, place: Place | None = None) -> None:
-        super().__init__(server.read_buffer)
         self.server = server
         self.peer = peer  # as a proxy told it
         self.place = place  # among those that log in, until the client has logged in
@@ -98,7 +96,8 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.heard_at = 0.0
         self.spoke_at = 0.0
         self.heartbeat_s = 0
-        self.stalled = False  # held because replies pile up unsent
+        self.heard = self.spoke = True  # since the last tick
+        self.closing = False
         self.taken_bytes = -1  # by the peer's system, when that was last seen to change
         self.taken_at = 0.0
 
@@ -108,31 +107,25 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(WRITE_BUFFER_HIGH_BYTES, WRITE_BUFFER_LOW_BYTES)
         self.connection = self.server.welcome(self)
-        self.inflow = Inflow(self.connection)
+        self.reader = Reader(self.connection, self.server.read_buffer)
 
-    def must_wait(self) -> bool:
-        if self.closing:
-            return False
-        connection = self.connection
-        if connection.publishing:
-            connection.publishing = False
-            if self.server.block(self):
-                return True
-        queue = connection.pressed_queue
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.reader.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.heard = True
+        self.reader.buffer_updated(nbytes)
+        self.after_feed()
+
+    def after_feed(self) -> None:
+        connection, queue = self.connection, self.connection.pressed_queue
         if queue is not None:
             connection.pressed_queue = None
-            # One that consumes as well must be heard: its acknowledgements are what the queue waits for.
+            # One that consumes as well is read from: its acknowledgements are what the queue waits for.
             if queue.is_pressed() and not connection.has_consumers:
-                self.server.throttle.hold(self, queue)
-                if self.held:
-                    return True
-        if connection.stalled or not connection.writable:
-            self.stall()
-        return self.held
-
-    def rest(self) -> None:
-        self.hold()
-        self.server.after_turn(self.release)
+                self.server.throttle.hold(connection, queue)
+        if not connection.writable and self.transport.get_write_buffer_size() >= UNSENT_BYTES_MAX:
+            connection.pause(Pause.OUTPUT)
 
     def eof_received(self) -> bool:
         return False
@@ -146,18 +139,33 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             self.server.log.warning(text, self.connection.name, extra=self.connection.log_extra())
         self.connection.lost()
         self.server.farewell(self, exc)
-        self.connection.shell = GONE
+        self.connection.transport = GONE
         self.transport = cast(asyncio.Transport, GONE)
 
     def pause_writing(self) -> None:
-        self.connection.pause()
+        self.connection.pause_writing()
 
     def resume_writing(self) -> None:
-        self.connection.resume()
-        if self.stalled:
-            self.server.loop.call_soon(self.go_on)
+        self.connection.resume_writing()
 
     # -- the connection calls these
+
+    def send(self, data: bytes) -> None:
+        if not self.closing and not self.transport.is_closing():
+            self.spoke = True
+            self.transport.write(data)
+
+    def send_pieces(self, pieces: list[memoryview]) -> None:
+        if not self.closing and not self.transport.is_closing():
+            self.spoke = True
+            self.transport.writelines(pieces)
+
+    def pause_reading(self) -> None:
+        if not self.closing:
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self.server.loop.call_soon(self.read_on)
 
     def close(self, after_s: float = 0.0) -> None:
         if after_s:
@@ -165,16 +173,15 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         else:
             self.server.after_turn(self.shut)
 
-    def proceed(self) -> None:
-        if self.stalled:
-            self.server.after_turn(self.go_on)
-
     def later(self, after_s: float, action: Callable[[], None]) -> None:
-        self.server.loop.call_later(after_s, action)
+        if after_s:
+            self.server.loop.call_later(after_s, action)
+        else:
+            self.server.loop.call_soon(action)
 
     def heartbeat_negotiated(self, interval_s: int) -> None:
         self.leave_lobby()
-        self.set_share(len(self.server.read_buffer))
+        self.reader.set_share(len(self.server.read_buffer))
         self.heartbeat_s = interval_s
         self.heard_at = self.spoke_at = self.server.loop.time()
 
@@ -185,50 +192,15 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
             self.place.leave()
             self.place = None
 
-    def hold(self) -> None:
-        self.held = True
-        self.transport.pause_reading()
-
-    def release(self) -> None:
-        if self.stalled:
+    def read_on(self) -> None:
+        """No reason to pause is left: work through what was left unread, then read on."""
+        if self.connection.pauses or self.transport.is_closing():
             return
-        if self.connection.stalled:  # held for another reason with something unread
-            self.stall()
-            return
-        self.held = False
-        self.read_this_turn = 0
-        if not self.transport.is_closing():
+        if not self.closing:
+            self.reader.feed_unread()
+            self.after_feed()
+        if not self.connection.pauses:
             self.transport.resume_reading()
-
-    def stall(self) -> None:
-        """Replies pile up: hear no more of a peer that asks faster than it listens, until they are sent."""
-        if not self.connection.stalled and self.transport.get_write_buffer_size() < UNSENT_BYTES_MAX:
-            return
-        self.stalled = True
-        self.hold()
-        if self.connection.writable:
-            self.server.after_turn(self.go_on)
-
-    def go_on(self) -> None:
-        """What was put together has been sent: work through what was left unread, then read on."""
-        if self.closing or not self.stalled or not self.connection.writable:
-            return  # in the last case `resume_writing` brings us back
-        if self.connection.state == CHECKING:
-            return  # `proceed` brings us back
-        if self.connection.holds:  # what piles up waits for the disk
-            self.server.loop.call_later(HELD_OUTPUT_POLL_S, self.go_on)
-            return
-        self.stalled = self.connection.stalled = False
-        end = len(self.unfinished)
-        if end:
-            buffer = self.server.read_buffer
-            buffer[:end] = self.unfinished
-            used = self.connection.feed(buffer, end)
-            self.unfinished = bytes(buffer[used:end])
-            self.held = False
-            if self.must_wait():
-                return
-        self.release()
 
     def shut(self) -> None:
         """Nothing more will be said; then it is the other side's turn to go.
@@ -239,7 +211,6 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
         if self.closing:
             return
         self.closing = True
-        self.held = self.stalled = self.connection.stalled = False
         if self.transport.is_closing():
             return
         try:
@@ -259,13 +230,12 @@ class AMQPProtocol(Traffic, asyncio.BufferedProtocol):
 
     def tick(self, now: float) -> None:
         """Once in a while: is the peer alive, and does it know that we are?"""
-        if self.heard or self.held:  # whom we do not read, we cannot blame for silence
+        if self.heard or self.connection.pauses:  # nothing is heard where nothing is read
             self.heard = False
             self.heard_at = now
         if self.spoke:
             self.spoke = False
             self.spoke_at = now
-        self.read_this_turn = 0
         if self.takes_nothing(now):
             self.server.log.warning(TAKES_NOTHING, self.connection.name, extra=self.connection.log_extra())
             self.connection.lost()

@@ -14,6 +14,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from embermq.amqp.connection.state import Pause
+
 POLL_S = 0.001
 JUDGE_S = 0.01  # how long consumers have to show their speed
 RATE_S_MIN = 0.05  # a publish rate is measured over at least this, waiting included
@@ -37,9 +39,11 @@ class Queue(Protocol):
 
 
 class Publisher(Protocol):
-    def hold(self) -> None: ...
+    """A connection."""
 
-    def release(self) -> None: ...
+    def pause(self, reason: int) -> None: ...
+
+    def resume(self, reason: int) -> None: ...
 
 
 @dataclass
@@ -89,7 +93,7 @@ class PublisherThrottle:
             if len(self.holds) == 1:
                 self.loop.call_later(POLL_S, self.poll)
         hold.publishers.append(publisher)
-        publisher.hold()
+        publisher.pause(Pause.THROTTLE)
 
     def begin(self, queue: Queue, now: float) -> None:
         """How fast the queue is filled is not known: see, before anybody is made to wait for it."""
@@ -128,4 +132,4 @@ class PublisherThrottle:
     def let_go(self, queue: Queue, hold: Hold) -> None:
         del self.holds[queue]
         for publisher in hold.publishers:
-            publisher.release()
+            publisher.resume(Pause.THROTTLE)

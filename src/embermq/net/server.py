@@ -10,7 +10,7 @@ from itertools import islice
 
 from embermq.amqp.connection.connection import Connection
 from embermq.amqp.connection.state import CHECKING, OPEN
-from embermq.amqp.connection.transport import Limits, Shell
+from embermq.amqp.connection.transport import Limits, Transport
 from embermq.net.login_admission import LoginAdmission, Place
 from embermq.net.protocol import AMQPProtocol
 from embermq.net.proxy_protocol import Peer
@@ -20,8 +20,8 @@ from embermq.net.tls import certificate_name
 READ_BUFFER_BYTES = 512 * 1024
 TICK_S = 0.5
 CONNECTIONS_PER_STEP = 50  # looked at before messages have their turn again
-# Makes the conversation for a socket: shell, number, peer's address, name for logs, certificate's name.
-Connect = Callable[[Shell, int, str, str, str], Connection]
+# Makes the conversation for a socket: transport, number, peer's address, name for logs, certificate's name.
+Connect = Callable[[Transport, int, str, str, str], Connection]
 
 
 class Server:
@@ -34,8 +34,6 @@ class Server:
         self.read_buffer = bytearray(READ_BUFFER_BYTES)
         self.throttle = PublisherThrottle(loop)
         self.admission = LoginAdmission(loop.time)
-        self.blocked: dict[int, AMQPProtocol] = {}  # by the numbers of their connections
-        self.alarm_reason: Callable[[], str] = lambda: ""
         # What else is to be done every half second. True: there is more, call again in the next pass.
         self.on_tick: list[Callable[[], bool]] = []
         self.protocols: set[AMQPProtocol] = set()
@@ -73,7 +71,6 @@ class Server:
 
     def farewell(self, protocol: AMQPProtocol, why: Exception | None) -> None:
         self.protocols.discard(protocol)
-        self.blocked.pop(protocol.connection.number, None)
         protocol.leave_lobby()
         if not self.protocols:
             self.empty.set()
@@ -81,23 +78,9 @@ class Server:
             connection = protocol.connection
             self.log.info("%s: connection lost: %s", connection.name, why, extra=connection.log_extra())
 
-    def block(self, protocol: AMQPProtocol) -> bool:
-        """While an alarm is raised: read no more from one that publishes, and say why."""
-        reason = self.alarm_reason()
-        if not reason:
-            return False
-        protocol.hold()
-        self.blocked[protocol.connection.number] = protocol
-        protocol.connection.put_blocked(reason)
-        return True
-
-    def alarms_changed(self) -> None:
-        if self.alarm_reason():
-            return
-        blocked, self.blocked = self.blocked, {}
-        for protocol in blocked.values():
-            protocol.connection.put_unblocked()
-            protocol.release()
+    def alarm_cleared(self) -> None:
+        for protocol in list(self.protocols):
+            protocol.connection.unblock()
 
     def after_turn(self, action: Callable[[], None]) -> None:
         """Do it when the work of this turn is done: two passes of the loop away, the turn's own between."""

@@ -67,7 +67,7 @@ class Inside:
             self.failures_left -= 1
             self.app.loop.call_soon(protocol.transport.abort)
         elif self.paused:
-            connection.pause()
+            connection.pause_writing()
         return connection
 
     # -- looking
@@ -136,7 +136,7 @@ class Inside:
     def pause_deliveries(self) -> None:
         self.paused = True
         for protocol in self.app.server.protocols:
-            protocol.connection.pause()
+            protocol.connection.pause_writing()
 
     def resume_deliveries(self) -> None:
         self.paused = False

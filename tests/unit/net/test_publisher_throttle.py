@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from embermq.amqp.connection.state import Pause
 from embermq.net.publisher_throttle import (
     JUDGE_S,
     OFF_S_MIN,
@@ -56,11 +57,13 @@ class Publisher:
         self.held = 0
         self.holds = 0
 
-    def hold(self) -> None:
+    def pause(self, reason: int) -> None:
+        assert reason == Pause.THROTTLE
         self.held += 1
         self.holds += 1
 
-    def release(self) -> None:
+    def resume(self, reason: int) -> None:
+        assert reason == Pause.THROTTLE
         self.held -= 1
 
 

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from embermq.amqp.connection.state import Pause
 from embermq.broker.incremental_work import Pieces
 from embermq.broker.queue import requeue as returned
 
 if TYPE_CHECKING:
     from embermq.amqp.channel.channel import Blocks, Channel
-    from embermq.amqp.connection.link import Link
+    from embermq.amqp.connection.connection import Connection
     from embermq.broker.exchange.exchange import Exchange
     from embermq.broker.queue.level import Entry
     from embermq.broker.queue.queue import Queue
@@ -27,27 +28,29 @@ DISCARDED_AT_ONCE_MAX = 64  # each may become a dead letter, which is as much wo
 
 
 def in_pieces(channel: Channel, pieces: Pieces, done: Callable[[], None] | None = None) -> None:
-    link = channel.link
+    connection = channel.connection
 
     def end() -> None:
         try:
             if done is not None:
                 done()
         finally:
-            link.release_output()
+            connection.release_output()
 
-    link.hold_output()
-    link.stalled = True
-    link.turn.incremental_work.begin(pieces, end, about=channel)
+    connection.hold_output()
+    connection.pause(Pause.WORK)
+    connection.turn.incremental_work.begin(pieces, end, about=channel)
 
 
 def await_unbinding(channel: Channel, thing: Queue | Exchange) -> None:
     """The answer leaves when the last binding of what was deleted has left the disk."""
-    link, catalog = channel.link, channel.vhost.catalog
+    connection, catalog = channel.connection, channel.vhost.catalog
     if channel.vhost.binding_removal.is_under_way(thing):
-        link.hold_output()
-        link.stalled = True
-        link.turn.incremental_work.when_done(thing, lambda: catalog.when_safe(link.release_output))
+        connection.hold_output()
+        connection.pause(Pause.WORK)
+        connection.turn.incremental_work.when_done(
+            thing, lambda: catalog.when_safe(connection.release_output)
+        )
 
 
 def count_of(blocks: Blocks) -> int:
@@ -60,7 +63,7 @@ def settle(channel: Channel, blocks: Blocks) -> None:
     elif count_of(blocks) > SETTLED_AT_ONCE_MAX:
         in_pieces(channel, settle_pieces(channel, blocks))
     else:
-        channel.link.count_copies(count_of(blocks))
+        channel.connection.count_copies(count_of(blocks))
         for block in blocks:
             channel.settle(list(block))
 
@@ -89,11 +92,11 @@ def discard_pieces(channel: Channel, blocks: Blocks) -> Pieces:
             yield
 
 
-def are_too_many(blocks: Blocks, link: Link) -> bool:
+def are_too_many(blocks: Blocks, connection: Connection) -> bool:
     """To be given back at once, or with what this turn has done already?"""
     count = count_of(blocks)
-    link.count_copies(count)
-    return count > GIVEN_BACK_AT_ONCE_MAX or (count > 0 and link.turn.copies > GIVEN_BACK_PER_TURN_MAX)
+    connection.count_copies(count)
+    return count > GIVEN_BACK_AT_ONCE_MAX or (count > 0 and connection.turn.copies > GIVEN_BACK_PER_TURN_MAX)
 
 
 def was_got(entry: Entry) -> bool:
@@ -103,7 +106,7 @@ def was_got(entry: Entry) -> bool:
 
 def give_back(channel: Channel, blocks: Blocks) -> None:
     """To their queues, each to its place."""
-    if are_too_many(blocks, channel.link):
+    if are_too_many(blocks, channel.connection):
         # What goes back comes before what waits: this channel gets nothing until it is there.
         channel.pause()
         pieces = returned.give_back(blocks, channel.release_all, channel.has_failed)

@@ -1,8 +1,11 @@
 cimport cython
+
+cdef class Channel
+
 from embermq.broker.queue.level cimport Entry, Level
 from embermq.broker.queue.consumer cimport Consumer
 from embermq.broker.queue.queue cimport Queue
-from embermq.amqp.connection.link cimport Link
+from embermq.amqp.connection.connection cimport Connection
 
 from embermq.amqp.channel.stream_publish cimport StreamPublish
 from embermq.broker.turn cimport Turn
@@ -19,7 +22,6 @@ cdef int MANDATORY
 cdef int IMMEDIATE
 cdef int CLASS_BASIC
 cdef int CONTENT_HEADER_BYTES_MIN
-cdef int FRAME_HEAD_BYTES
 cdef int MODE_TRANSIENT
 cdef int MODE_PERSISTENT
 cdef int NOT_THERE
@@ -41,9 +43,8 @@ cdef class Channel:
     cdef public dict unacked
     cdef public list older
     cdef public list older_ends
-    cdef public Link link
     cdef public int number
-    cdef public object connection
+    cdef public Connection connection
     cdef public bint closing
     cdef public bint confirming
     cdef bint confirm_pending

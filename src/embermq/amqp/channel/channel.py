@@ -33,7 +33,6 @@ from embermq.amqp.channel.publish_checks import (
 from embermq.amqp.channel.publish_headers import SOMEWHERE, Wishes, granted, publish_later, wishes_in
 from embermq.amqp.channel.stream_publish import StreamPublish
 from embermq.amqp.channel.teardown import end_channel
-from embermq.amqp.connection.link import Link
 from embermq.amqp.reply_text import unexpected, unknown_frame
 from embermq.broker.exchange.exchange import Route
 from embermq.broker.message.message import Message, expiration_ms, make_message
@@ -66,7 +65,6 @@ MANDATORY, IMMEDIATE = 1, 2
 CLASS_BASIC = 60
 ROUTES_MAX = 256  # routes remembered per channel
 CONTENT_HEADER_BYTES_MIN = 14
-FRAME_HEAD_BYTES = 7  # type, channel, size
 # The same under names of this module, where they are C numbers.
 MODE_TRANSIENT, MODE_PERSISTENT, NOT_THERE, KEPT_ALWAYS = TRANSIENT, PERSISTENT, ABSENT, KEEPS_ALL
 
@@ -97,7 +95,6 @@ class Channel:
         "header",
         "kept_in",
         "last_queue",
-        "link",
         "nacks",
         "no_ack_count",
         "number",
@@ -148,7 +145,6 @@ class Channel:
         self.shared_unacked = 0
         self.shared_unacked_bytes = 0
         self.connection = connection
-        self.link: Link = connection
         self.number = number
         self.closing = False  # channel.close sent, close-ok awaited
         self.confirming = self.confirm_pending = False
@@ -201,8 +197,8 @@ class Channel:
         else:
             self.find_route(buf, pos, stop)
         self.expects = HEADER
-        if self.link.turn.alarmed:
-            self.link.publishing = True
+        if self.connection.turn.alarmed:
+            self.connection.block()
         return 0
 
     def find_route(self, buf: bytearray, pos: int, stop: int) -> None:
@@ -223,9 +219,6 @@ class Channel:
         """A content header; answers where the next frame starts, behind the body where that is here whole."""
         if self.expects != HEADER:
             raise unexpected(self.expects)
-        if self.link.publishing:
-            self.link.stalled = True  # the message waits unread, as its publisher does
-            return pos - FRAME_HEAD_BYTES
         if stop - pos < CONTENT_HEADER_BYTES_MIN:
             raise unknown_frame(2, buf, pos, stop, blame=0)
         class_id = load_u16(buf, pos)
@@ -252,7 +245,7 @@ class Channel:
             end - next_at > 7
             and buf[next_at] == 3
             and load_u32(buf, next_at + 3) == size
-            and size <= self.link.frame_max
+            and size <= self.connection.frame_max
         ):
             body_stop = next_at + 7 + size
             if body_stop < end and buf[body_stop] == 0xCE and load_u16(buf, next_at + 1) == self.number:
@@ -276,7 +269,7 @@ class Channel:
         if peek.user_id_at != NOT_THERE or peek.expiration_at != NOT_THERE:
             check_rare_properties(buf, peek, self.user, self.reply_queue)
         if peek.headers_at != NOT_THERE or peek.reply_to_at != NOT_THERE:
-            self.wishes = wishes_in(buf, peek, self.reply_queue, self.link.turn.now_ms)
+            self.wishes = wishes_in(buf, peek, self.reply_queue, self.connection.turn.now_ms)
             if self.wishes is not None and self.route is not None:
                 require_topic(self, "write", self.route.exchange, *self.wishes.keys)
         if peek.delivery_mode != MODE_TRANSIENT and peek.delivery_mode != MODE_PERSISTENT:
@@ -311,7 +304,7 @@ class Channel:
             header_size,
             self.peek.delivery_mode == MODE_PERSISTENT,
             self.peek.priority,
-            self.link.number,
+            self.connection.number,
         )
         if self.peek.expiration_at != NOT_THERE:
             message.ttl_ms = expiration_ms(content, header_size)
@@ -351,7 +344,7 @@ class Channel:
             self.number,
             self.publish_bits,
             self.peek.priority,
-            min(self.link.frame_max - 8, self.body_max),
+            min(self.connection.frame_max - 8, self.body_max),
             buf,
             pos,
             stop,
@@ -375,7 +368,7 @@ class Channel:
                 if bits & (MANDATORY | IMMEDIATE):
                     self.return_message(message, NoRoute("") if bits & MANDATORY else NoConsumers(""))
                 return 0
-            self.link.count_copies(len(queues))
+            self.connection.count_copies(len(queues))
         if bits & IMMEDIATE:
             queues = tuple([queue for queue in queues if has_ready_consumer(queue, message)])
             if not queues:
@@ -386,13 +379,15 @@ class Channel:
             if queue.keeps and (message.persistent or queue.keeps == KEPT_ALWAYS):
                 self.keep(queues)
             if queue.is_pressed():
-                self.link.pressed_queue = queue
+                self.connection.pressed_queue = queue
         return 0
 
     def return_message(self, message: Message, why: NoRoute | NoConsumers) -> None:
         self.returned_count += 1
         self.send(methods.BasicReturn(why.reply_code, why.label, message.exchange, message.routing_key))
-        self.link.out.put_content(self.number, message.content, message.header_size, self.link.frame_max)
+        self.connection.out.put_content(
+            self.number, message.content, message.header_size, self.connection.frame_max
+        )
 
     # -- acknowledgements in
 
@@ -455,8 +450,8 @@ class Channel:
     # -- confirms out
 
     def send(self, method: methods.Method) -> None:
-        self.link.out.write(method_frame(self.number, method))
-        self.link.touch()
+        self.connection.out.write(method_frame(self.number, method))
+        self.connection.touch()
 
     # -- confirms
 
@@ -465,9 +460,9 @@ class Channel:
         self.published += count
         if not self.confirm_pending:
             self.confirm_pending = True
-            self.link.confirming_channels.append(self)
-            self.link.turn.confirms += 1
-            self.link.touch()
+            self.connection.confirming_channels.append(self)
+            self.connection.turn.confirms += 1
+            self.connection.touch()
         return 0
 
     def keep(self, queues: tuple[Queue, ...]) -> int:
@@ -490,7 +485,7 @@ class Channel:
         unsafe = self.unsafe
         if unsafe:
             self.unsafe = False
-            turn = self.link.turn
+            turn = self.connection.turn
             storage = self.connection.broker.storage
             assert storage is not None
             unsafe = not (turn.synced or storage.spares(self.kept_in, turn.count))
@@ -510,7 +505,7 @@ class Channel:
             self.safe = self.published
         if not self.closing:
             self.put_ack()
-            self.link.touch()
+            self.connection.touch()
 
     def refused(self) -> int:
         """A full queue would not have the message published last; no confirm for it, but the contrary."""
@@ -524,7 +519,7 @@ class Channel:
         while self.nacks and self.nacks[0] <= self.safe and not self.closing:
             tag = self.nacks.popleft()
             if tag - 1 > self.confirmed:
-                self.link.out.put_ack(self.number, tag - 1, tag - 1 - self.confirmed > 1)
+                self.connection.out.put_ack(self.number, tag - 1, tag - 1 - self.confirmed > 1)
             self.send(methods.BasicNack(tag))
             self.confirmed = tag
 
@@ -532,7 +527,7 @@ class Channel:
         if self.nacks:
             self.put_nacks()
         if self.safe > self.confirmed and not self.closing:
-            self.link.out.put_ack(self.number, self.safe, self.safe - self.confirmed > 1)
+            self.connection.out.put_ack(self.number, self.safe, self.safe - self.confirmed > 1)
             self.confirmed = self.safe
         return 0
 

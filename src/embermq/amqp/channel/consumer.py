@@ -32,16 +32,16 @@ class ChannelConsumer(Consumer):
     ) -> None:
         super().__init__(queue, tag, no_ack, exclusive, no_local_of, arguments)
         self.channel = channel
-        self.connection_number = channel.link.number
+        self.connection_number = channel.connection.number
         self.prefix = BASIC_DELIVER + encode_shortstr(tag)
         self.prefetch_count = channel.prefetch_count
         self.prefetch_size = channel.prefetch_size
-        self.block_bytes_max = channel.link.frame_max - FRAME_BYTES
+        self.block_bytes_max = channel.connection.frame_max - FRAME_BYTES
         self.weighs = channel.prefetch_size != 0 or channel.shared_prefetch_size != 0
 
     def can_take(self, size: int) -> bool:
         channel = self.channel
-        if not channel.flow_active or not channel.link.has_room():
+        if not channel.flow_active or not channel.connection.has_room():
             return False
         if self.no_ack:
             return True
@@ -72,11 +72,11 @@ class ChannelConsumer(Consumer):
 
     def deliver(self, entry: Entry) -> int:
         channel = self.channel
-        link = channel.link
+        connection = channel.connection
         message = entry.message
         channel.delivery_tag += 1
         delivery_tag = channel.delivery_tag
-        link.out.put_delivery(
+        connection.out.put_delivery(
             self.prefix,
             delivery_tag,
             entry.redelivered,
@@ -84,10 +84,10 @@ class ChannelConsumer(Consumer):
             channel.number,
             message.content,
             message.header_size,
-            link.frame_max,
+            connection.frame_max,
         )
-        if not link.dirty:
-            link.touch()
+        if not connection.dirty:
+            connection.touch()
         if self.no_ack:
             channel.no_ack_count += 1
         else:
@@ -112,9 +112,9 @@ class ChannelConsumer(Consumer):
         offset: int,
     ) -> int:
         channel = self.channel
-        link = channel.link
+        connection = channel.connection
         channel.delivery_tag += 1
-        link.out.put_stored_delivery(
+        connection.out.put_stored_delivery(
             self.prefix,
             channel.delivery_tag,
             channel.number,
@@ -125,10 +125,10 @@ class ChannelConsumer(Consumer):
             header_size,
             self.field,
             offset,
-            link.frame_max,
+            connection.frame_max,
         )
-        if not link.dirty:
-            link.touch()
+        if not connection.dirty:
+            connection.touch()
         if entry is not None:
             size = entry.message.size
             entry.delivery_tag = channel.delivery_tag
@@ -143,9 +143,9 @@ class ChannelConsumer(Consumer):
 
     def deliver_block(self, block: bytes, start: int, stop: int, offset: int, count: int) -> int:
         channel = self.channel
-        link = channel.link
+        connection = channel.connection
         channel.delivery_tag += 1
-        link.out.put_block(
+        connection.out.put_block(
             self.prefix,
             channel.delivery_tag,
             b"\x00" + encode_shortstr(self.queue.name),
@@ -154,10 +154,10 @@ class ChannelConsumer(Consumer):
             block,
             start,
             stop,
-            link.frame_max,
+            connection.frame_max,
         )
-        if not link.dirty:
-            link.touch()
+        if not connection.dirty:
+            connection.touch()
         return 0
 
     @property

@@ -44,9 +44,9 @@ class Redelivery:
         self.left: list[Entry] = []  # what must go back
 
     def go_on(self) -> None:
-        channel, link = self.channel, self.channel.link
-        share = Share(link.turn.incremental_work.share_s)
-        while link.has_room():
+        channel, connection = self.channel, self.channel.connection
+        share = Share(connection.turn.incremental_work.share_s)
+        while connection.has_room():
             piece = list(islice(self.entries, PIECE_COUNT))
             if not piece and self.blocks:
                 self.entries = iter(self.blocks.pop())
@@ -58,9 +58,9 @@ class Redelivery:
                 return
             self.left += deliver_all(channel, piece)
             if share.is_over():
-                link.starved = True
+                connection.starved = True
                 break
-        link.touch()  # the end of the turn brings us back; where the client does not read, its reading does
+        connection.touch()  # goes on at the end of the turn, or when the client reads
 
     def take_rest(self) -> Blocks:
         """It ends here: what has not come again."""

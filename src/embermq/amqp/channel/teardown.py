@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from embermq.amqp.channel.bulk_settle import GIVEN_BACK_AT_ONCE_MAX, are_too_many, count_of, was_got
+from embermq.amqp.connection.state import Pause
 from embermq.amqp.connection.vhost_admission import leave
 from embermq.amqp.events import channel_closed, connection_closed, emit_consumer_deleted
 from embermq.broker.events import INTERNAL_USER
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from embermq.amqp.channel.channel import Blocks, Channel
     from embermq.amqp.channel.consumer import ChannelConsumer
     from embermq.amqp.connection.connection import Connection
-    from embermq.amqp.connection.link import Link
     from embermq.broker.queue.consumer import Consumer
     from embermq.broker.queue.level import Entry
     from embermq.broker.vhost import VirtualHost
@@ -64,8 +64,9 @@ def begin(connection: Connection, pieces: Pieces, about: object) -> None:
 
     pieces = connection.broker.events.acting_in_pieces(pieces)
     if connection.turn.incremental_work.start(pieces, done, about):
-        is_held = connection.stalled = True
+        is_held = True
         connection.hold_output()
+        connection.pause(Pause.WORK)
 
 
 def connection_ends(
@@ -149,9 +150,9 @@ def awaited(vhost: VirtualHost | None, consumers: list[ChannelConsumer]) -> Iter
                 del vhost.leaving[queue]
 
 
-def give_back(blocks: Blocks, link: Link, has_failed: returned.HasFailed) -> Pieces:
+def give_back(blocks: Blocks, connection: Connection, has_failed: returned.HasFailed) -> Pieces:
     """Of all channels together: messages of one queue may be spread over thousands."""
-    if are_too_many(blocks, link):
+    if are_too_many(blocks, connection):
         yield from returned.give_back(blocks, no_credit, has_failed)
         return
     for queue, entries in returned.by_queue(entry for block in blocks for entry in block).items():

@@ -1,8 +1,12 @@
 import cython
-from embermq.amqp.channel.channel cimport Channel
-from embermq.amqp.connection.link cimport Link
 
-from embermq.wire.kernel cimport load_u16, load_u32, load_u64
+from embermq.broker.interfaces cimport Sink
+
+cdef class Connection(Sink)
+
+from embermq.amqp.channel.channel cimport Channel
+from embermq.broker.turn cimport Turn
+from embermq.wire.kernel cimport Output, load_u16, load_u32, load_u64
 
 cdef long long BASIC_PUBLISH
 cdef long long BASIC_ACK
@@ -11,9 +15,22 @@ cdef int STATE_HEADER
 cdef int STATE_CHECKING
 cdef int STATE_OPEN
 cdef int STATE_CLOSED
+cdef Py_ssize_t OUTPUT_TURN_BYTES_MAX
+cdef Py_ssize_t SMALL_OUTPUT_BYTES_MAX
+cdef long long COPIES_PER_TURN_MAX
 
-cdef class Connection(Link):
-    cdef public object shell
+cdef class Connection(Sink):
+    cdef readonly Turn turn
+    cdef public long long number
+    cdef public Py_ssize_t frame_max
+    cdef public object transport
+    cdef readonly int pauses
+    cdef public object pressed_queue
+    cdef public Output out
+    cdef public bint writable
+    cdef public bint starved
+    cdef public int holds
+    cdef public list confirming_channels
     cdef public int state
     cdef public dict capabilities
     cdef public dict channels
@@ -52,3 +69,9 @@ cdef class Connection(Link):
     cdef Py_ssize_t feed_frames(self, bytearray buf, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(channel=Channel, channels=list)
     cpdef int end_turn(self) except -1
+    cpdef int touch(self) except -1
+    cpdef bint has_room(self) except -1
+    cpdef object pause(self, int reason)
+    cpdef object resume(self, int reason)
+    cpdef object rest(self)
+    cpdef int count_copies(self, Py_ssize_t count) except -1

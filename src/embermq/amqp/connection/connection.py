@@ -3,9 +3,10 @@
     HEADER -> START -> TUNE -> OPENING -> OPEN -> CLOSING -> CLOSED
               (SECURE)
 
-`feed` takes the bytes that arrived and answers how many it used. It never waits: what it wants to say it
-puts into `out`, which the shell (net) sends at the end of the turn, in one piece. Where something in it is
-not true before it is on disk (`hold_output`), all of it waits for that.
+`feed` takes the bytes that arrived and answers how many it used. It never waits: replies and deliveries go to
+`out`, which the transport (net) sends at the end of the turn, in one piece. Where something in it is not true
+before it is on disk (`hold_output`), all of it waits for that. Where nothing more may be read for now, `feed`
+stops between two frames (`pause`).
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from embermq.amqp.channel.teardown import end_connection
 from embermq.amqp.connection.amqp_0_8 import newer, older_frame
 from embermq.amqp.connection.control_frames import on_control_frame
 from embermq.amqp.connection.handshake_refusal import refuse_handshake
-from embermq.amqp.connection.link import Link
-from embermq.amqp.connection.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START, NotYet
-from embermq.amqp.connection.transport import Limits, Shell
+from embermq.amqp.connection.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START, NotYet, Pause
+from embermq.amqp.connection.transport import Limits, Transport
 from embermq.amqp.events import emit_access_refused
 from embermq.amqp.handlers.connection import start_method
 from embermq.amqp.handlers.table import CHANNEL_HANDLERS
@@ -36,6 +36,7 @@ from embermq.amqp.reply_text import (
 )
 from embermq.broker.broker import Broker
 from embermq.broker.events import INTERNAL_USER
+from embermq.broker.interfaces import Sink
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.user import User
 from embermq.broker.turn import Turn
@@ -50,7 +51,7 @@ from embermq.errors import (
 )
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
-from embermq.wire.kernel import load_u16, load_u32, load_u64
+from embermq.wire.kernel import Output, load_u16, load_u32, load_u64
 
 log = logging.getLogger("embermq.connection")
 
@@ -69,11 +70,15 @@ ACCEPTED_HEADERS = {
 }
 FRAME_BYTES_MAX_BEFORE_TUNE = 8192
 FRAME_ERROR_PAUSE_S = 1.0  # for the last words to be read, before the socket is shut
+OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together in one turn
+SMALL_OUTPUT_BYTES_MAX = 2048
 REPLIES_BYTES_MAX = 4 * 1024 * 1024  # a few bytes of basic.get or basic.recover may ask for whole messages
 LAST_WORDS_S = 10.0  # how long a close may take to reach the peer before the socket is shut
+COPIES_PER_TURN_MAX = 20_000  # of messages for several queues, by all connections
+COPIES_PER_S = 1_000_000  # a rare method counts for as many copies as could be made in its time
 
 
-class Connection(Link):
+class Connection(Sink):
     __slots__ = (
         "announced",
         "broker",
@@ -82,45 +87,65 @@ class Connection(Link):
         "channel_max",
         "channels",
         "client_properties",
+        "confirming_channels",
         "connected_at",
         "current_channel",
         "current_method",
         "exclusive_queues",
         "expires_at",
+        "frame_max",
         "frame_size_max",
         "heartbeat_s",
+        "holds",
         "last_channel",
         "limits",
         "mechanism",
         "name",
         "next_frame",
+        "number",
+        "out",
         "parting_s",
+        "pauses",
         "peer_address",
+        "pressed_queue",
         "received_bytes",
         "sasl",
         "sent_bytes",
-        "shell",
         "speaks_0_8",
         "spec_qos",
+        "starved",
         "state",
         "tls",
+        "transport",
+        "turn",
         "user",
         "vhost",
+        "writable",
     )
 
     def __init__(
         self,
         broker: Broker,
         turn: Turn,
-        shell: Shell,
+        transport: Transport,
         limits: Limits,
         number: int,
         peer_address: str,
         name: str,
         certificate_name: str = "",
     ) -> None:
-        super().__init__(turn, number, limits.frame_max)
-        self.shell = shell
+        super().__init__()
+        self.turn = turn
+        self.number = number
+        self.frame_max = limits.frame_max
+        self.transport = transport
+        self.pauses = 0  # `Pause` reasons for which nothing is read
+        self.pressed_queue: Queue | None = None  # one that this connection published past its mark
+        self.out = Output()
+        self.writable = True  # the transport takes more; cleared while the peer does not keep up
+        self.starved = False  # a consumer was refused because this turn's share of output is used up
+        self.holds = 0  # promises in `out` that are not true yet: nothing is sent until they are
+        self.confirming_channels: list[Channel] = []  # with something to confirm at the end of the turn
         self.state = HEADER
         self.capabilities: dict[str, object] = {}
         self.channels: dict[int, Channel] = {}
@@ -185,7 +210,7 @@ class Connection(Link):
                 self.refuse(InternalFault(f"{type(error).__name__}"))
             self.broker.events.actor = INTERNAL_USER
             pos = self.next_frame
-            if self.stalled:
+            if self.pauses:
                 break
         if self.state == STATE_CLOSED:
             pos = end
@@ -219,7 +244,7 @@ class Connection(Link):
                     return end
                 pos = self.next_frame
                 if self.state == STATE_CHECKING:
-                    self.stalled = True  # what follows is for one who has logged in
+                    self.pause(Pause.LOGIN)  # what follows is read after the login
                     return pos
             elif frame_type == 1:
                 if size < 4:
@@ -228,19 +253,21 @@ class Connection(Link):
                 self.current_method = method_id
                 if method_id == BASIC_PUBLISH:
                     channel.on_publish(buf, pos + 11, stop)
+                    if self.pauses:
+                        return stop + 1
                 elif method_id == BASIC_ACK and size == BASIC_ACK_BYTES:
                     channel.on_ack(load_u64(buf, pos + 11), buf[pos + 19] & 1 != 0)
-                    if self.stalled:
+                    if self.pauses:
                         return stop + 1
                 else:
                     if not self.on_channel_method(channel, buf, pos + 7, stop):
                         return pos
-                    if self.stalled:
+                    if self.pauses:
                         return stop + 1
                 pos = stop + 1
             elif frame_type == 2:
                 pos = channel.on_header(buf, pos + 7, stop, end)
-                if self.stalled:
+                if self.pauses:
                     return pos
             elif frame_type == 3:
                 channel.on_body(buf, pos + 7, stop)
@@ -284,16 +311,16 @@ class Connection(Link):
             handler(channel, method)
         except NotYet:
             self.broker.events.actor = INTERNAL_USER
-            self.stalled = True
+            self.rest()
             return False
-        self.count_time(perf_counter() - began_s)
+        self.count_copies(int((perf_counter() - began_s) * COPIES_PER_S))
         self.broker.events.actor = INTERNAL_USER
         if self.broker.catalog.changed:
             # An -ok for something durable leaves when that is on disk.
             self.hold_output()
             self.broker.catalog.when_safe(self.release_output)
         if self.out.size + self.out.pieces_size > REPLIES_BYTES_MAX:
-            self.stalled = True
+            self.pause(Pause.OUTPUT)
         return True
 
     def send(self, number: int, method: methods.Method) -> None:
@@ -331,9 +358,9 @@ class Connection(Link):
         if isinstance(error, FrameError):
             # What follows cannot be told apart any more, so no close-ok will be understood.
             self.state = CLOSED
-            self.shell.close(FRAME_ERROR_PAUSE_S)
+            self.transport.close(FRAME_ERROR_PAUSE_S)
         else:
-            self.shell.close(LAST_WORDS_S)
+            self.transport.close(LAST_WORDS_S)
 
     def shut(self, in_order: bool = False) -> None:
         """Everything that lived by this connection ends: channels, consumers, exclusive queues."""
@@ -371,20 +398,49 @@ class Connection(Link):
         if self.out.size:
             self.sent_bytes += self.out.size + self.out.pieces_size
             if self.out.pieces is None:
-                self.shell.send(self.out.take())
+                self.transport.send(self.out.take())
             else:
-                self.shell.send_pieces(self.out.take_pieces())
+                self.transport.send_pieces(self.out.take_pieces())
         if self.starved:
             self.starved = False
             self.wake_consumers()
+        if self.pauses and self.writable:
+            self.resume(Pause.OUTPUT)
         return 0
+
+    def touch(self) -> int:
+        """There is output: send it at the end of the turn."""
+        if not self.dirty:
+            self.dirty = True
+            self.turn.add_sink(self)
+        return 0
+
+    def has_room(self) -> bool:
+        """May another delivery be put together in this turn?"""
+        if not self.writable:
+            return False
+        if self.out.size + self.out.pieces_size >= OUTPUT_TURN_BYTES_MAX:
+            self.starved = True
+            return False
+        return True
+
+    def has_little(self) -> bool:
+        return self.out.size + self.out.pieces_size <= SMALL_OUTPUT_BYTES_MAX
 
     # -- promises that are not true yet
 
+    def hold_output(self) -> None:
+        """Something in the output must not leave before it is on disk, or done."""
+        self.holds += 1
+
     def release_output(self) -> None:
-        super().release_output()
-        if self.parting_s is not None and not self.holds:
-            self.shell.close(self.parting_s)
+        self.holds -= 1
+        self.touch()
+        if self.holds:
+            return
+        self.resume(Pause.WORK)
+        if self.parting_s is not None:
+            self.transport.close(self.parting_s)
             self.parting_s = None
 
     def part(self, after_s: float) -> None:
@@ -392,7 +448,7 @@ class Connection(Link):
         if self.holds:
             self.parting_s = after_s
         else:
-            self.shell.close(after_s)
+            self.transport.close(after_s)
 
     # -- a peer that does not keep up
 
@@ -406,29 +462,67 @@ class Connection(Link):
             if channel.redelivery is not None:
                 channel.redelivery.go_on()
 
-    def pause(self) -> None:
+    def pause_writing(self) -> None:
         """The peer does not read what we send; deliver no more for now."""
         self.writable = False
 
-    def resume(self) -> None:
+    def resume_writing(self) -> None:
         self.writable = True
         self.wake_consumers()
+        if not self.holds:
+            self.resume(Pause.OUTPUT)
+
+    # -- may it be read from
+
+    def pause(self, reason: int) -> None:
+        """Read nothing more, and feed nothing behind the frame at hand, while there is any reason left."""
+        if not self.pauses:
+            self.transport.pause_reading()
+        self.pauses |= reason
+
+    def resume(self, reason: int) -> None:
+        if self.pauses & reason:
+            self.pauses &= ~reason
+            if not self.pauses:
+                self.transport.resume_reading()
+
+    def rest(self) -> None:
+        """Enough for this turn: others have theirs."""
+        if not self.pauses & Pause.TURN:
+            self.pause(Pause.TURN)
+            self.transport.later(0.0, self.end_rest)
+
+    def end_rest(self) -> None:
+        self.resume(Pause.TURN)
+
+    def count_copies(self, count: int) -> int:
+        """A few bytes for thousands of queues are work for a whole turn: the rest of what was read waits."""
+        self.turn.copies += count
+        if self.turn.copies > COPIES_PER_TURN_MAX:
+            self.turn.wake()
+            self.rest()
+        return 0
+
+    def block(self) -> None:
+        """It publishes while an alarm is raised: read no more, and tell a client that understands it why."""
+        reason = self.broker.alarms.reason
+        if reason and not self.pauses & Pause.ALARM:
+            self.pause(Pause.ALARM)
+            if self.capabilities.get("connection.blocked") and self.state == OPEN:
+                self.send(0, methods.ConnectionBlocked(reason))
+
+    def unblock(self) -> None:
+        if self.pauses & Pause.ALARM:
+            self.resume(Pause.ALARM)
+            if self.capabilities.get("connection.blocked") and self.state == OPEN:
+                self.send(0, methods.ConnectionUnblocked())
 
     # -- said without having been asked
-
-    def put_blocked(self, reason: str) -> None:
-        """Publishers are held; tell a client that understands it."""
-        if self.capabilities.get("connection.blocked") and self.state == OPEN:
-            self.send(0, methods.ConnectionBlocked(reason))
-
-    def put_unblocked(self) -> None:
-        if self.capabilities.get("connection.blocked") and self.state == OPEN:
-            self.send(0, methods.ConnectionUnblocked())
 
     def put_heartbeat(self) -> None:
         """Past everything that waits: held output must not make us look dead."""
         self.sent_bytes += len(HEARTBEAT_FRAME)
-        self.shell.send(HEARTBEAT_FRAME)
+        self.transport.send(HEARTBEAT_FRAME)
 
     def notify_cancel(self, channel: Channel, tag: str) -> None:
         """Tell a client that understands it that its consumer is no more."""

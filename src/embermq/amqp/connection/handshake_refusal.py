@@ -38,10 +38,10 @@ def refuse_handshake(connection: Connection, error: AMQPError, blame: int) -> No
 
     def say() -> None:
         connection.send(0, farewell)
-        connection.shell.close()
+        connection.transport.close()
 
     connection.lost()  # nothing more is heard from there
     if pause_s:
-        connection.shell.later(pause_s, say)
+        connection.transport.later(pause_s, say)
     else:
         say()

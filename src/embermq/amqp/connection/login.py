@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from embermq.amqp.connection.sasl import Challenge, Credentials, LoginFailed, Surroundings, mechanism, offered
 from embermq.amqp.connection.scram import keys_of_nobody
-from embermq.amqp.connection.state import CHECKING, SECURE, TUNE
+from embermq.amqp.connection.state import CHECKING, SECURE, TUNE, Pause
 from embermq.amqp.events import login as login_properties
 from embermq.broker.security.authenticator import Login
 from embermq.broker.security.password import ScramKeys
@@ -76,7 +76,7 @@ def go_on(connection: Connection, response: bytes) -> None:
         return
     if isinstance(answer, Challenge):
         connection.state = SECURE
-        connection.shell.proceed()
+        connection.resume(Pause.LOGIN)
         connection.send(0, methods.ConnectionSecure(answer.data))
         return
     authenticator, address = connection.broker.authenticator, connection.peer_address
@@ -99,7 +99,7 @@ def finish(connection: Connection, name: str, login: Login) -> None:
         connection.refuse(login_refused(connection))
         return
     be(connection, login.user)
-    connection.shell.proceed()
+    connection.resume(Pause.LOGIN)
     events.emit("user.authentication.success", login_properties, connection, login.user.name, "")
     connection.state = TUNE
     connection.sasl = None

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Shell(Protocol):
-    """What a connection needs of the room that owns the socket."""
-
+class Transport(Protocol):
     def send(self, data: bytes) -> None: ...
 
     def send_pieces(self, pieces: list[memoryview]) -> None: ...
 
-    def close(self, after_s: float = 0.0) -> None:
-        """Send what is left, then shut the socket (after a pause)."""
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None:
+        """Soon, not at once: first feed what was read and not worked through, then read on."""
         ...
 
-    def proceed(self) -> None:
-        """What a stalled connection waited for has come: feed it what was left."""
+    def close(self, after_s: float = 0.0) -> None:
+        """Send what is left, then shut the socket (after a pause)."""
         ...
 
     def later(self, after_s: float, action: Callable[[], None]) -> None: ...
@@ -35,5 +35,5 @@ class Limits:
     body_bytes_max: int = 134217728
     mechanisms: tuple[str, ...] = ("PLAIN", "AMQPLAIN", "EXTERNAL", "SCRAM-SHA-256")
     anonymous_user: str = ""
-    refusal_pause_s: float = 1.0  # a stranger's mistake is answered slowly, so that guessing is slow too
+    refusal_pause_s: float = 1.0  # an error before login is answered slowly, so that guessing is slow too
     connections_max: int = 0  # of all clients together; 0: no limit

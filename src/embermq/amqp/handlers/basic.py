@@ -72,7 +72,7 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
         tag,
         method.no_ack,
         method.exclusive,
-        channel.link.number if method.no_local else 0,
+        channel.connection.number if method.no_local else 0,
         method.arguments,
     )
     begin_consuming(channel, consumer, method)
@@ -156,7 +156,7 @@ def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
     serve_consumers(queue)
     wait_while(awaits_disk(queue))
     rules = queue.rules
-    if rules is not None and rules.expiry.expire_heads(channel.link.turn.now_ms):
+    if rules is not None and rules.expiry.expire_heads(channel.connection.turn.now_ms):
         in_pieces(channel, rules.expiry.pieces(), lambda: get(channel, queue, method))
     else:
         get(channel, queue, method)
@@ -178,7 +178,9 @@ def get(channel: Channel, queue: Queue, method: methods.BasicGet) -> None:
             channel.delivery_tag, entry.redelivered, message.exchange, message.routing_key, queue.ready_count
         )
     )
-    channel.link.out.put_content(channel.number, message.content, message.header_size, channel.link.frame_max)
+    channel.connection.out.put_content(
+        channel.number, message.content, message.header_size, channel.connection.frame_max
+    )
     if method.no_ack:
         channel.no_ack_count += 1
     else:

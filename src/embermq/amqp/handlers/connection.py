@@ -81,7 +81,7 @@ def on_connection_tune_ok(connection: Connection, method: methods.ConnectionTune
     # Some clients forget that frame-max counts the frame's own eight bytes too; RabbitMQ lets them.
     connection.frame_size_max = connection.frame_max
     connection.heartbeat_s = method.heartbeat
-    connection.shell.heartbeat_negotiated(method.heartbeat)
+    connection.transport.heartbeat_negotiated(method.heartbeat)
     connection.state = OPENING
 
 

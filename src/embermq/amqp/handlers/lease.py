@@ -77,7 +77,7 @@ def act_on_lease(channel: Channel, queue: Queue, method: methods.BasicConsume) -
     wait_while(is_under_way(lease))
     if FORGET in method.arguments:
         channel.vhost.leases.forget(queue, str(method.arguments[FORGET]))
-    channel.link.turn.refresh()
+    channel.connection.turn.refresh()
     ACTIONS[action](Request(channel, queue, method, name, lease))
 
 
@@ -130,22 +130,22 @@ class Request:
         self.channel.connection.close_channel(self.channel, error, methods.BasicConsume.ID)
 
     def answer(self, lease: Lease) -> None:
-        link, storage = self.channel.link, self.channel.vhost.storage
-        link.hold_output()
+        connection, storage = self.channel.connection, self.channel.vhost.storage
+        connection.hold_output()
         begin_look(
             self.channel,
             self.method,
             telling(self.channel.vhost, self.queue.name, told(self.queue.name, description_of_lease(lease))),
         )
         if storage is None:
-            self.channel.vhost.catalog.when_safe(link.release_output)
+            self.channel.vhost.catalog.when_safe(connection.release_output)
             return
 
         # The messages, too: their publisher may still wait for their confirms.
         def written() -> None:
-            storage.when_safe(lambda: self.channel.vhost.catalog.when_safe(link.release_output))
+            storage.when_safe(lambda: self.channel.vhost.catalog.when_safe(connection.release_output))
 
-        link.turn.after_write(written)
+        connection.turn.after_write(written)
 
 
 def show(request: Request) -> None:

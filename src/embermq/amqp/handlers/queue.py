@@ -132,8 +132,8 @@ def on_queue_purge(channel: Channel, method: methods.QueuePurge) -> None:
     queue = channel.vhost.queue_for(name, channel.connection)
     serve_consumers(queue)
     count = channel.vhost.purge_queue(queue)
-    channel.link.hold_output()
-    channel.link.turn.incremental_work.when_done(queue, channel.link.release_output)
+    channel.connection.hold_output()
+    channel.connection.turn.incremental_work.when_done(queue, channel.connection.release_output)
     if not method.no_wait:
         channel.send(methods.QueuePurgeOk(count))
 

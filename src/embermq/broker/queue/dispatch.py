@@ -145,7 +145,7 @@ def drain_selectively(queue: Queue) -> bool:
     """What `Queue.drain` does, for a selective queue."""
     passed_over: list[Entry] = []
     budget = DRAIN_BYTES_MAX
-    overhead = queue.turn.company.delivery_bytes
+    overhead = queue.turn.fairness.delivery_bytes
     # What is passed over comes back next time, so it is not charged to the turn: that would never end.
     sight = PASSED_OVER_BYTES_MAX
     while queue.ready_count and budget > 0 and sight > 0 and not awaits_disk(queue):

@@ -230,7 +230,7 @@ class Queue:
 
     def drain_plainly(self) -> bool:
         budget = DRAIN_BUDGET
-        overhead = self.turn.company.delivery_bytes
+        overhead = self.turn.fairness.delivery_bytes
         while self.ready_count:
             if budget <= 0:
                 return True

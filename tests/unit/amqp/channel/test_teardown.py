@@ -96,8 +96,8 @@ def test_who_comes_to_a_queue_while_messages_return_to_it_waits_for_them(scene: 
     scene.leaving.connection.lost()
     assert scene.is_under_way and scene.vhost.leaving == {queue: 1}
     scene.other.feed(frames_of([consume], 1), run=False)
-    assert not queue.consumers and scene.other.connection.stalled
-    while scene.other.connection.stalled:
+    assert not queue.consumers and scene.other.connection.pauses
+    while scene.other.connection.pauses:
         scene.other.feed(b"")
     frames = scene.other.take()
     assert [int(payload) for kind, _, payload in frames if kind == 3] == list(range(count + 1))
@@ -114,7 +114,7 @@ def test_who_gets_from_a_queue_while_messages_return_to_it_gets_the_first_of_the
     scene.leaving.connection.lost()
     assert scene.is_under_way
     scene.other.feed(frames_of([methods.BasicGet(queue="q", no_ack=True)], 1), run=False)
-    while scene.other.connection.stalled:
+    while scene.other.connection.pauses:
         scene.other.feed(b"")
     method, _, body = scene.other.take()
     assert methods.decode_method(method[2], 0, len(method[2])) == methods.BasicGetOk(
@@ -131,7 +131,7 @@ def test_who_declares_a_queue_anew_that_goes_with_its_last_consumer_gets_another
     scene.leaving.connection.lost()
     assert scene.is_under_way
     scene.other.feed(frames_of([methods.QueueDeclare(queue="q", auto_delete=True)], 1), run=False)
-    while scene.other.connection.stalled:
+    while scene.other.connection.pauses:
         scene.other.feed(b"")
     assert scene.other.take_methods() == [methods.QueueDeclareOk("q", 0, 0)]
     assert queue.deleted and not scene.vhost.queues["q"].deleted
@@ -153,8 +153,8 @@ def test_who_takes_a_name_again_waits_until_the_bindings_of_the_last_one_are_gon
         else methods.ExchangeDeclare(exchange="x", type="topic")
     )
     scene.other.feed(frames_of([declaration], 1), run=False)
-    assert scene.is_under_way and scene.other.connection.stalled
-    while scene.other.connection.stalled:
+    assert scene.is_under_way and scene.other.connection.pauses
+    while scene.other.connection.pauses:
         scene.other.feed(b"")
     answer = methods.QueueDeclareOk("q", 0, 0) if what == "queue" else methods.ExchangeDeclareOk()
     assert scene.other.take_methods() == [answer]
@@ -286,14 +286,14 @@ class TestRecover:
     def test_no_more_is_put_together_than_the_client_reads(self, scene: Scene) -> None:
         self.deliver(scene)
         self.recover(scene)
-        scene.leaving.connection.pause()
+        scene.leaving.connection.pause_writing()
         scene.leaving.loop.run()
         found = self.bodies(scene)
         assert len(found) < self.COUNT and self.is_under_way(scene)
         flow = scene.leaving.say(methods.ChannelFlow(active=False), channel=1)
         assert flow == [methods.ChannelFlowOk(active=False)], "it is heard meanwhile"
         scene.leaving.say(methods.BasicAck(self.COUNT + len(found), multiple=True), channel=1)
-        scene.leaving.connection.resume()
+        scene.leaving.connection.resume_writing()
         scene.leaving.loop.run()
         found += self.bodies(scene)
         scene.other.feed(publish("q", b"new"))
@@ -319,12 +319,12 @@ class TestRecover:
         """Both take long, and each has the channel pause for its own time."""
         self.deliver(scene)
         self.recover(scene)
-        scene.leaving.connection.pause()
+        scene.leaving.connection.pause_writing()
         scene.leaving.loop.run()
         scene.leaving.loop.turn.copies = 10**6  # so much else goes back in this turn that this goes in pieces
         nack = methods.BasicNack(self.COUNT + 1, multiple=False, requeue=True)
         scene.leaving.feed(frames_of([nack], 1), run=False)
-        scene.leaving.connection.resume()
+        scene.leaving.connection.resume_writing()
         scene.leaving.loop.run()
         channel = scene.leaving.connection.channels[1]
         assert not self.is_under_way(scene) and channel.flow_active

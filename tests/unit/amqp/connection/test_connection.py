@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embermq import __version__
-from embermq.amqp.connection.state import CLOSED, CLOSING, HEADER, OPEN, OPENING, SECURE, START, TUNE
+from embermq.amqp.connection.state import CLOSED, CLOSING, HEADER, OPEN, OPENING, SECURE, START, TUNE, Pause
 from embermq.amqp.connection.transport import Limits
 from embermq.wire import methods
 from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, content_header, frame, method_frame
@@ -350,16 +350,11 @@ def test_replies_for_one_turn_have_a_bound_and_none_is_lost() -> None:
     wire.feed(publish("q", bytes(1024 * 1024), frame_max=131072))
     pair = [methods.BasicGet(queue="q"), methods.BasicNack(delivery_tag=0, multiple=True, requeue=True)]
     data = frames_of(pair * 20, 1)
+    wire.feed_count = 0
     wire.feed(data, run=False)
-    assert wire.connection.stalled and wire.unfinished
-    rounds = 0
-    while wire.connection.stalled:
-        rounds += 1
-        wire.connection.stalled = False
-        wire.loop.run()
-        wire.feed(b"", run=False)
+    assert wire.connection.pauses == Pause.OUTPUT and wire.unfinished
     wire.loop.run()
-    assert rounds > 2 and not wire.unfinished
+    assert wire.feed_count > 3 and not wire.unfinished
     got = [method for method in wire.take_methods() if isinstance(method, methods.BasicGetOk)]
     assert [method.delivery_tag for method in got] == list(range(1, 21))
 
@@ -372,18 +367,16 @@ def test_a_message_for_many_queues_is_work_for_a_turn_and_what_follows_it_waits(
         wire.say(methods.QueueDeclare(queue=f"q{number}"), channel=1)
         wire.say(methods.QueueBind(queue=f"q{number}", exchange="amq.fanout"), channel=1)
     queues = wire.broker.vhosts["/"].queues.values()
+    wire.feed_count = 0
     wire.feed(
         b"".join(publish("", b"%d" % number, exchange="amq.fanout") for number in range(message_count)), False
     )
-    assert wire.connection.stalled and wire.unfinished
-    rounds = 1
-    while wire.connection.stalled:
-        assert sum(queue.ready_count for queue in queues) <= rounds * (COPIES_PER_TURN_MAX + queue_count)
-        rounds += 1
-        wire.connection.stalled = False
-        wire.loop.run()
-        wire.feed(b"", run=False)
-    assert rounds >= queue_count * message_count // (COPIES_PER_TURN_MAX + queue_count)
+    assert wire.connection.pauses == Pause.TURN and wire.unfinished
+    while wire.loop.scheduled:
+        copies = sum(queue.ready_count for queue in queues)
+        assert copies <= wire.feed_count * (COPIES_PER_TURN_MAX + queue_count)
+        wire.loop.run_once()
+    assert wire.feed_count >= queue_count * message_count // (COPIES_PER_TURN_MAX + queue_count)
     assert not wire.unfinished
     for queue in queues:
         assert [bytes(message.body) for message in queue.messages()] == [
