@@ -90,25 +90,20 @@ def test_what_is_not_answered_is_not_interactive(world: World, channel: int, met
     assert not world.has_interactive()
 
 
-def test_a_small_read_behind_a_large_one_is_bulk(world: World) -> None:
+@pytest.mark.parametrize(("size", "count"), [(WHOLE, 5), (10_000, 300)], ids=["large reads", "small reads"])
+def test_a_connection_that_sent_much_is_bulk_until_the_second_after_the_next(
+    world: World, size: int, count: int
+) -> None:
     reader = world.reader()
-    read(reader, WHOLE)
-    world.pass_s(0.9)
+    for _ in range(count):
+        read(reader, size)
+    world.pass_s(1.1)
+    assert not world.has_interactive(), "it may have been, before it had sent so much"
     read(reader, 100)
     assert not world.has_interactive()
-    world.pass_s(0.2)
+    world.pass_s(1.1)
     read(reader, 100)
     assert world.has_interactive()
-
-
-def test_many_small_reads_are_bulk(world: World) -> None:
-    reader = world.reader()
-    for _ in range(40):
-        read(reader, 10_000)
-    world.pass_s(0.5)
-    assert not world.has_interactive(), "it was, before it had sent so much"
-    read(reader, 100)
-    assert not world.has_interactive()
 
 
 def test_bulk_alone_is_read_in_large_shares(world: World) -> None:
@@ -127,10 +122,10 @@ def test_a_connection_counts_once_in_a_turn_however_often_it_is_read_from(world:
     assert world.turn.fairness.bulk_count == 2
 
 
-def test_a_share_of_the_turn_used_up_pauses_the_connection_until_the_turn_has_ended(world: World) -> None:
+def test_after_a_large_read_a_connection_pauses_until_the_turn_has_ended(world: World) -> None:
     connection = world.connection()
     reader = Reader(connection, world.buffer)
-    read(reader, WHOLE // 4)
+    read(reader, 100)
     assert not connection.pauses and connection.transport.reading
     read(reader, WHOLE // 4)
     assert connection.pauses == Pause.TURN and not connection.transport.reading
