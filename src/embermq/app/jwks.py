@@ -1,11 +1,12 @@
-"""The keys of whoever issues tokens, where they publish them: fetched at start, now and then, and when a
-token names a key that is not known, for that is how a new one shows. Not more often than the settings say,
-though: tokens that name keys which nobody has cost a fetch now and then, and no more.
+"""The JSON web key set (JWKS) of the issuer of tokens.
 
-Fetching is a thread's work, and keys that we have stay until others have come. Logins that wait for a fetch
-wait until it must be done, and not longer than any login may take; of the places that there are for clients
-which are logging in, half at most may wait so, of all and of each address. The others are for logins that
-need no fetch; one too many does without it.
+Fetched at start, at intervals, and when a token names a key that is not known, for that is how a new one
+shows; never more often than the settings say.
+
+A thread fetches; keys that are known stay until others have come. Logins that need a fetch wait for it, not
+longer than any login may take. At most half of the clients that may log in at a time wait so, of all and of
+each address: the other half is for logins that need no fetch. One too many is checked
+with the keys there are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 from embermq.broker.security.token import TokenProblem, Tokens, keys_in
 from embermq.config import Config
 from embermq.config.settings import Limits, OAuth
+from embermq.deadline import Deadline
 from embermq.net.login_admission import network_of
 
 log = logging.getLogger("embermq.tokens")
@@ -34,7 +37,7 @@ class Waiting(NamedTuple):
 
     address: str
     done: Callable[[], None]
-    timer: asyncio.TimerHandle
+    deadline: Deadline
 
 
 class IssuerKeys:
@@ -49,7 +52,7 @@ class IssuerKeys:
         self.numbers = itertools.count()
         self.waiting: dict[int, Waiting] = {}
         self.waiting_by_address: Counter[str] = Counter()
-        self.timer: asyncio.TimerHandle | None = None
+        self.next_refresh = Deadline(loop.call_later, self.refresh)
 
     def serve(self, tokens: Tokens | None, config: Config) -> None:
         """At start, and whenever the settings are read anew."""
@@ -57,9 +60,7 @@ class IssuerKeys:
         settings = config.oauth
         same = settings.jwks_url == self.settings.jwks_url
         self.settings, self.limits = settings, config.limits
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
+        self.next_refresh.cancel()
         if tokens is None or not settings.jwks_url:
             return
         if same and before is not None:
@@ -71,7 +72,7 @@ class IssuerKeys:
     def refresh(self) -> None:
         if not self.under_way and self.may_ask:
             self.begin()
-        self.timer = self.loop.call_later(self.settings.jwks_refresh_s, self.refresh)
+        self.next_refresh.set(self.settings.jwks_refresh_s)
 
     @property
     def may_ask(self) -> bool:
@@ -87,8 +88,9 @@ class IssuerKeys:
             done()
             return
         number = next(self.numbers)
-        timer = self.loop.call_later(min(left_s, self.limits.handshake_s), self.release, number)
-        self.waiting[number] = Waiting(address, done, timer)
+        deadline = Deadline(self.loop.call_later, partial(self.release, number))
+        deadline.set(min(left_s, self.limits.handshake_s))
+        self.waiting[number] = Waiting(address, done, deadline)
         self.waiting_by_address[address] += 1
 
     def has_room(self, address: str) -> bool:
@@ -99,8 +101,8 @@ class IssuerKeys:
         )  # fmt: skip
 
     def release(self, number: int) -> None:
-        address, done, timer = self.waiting.pop(number)
-        timer.cancel()
+        address, done, deadline = self.waiting.pop(number)
+        deadline.cancel()
         self.waiting_by_address[address] -= 1
         if not self.waiting_by_address[address]:
             del self.waiting_by_address[address]
@@ -147,9 +149,8 @@ class IssuerKeys:
         tokens.take(keys)
 
     def close(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
+        self.next_refresh.cancel()
         for login in self.waiting.values():
-            login.timer.cancel()
+            login.deadline.cancel()
         if self.thread is not None:
             self.thread.shutdown(wait=False, cancel_futures=True)

@@ -26,9 +26,10 @@ from embermq.broker.storage import Storage
 from embermq.broker.stream import consumer_group
 from embermq.broker.stream.stream import Stream
 from embermq.broker.tasks import Tasks
-from embermq.broker.timers import CallLater, Timers
+from embermq.broker.timers import Timers
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
+from embermq.deadline import CallLater
 from embermq.store.definitions import STOPPED, Definition
 
 log = logging.getLogger("embermq.broker")

@@ -1,7 +1,6 @@
-"""When to look at what again: one timer for everything in the broker that waits for a time.
+"""Timers of the broker: a heap of things to do at a time (expiry, unused queues, delayed messages).
 
-A queue with expiring messages, or one that goes when nobody uses it, asks to be looked at, as often as it
-likes. Only the earliest time has a timer, and it is the caller's: the domain knows no event loop.
+Only the earliest has a timer of the event loop's, which is passed in: the domain knows no event loop.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
 from embermq.broker.turn import Turn
+from embermq.deadline import CallLater, Deadline
 
 log = logging.getLogger("embermq.broker")
 
@@ -26,37 +25,25 @@ class Waiting(Protocol):
         ...
 
 
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-CallLater = Callable[[float, Callable[[], None]], Timer]
-
-
 class Timers:
     def __init__(self, turn: Turn, call_later: CallLater) -> None:
         self.turn = turn
-        self.call_later = call_later
-        self.waiting: list[tuple[int, int, Waiting]] = []  # a heap: due, number (so that ties compare), who
+        self.waiting: list[tuple[int, int, Waiting]] = []  # a heap: due, number (so that ties compare), what
         self.numbers = count()
-        self.timer: Timer | None = None
-        self.timer_due_ms = 0
+        self.deadline = Deadline(call_later, self.on_timer)
+        self.deadline_ms = 0
         self.stopped = False
 
     def ask(self, due_ms: int, waiting: Waiting) -> None:
         """Call `waiting.on_due` at that time."""
         heapq.heappush(self.waiting, (due_ms, next(self.numbers), waiting))
-        if self.timer is None or due_ms < self.timer_due_ms:
-            self.set_timer()
+        if not self.deadline.is_set or due_ms < self.deadline_ms:
+            self.set_deadline()
 
-    def set_timer(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
+    def set_deadline(self) -> None:
         if self.waiting and not self.stopped:
-            self.timer_due_ms = self.waiting[0][0]
-            wait_ms = max(self.timer_due_ms - self.turn.now_ms, 0)
-            self.timer = self.call_later(wait_ms / 1000, self.on_timer)
+            self.deadline_ms = self.waiting[0][0]
+            self.deadline.set(max(self.deadline_ms - self.turn.now_ms, 0) / 1000)
 
     def due_in_s(self, now_ms: int) -> float:
         """Until the earliest time, or since then."""
@@ -65,10 +52,9 @@ class Timers:
     def stop(self) -> None:
         """Nothing is due any more: a broker that stops begins nothing that it could not end."""
         self.stopped = True
-        self.set_timer()
+        self.deadline.cancel()
 
     def on_timer(self) -> None:
-        self.timer = None
         self.turn.refresh()
         now_ms = self.turn.now_ms
         while self.waiting and self.waiting[0][0] <= now_ms:
@@ -78,5 +64,5 @@ class Timers:
             except Exception:  # what is wrong with one must not hold up the others
                 log.exception("what was due could not be done, it is tried again: %r", waiting)
                 heapq.heappush(self.waiting, (now_ms + AGAIN_MS, next(self.numbers), waiting))
-        if self.timer is None:
-            self.set_timer()
+        if not self.deadline.is_set:
+            self.set_deadline()

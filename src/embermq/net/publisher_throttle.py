@@ -1,11 +1,11 @@
-"""Pacing: a publisher at full speed waits for consumers that are nearly as fast.
+"""Publisher throttle: a publisher at full speed waits for consumers that are nearly as fast.
 
-A broker spends its time on whoever sends most, so a flooding publisher would leave the acknowledgements of
-a fast consumer waiting and let the queue grow without bound. When a queue with consumers grows past a mark,
-its publishers are not read from until it has shrunk to half.
+A publisher at full speed would get most of the broker's time, leave the acknowledgements of a fast consumer
+waiting and let the queue grow without bound. When a queue with consumers grows past a mark, its publishers
+are not read from until it has shrunk to half.
 
-Waiting must pay: where the consumers turn out to be slow by themselves (a job queue being filled), waiting
-for them would only slow down the publisher, so holding is called off for a while. TCP tells the publisher.
+Waiting must pay: where the consumers are slow by themselves (a job queue being filled), waiting for them
+would only slow down the publisher, so its queue is left alone for a while. docs/flow-control.md has the reasons.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from embermq.amqp.connection.state import Pause
+from embermq.deadline import Deadline
 
 POLL_S = 0.001
 JUDGE_S = 0.01  # how long consumers have to show their speed
@@ -27,7 +28,7 @@ QUEUES_REMEMBERED_MAX = 1000
 
 
 class Queue(Protocol):
-    """What pacing looks at; the domain's queues are such."""
+    """What is measured of a queue."""
 
     @property
     def published_count(self) -> int: ...
@@ -74,6 +75,7 @@ class Hold:
 class PublisherThrottle:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
+        self.deadline = Deadline(loop.call_later, self.poll)
         self.holds: dict[Queue, Hold] = {}
         self.paces: dict[Queue, Pace] = {}
 
@@ -90,8 +92,8 @@ class PublisherThrottle:
                 return
             pace.measure(now, queue.published_count)
             hold = self.holds[queue] = Hold(now, queue.delivered_count, pace.rate)
-            if len(self.holds) == 1:
-                self.loop.call_later(POLL_S, self.poll)
+            if not self.deadline.is_set:
+                self.deadline.set(POLL_S)
         hold.publishers.append(publisher)
         publisher.pause(Pause.THROTTLE)
 
@@ -115,7 +117,7 @@ class PublisherThrottle:
                 else:
                     hold.since, hold.delivered = now, queue.delivered_count
         if self.holds:
-            self.loop.call_later(POLL_S, self.poll)
+            self.deadline.set(POLL_S)
 
     def waiting_paid(self, queue: Queue) -> None:
         pace = self.paces.get(queue)

@@ -11,6 +11,7 @@ from itertools import islice
 from embermq.amqp.connection.connection import Connection
 from embermq.amqp.connection.state import CHECKING, OPEN
 from embermq.amqp.connection.transport import Limits, Transport
+from embermq.deadline import Deadline
 from embermq.net.login_admission import LoginAdmission, Place
 from embermq.net.protocol import AMQPProtocol
 from embermq.net.proxy_protocol import Peer
@@ -42,10 +43,11 @@ class Server:
         self.handshake_s = 10.0
         self.take_s = 0.0  # in which a peer must take something of what waits for it; 0: any time
         self.certificate_kind = "common_name"  # what of a client's certificate is its name
-        self.ticker: asyncio.Handle | None = None  # the next tick, or the next step of the round under way
+        self.ticker = Deadline(loop.call_later, self.tick)
+        self.steps: Iterator[None] | None = None  # left of the round under way
 
     def start(self) -> None:
-        self.ticker = self.loop.call_later(TICK_S, self.tick)
+        self.ticker.set(TICK_S)
 
     def arrived(self, peer: Peer | None, place: Place) -> AMQPProtocol:
         """What a listener calls for each connection."""
@@ -87,20 +89,19 @@ class Server:
         self.loop.call_soon(self.loop.call_soon, action)
 
     def tick(self) -> None:
-        """Begin a round: one step of it in a pass of the loop, so that messages wait for a step at most."""
-        self.go_round(self.round())
-
-    def go_round(self, steps: Iterator[None]) -> None:
+        """One step of a round in a pass of the loop, so that messages wait for a step at most."""
+        if self.steps is None:
+            self.steps = self.round()
         try:
-            next(steps)
+            next(self.steps)
+            self.ticker.set(0.0)
+            return
         except StopIteration:
             pass
         except Exception:  # the rest of this round is lost, but not all that come after it
             self.log.exception("a fault of ours, in what is done every half second")
-        else:
-            self.ticker = self.loop.call_soon(self.go_round, steps)
-            return
-        self.ticker = self.loop.call_later(TICK_S, self.tick)
+        self.steps = None
+        self.ticker.set(TICK_S)
 
     def round(self) -> Iterator[None]:
         """All that is to be done every half second, in steps."""
@@ -132,15 +133,13 @@ class Server:
 
     def abort(self) -> None:
         """Be gone, without a word to anybody."""
-        if self.ticker is not None:
-            self.ticker.cancel()
+        self.ticker.cancel()
         for protocol in list(self.protocols):
             protocol.transport.abort()
 
     async def stop(self, patience_s: float, reason: str = "shutdown") -> None:
         """Say goodbye to everybody, and wait a little for them to answer."""
-        if self.ticker is not None:
-            self.ticker.cancel()
+        self.ticker.cancel()
         for protocol in list(self.protocols):
             try:
                 protocol.force_close(reason)
