@@ -5,7 +5,7 @@ waiting and let the queue grow without bound. When a queue with consumers grows 
 are not read from until it has shrunk to half.
 
 Waiting must pay: where the consumers are slow by themselves (a job queue being filled), waiting for them
-would only slow down the publisher, so its queue is left alone for a while. docs/flow-control.md has the reasons.
+would only slow down the publisher, so its queue is left alone for a while. See docs/flow-control.md.
 """
 
 from __future__ import annotations
