@@ -13,6 +13,7 @@ from embermq.amqp.connection.connection import Connection
 from embermq.amqp.connection.reader import Reader
 from embermq.amqp.connection.state import CLOSED, OPEN, Pause
 from embermq.errors import ConnectionForced
+from embermq.net.sliced_transport import SlicedTransport
 
 if TYPE_CHECKING:
     from embermq.net.login_admission import Place
@@ -92,6 +93,7 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.server = server
         self.peer = peer  # as a proxy told it
         self.place = place  # among those that log in, until the client has logged in
+        self.sliced: SlicedTransport | None = None  # with TLS: the transport
         self.log_in_until = 0.0
         self.heard_at = 0.0
         self.spoke_at = 0.0
@@ -106,6 +108,9 @@ class AMQPProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(WRITE_BUFFER_HIGH_BYTES, WRITE_BUFFER_LOW_BYTES)
+        if transport.get_extra_info("sslcontext") is not None:
+            self.sliced = SlicedTransport(self.transport)
+            self.transport = cast(asyncio.Transport, self.sliced)
         self.connection = self.server.welcome(self)
         self.reader = Reader(self.connection, self.server.read_buffer)
 
@@ -141,11 +146,16 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.server.farewell(self, exc)
         self.connection.transport = GONE
         self.transport = cast(asyncio.Transport, GONE)
+        self.sliced = None
 
     def pause_writing(self) -> None:
+        if self.sliced is not None:
+            self.sliced.pause()
         self.connection.pause_writing()
 
     def resume_writing(self) -> None:
+        if self.sliced is not None and not self.sliced.resume():
+            return
         self.connection.resume_writing()
 
     # -- the connection calls these
