@@ -1,8 +1,8 @@
 """A TLS transport that is given large output a slice at a time.
 
-TLS encrypts at once whatever it is given, whether the peer reads or not: a body of 20 MB would be 40 MB for each
-consumer that it goes to. Here a body waits as the memory that all its consumers share, and the transport gets
-the next slice when it has room for it.
+TLS encrypts at once whatever it is given, whether the peer reads or not: a body of 20 MB would be 40 MB for
+each consumer that it goes to. Here a body waits as the memory that all its consumers share, and the transport
+gets the next slice when it has room for it.
 """
 
 from __future__ import annotations
