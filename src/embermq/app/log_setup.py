@@ -27,7 +27,8 @@ AUDITED = ("user.", "permission.", "topic.permission.", "vhost.", "policy.", "pa
            "queue.created", "exchange.created", "exchange.deleted",
            "definitions.", "alarm.", "access.")  # fmt: skip
 VALUE_CHARACTERS_MAX = 1000
-LOGGED_IN = "user.authentication.success"
+LOGIN = "user.authentication."
+LOGGED_IN = f"{LOGIN}success"
 REPEATED_MS = 600_000
 SEEN_MAX = 1000
 COMPLAIN_EVERY_S = 10.0
@@ -179,6 +180,8 @@ class Logs:
         root, audit = logging.getLogger(), logging.getLogger(AUDIT)
         root.setLevel(self.level)
         replace_handlers(root, self.main)
+        if root.isEnabledFor(logging.INFO):
+            self.main.addFilter(is_news)
         audit.setLevel(logging.INFO)
         audit.propagate = self.audit is None
         replace_handlers(audit, self.audit)
@@ -188,6 +191,12 @@ class Logs:
         self.main.close()
         if self.audit is not None:
             self.audit.close()
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Of a login over AMQP the connection itself writes a line: the audit's would be the second."""
+    told = getattr(record, "audit", {})
+    return not (told.get("about_connection_type") == "network" and str(told["event"]).startswith(LOGIN))
 
 
 def set_up(config: Config, stream: TextIO | None = None) -> None:

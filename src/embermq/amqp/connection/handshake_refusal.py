@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from embermq.amqp.connection.state import OPENING
+from embermq.amqp.connection.state import CHECKING, OPENING
 from embermq.amqp.events import emit_access_refused
 from embermq.amqp.reply_text import close_method
 from embermq.errors import AccessRefused, AMQPError, NotAllowed
@@ -21,7 +21,8 @@ log = logging.getLogger("embermq.connection")
 
 
 def refuse_handshake(connection: Connection, error: AMQPError, blame: int) -> None:
-    log.warning("%s: %s", connection.name, error, extra=connection.log_extra())
+    if connection.state != CHECKING:  # of a refused login there is a line with the reason
+        log.warning("%s: %s", connection.name, error, extra=connection.log_extra())
     tell = connection.state == OPENING
     if connection.user is not None and isinstance(error, NotAllowed):
         emit_access_refused(connection, 0, error)
