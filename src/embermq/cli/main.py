@@ -58,7 +58,7 @@ class Version(argparse.Action):
         parser.exit()
 
 
-def parser(only: str | None = None) -> argparse.ArgumentParser:
+def parser(only: str | None = None) -> Parser:
     """Everything that can be typed, or one command of it."""
     top = Parser(
         prog="embermq",
@@ -81,8 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = next((word for word in words if word in COMMANDS), None)
     if command is not None and words[0].startswith("--") and words[0] not in ("--help", "--version"):
         parser(command).error(f"options come behind the command: embermq {command} {words[0]} ...")
+    top = parser(only)
+    if words and words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
+        top.refuse_option(words[0])
     try:
-        options = parser(only).parse_args(words)
+        options = top.parse_args(words)
         prepare_output()
         code: int = options.run(options)
         sys.stdout.flush()  # here, where a reader that has gone is no error, and not at the very end

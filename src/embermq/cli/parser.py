@@ -11,8 +11,30 @@ from typing import Any, NoReturn
 from embermq.cli.errors import USAGE_ERROR
 
 CHOICES = re.compile(r"invalid choice: (.*?) \(choose from (.*)\)$", re.DOTALL)
-MISSING_COMMAND = re.compile(r"required: (COMMAND|ACTION)$")
-
+COMMAND, ACTION = "COMMAND", "ACTION"
+MISSING_COMMAND = re.compile(rf"required: ({COMMAND}|{ACTION})$")
+# What people type who know other programs, where the closest name is another one.
+MEANT_OPTION = {
+    "-p": "--amqp-port",
+    "--port": "--amqp-port",
+    "-d": "--data-dir",
+    "-c": "--config",
+    "-v": "--version",
+    "-V": "--version",
+}
+MEANT_COMMAND = {
+    "start": "serve",
+    "run": "serve",
+    "server": "serve",
+    "version": "--version",
+    "list": "queue list",
+    "list_queues": "queue list",
+    "list_exchanges": "exchange list",
+    "list_connections": "connection list",
+    "list_users": "user list",
+    "add_user": "user add",
+}
+INSTEAD = {"stop": "Ctrl-C or SIGTERM stops a broker"}
 
 HELP_COLUMN_MAX = 28  # how far to the right explanations may begin: behind the longest command
 
@@ -39,14 +61,19 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """An option that is unknown is told by the command it was given to, not by the whole program."""
         options, rest = super().parse_known_args(args, namespace)
-        unknown = next((word for word in rest if word.startswith("--")), None)
+        unknown = next((word for word in rest if word.startswith("-") and word != "-"), None)
         if unknown is not None:
-            given = unknown.partition("=")[0]
-            names = [name for name in self._option_string_actions if name.startswith("--")]
-            guesses = difflib.get_close_matches(given, names, n=1)
-            hint = f"did you mean '{guesses[0]}'?" if guesses else f"'{self.prog} --help' shows what there is"
-            self.error(f"there is no option '{given}'; {hint}")
+            self.refuse_option(unknown)
         return options, rest
+
+    def refuse_option(self, word: str) -> NoReturn:
+        given = word.partition("=")[0]
+        names = [name for name in self._option_string_actions if name.startswith("--")]
+        guess = MEANT_OPTION.get(given, "")
+        if guess not in names:
+            guess = next(iter(difflib.get_close_matches(given, names, n=1)), "")
+        hint = f"did you mean '{guess}'?" if guess else f"'{self.prog} --help' shows what there is"
+        self.error(f"there is no option '{given}'; {hint}")
 
     def error(self, message: str) -> NoReturn:
         if MISSING_COMMAND.search(message):
@@ -54,11 +81,25 @@ class Parser(argparse.ArgumentParser):
             self.exit(USAGE_ERROR)
         found = CHOICES.search(message)
         if found is not None:
-            given, names = found[1].strip("'\""), [name.strip("'\" ") for name in found[2].split(",")]
-            choices = [name for name in names if not name.startswith("_")]  # the shell uses those
-            guesses = difflib.get_close_matches(given, choices, n=1)
-            hint = f"did you mean '{guesses[0]}'?" if guesses else f"there are: {', '.join(choices)}"
-            message = f"{message[: found.start()]}there is no '{given}'; {hint}"
-        elif "--help'" not in message and "did you mean" not in message:
+            message = self.refused_choice(message[: found.start()], found[1], found[2])
+        elif "--help'" not in message and "did you mean" not in message and "command:" not in message:
             message = f"{message}; '{self.prog} --help' shows what there is"
         self.exit(USAGE_ERROR, f"{self.prog}: {message}\n")
+
+    def refused_choice(self, of: str, given: str, names: str) -> str:
+        """`of` is argparse's `argument NAME: `; commands and actions are choices to argparse."""
+        given = given.strip("'\"")
+        choices = [name.strip("'\" ") for name in names.split(",")]
+        choices = [name for name in choices if not name.startswith("_")]  # the shell uses those
+        guess = next(iter(difflib.get_close_matches(given, choices, n=1)), "")
+        command = of in (f"argument {COMMAND}: ", f"argument {ACTION}: ")
+        if command:
+            kind = of.split()[1].rstrip(":").lower()
+            problem = f"there is no {kind} '{given}'"
+            if given in INSTEAD:
+                return f"{problem}; {INSTEAD[given]}"
+            guess = MEANT_COMMAND.get(given, guess)
+            guess = f"{self.prog} {guess}" if guess else ""
+        else:
+            problem = f"{of}there is no '{given}'"
+        return f"{problem}; " + (f"did you mean '{guess}'?" if guess else f"there are: {', '.join(choices)}")

@@ -111,11 +111,11 @@ def test_who_may_not_is_told_so(run: Command, broker: EmbeddedBroker) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["quue", "list"], "there is no 'quue'; did you mean 'queue'?"),
+        (["quue", "list"], "there is no command 'quue'; did you mean 'embermq queue'?"),
         (["--url", "http://x", "queue", "list"], "options come behind the command: embermq queue --url ..."),
         (["serve", "--amqp-prot", "1"], "there is no option '--amqp-prot'; did you mean '--amqp-port'?"),
         (["queue", "list", "--zzz=1"], "no option '--zzz'; 'embermq queue list --help' shows what there is"),
-        (["queue", "lst"], "there is no 'lst'; did you mean 'list'?"),
+        (["queue", "lst"], "there is no action 'lst'; did you mean 'embermq queue list'?"),
         (["queue", "declare", "q", "--type", "xyz"], "there is no 'xyz'; there are: classic, quorum, stream"),
         (["zzzz"], "store, completion\n"),  # and nothing that is for the shell only
         (["queue"], "declare   make a queue"),
