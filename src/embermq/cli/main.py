@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "user": ("embermq.cli.command.users", "add_user"),
     "permission": ("embermq.cli.command.users", "add_permission"),
     "policy": ("embermq.cli.command.users", "add_policy"),
-    "limit": ("embermq.cli.command.limits", "add_limit"),
+    "limit": ("embermq.cli.command.users", "add_limit"),
     "connection": ("embermq.cli.command.overview", "add_connection"),
     "channel": ("embermq.cli.command.overview", "add_channel"),
     "consumer": ("embermq.cli.command.overview", "add_consumer"),
@@ -44,7 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("embermq.cli.command.doctor", "add_doctor"),
     "store": ("embermq.cli.command.store", "add_store"),
     "completion": ("embermq.cli.command.completion", "add_completion"),
-    "__names": ("embermq.cli.command.completed_names", "add_names"),
+    "__names": ("embermq.cli.command.completion", "add_names"),
 }
 
 

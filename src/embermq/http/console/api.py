@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from html import escape
 from typing import Any
 
 from embermq.http.console.document import FLAME, page
 from embermq.http.openapi import schemas
-from embermq.http.openapi.document import document
 from embermq.http.openapi.route_docs import describes
 from embermq.http.server.request import Request, Response
-from embermq.http.server.router import Route
 
 STYLE = """
 section { margin: 2rem 0 0; scroll-margin-top: 1rem } h2 { margin: 0 0 .75rem }
@@ -30,22 +29,22 @@ nav a { margin-right: .8rem }
 
 @describes("This API, as an OpenAPI document.", answer=schemas.OBJECT)
 def openapi(request: Request) -> Response:
-    return openapi_of(request.context.routes, request.context.version)
+    return openapi_of(request.context.openapi)
 
 
 @lru_cache(1)  # it is long, and for everybody
-def openapi_of(routes: tuple[Route, ...], version: str) -> Response:
-    return Response.of(document(routes, version))
+def openapi_of(document: Callable[[], dict[str, Any]]) -> Response:
+    return Response.of(document())
 
 
 @describes("This API, as a page for people.", answer=schemas.TEXT, content_type="text/html")
 def api_page(request: Request) -> Response:
-    return page_of(request.context.routes, request.context.version)
+    return page_of(request.context.openapi)
 
 
 @lru_cache(1)
-def page_of(routes: tuple[Route, ...], version: str) -> Response:
-    described = document(routes, version)
+def page_of(document: Callable[[], dict[str, Any]]) -> Response:
+    described = document()
     groups: dict[str, list[str]] = {}
     for path, methods in described["paths"].items():
         for method, operation in methods.items():

@@ -27,7 +27,6 @@ from embermq.broker.queue.queue import Queue
 from embermq.broker.security.user import Permission, User
 from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
-from embermq.http.controllers import topic_permissions
 from embermq.http.controllers.exchanges import in_order, vhost_of
 from embermq.http.controllers.parameters import (
     global_parameter_views,
@@ -35,10 +34,14 @@ from embermq.http.controllers.parameters import (
     store_global_parameter,
     store_parameter,
 )
+from embermq.http.controllers.permissions import (
+    permission_from,
+    store_topic_permission,
+    topic_permission_views,
+)
 from embermq.http.controllers.policies import policy_views, store_policy
-from embermq.http.controllers.queues import NOBODY
-from embermq.http.controllers.templates import template_view
-from embermq.http.controllers.users import permission_from, store_user, user_from
+from embermq.http.controllers.queues import NOBODY, template_view
+from embermq.http.controllers.users import store_user, user_from
 from embermq.http.controllers.vhosts import store_vhost
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import Parameter, describes
@@ -120,7 +123,7 @@ def people(users: list[User]) -> View:
     return {
         "users": [user_view(user) for user in users],
         "permissions": [permission_view(user, v, p) for user in users for v, p in sorted_permissions(user)],
-        "topic_permissions": topic_permissions.views_of(users),
+        "topic_permissions": topic_permission_views(users),
     }
 
 
@@ -239,7 +242,7 @@ async def import_all(request: Request) -> Response:
     for body in things(document, "global_parameters"):
         store_global_parameter(broker, clean(text(body, "name")), body.get("value"))
     for body in chain.from_iterable(things(section, "topic_permissions") for section in sections):
-        topic_permissions.store(request, body)
+        store_topic_permission(request, body)
         await pace.breathe()
     await import_topology(request, document, pace, None)
     return Response(204)

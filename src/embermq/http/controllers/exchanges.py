@@ -132,3 +132,12 @@ async def bindings_to_exchange(request: Request) -> Response:
     vhost = vhost_of(request)
     exchange = exchange_named(vhost, request.names["name"])
     return await listing(request, bindings_to(vhost, exchange), binding_view, lambda b: b.routing_key)
+
+
+@describes("Take back messages that wait to be routed by an exchange.", status=204)
+def take_back_from_exchange(request: Request) -> Response:
+    vhost = vhost_of(request)
+    exchange = exchange_named(vhost, request.names["name"])
+    request.user.require("write", vhost.name, "exchange", exchange.name)
+    vhost.delays.take_back_from_exchange(exchange.name)
+    return Response(204)

@@ -1,4 +1,4 @@
-"""Queues: seen, declared, purged, deleted."""
+"""Queues, and the templates of their arguments; templates of the configuration are read only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from embermq.broker.queue.queue import Queue, describe
+from embermq.broker.queue.template import Templates
 from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import PreconditionFailed
 from embermq.http.controllers.exchanges import IF_UNUSED, unbound, vhost_of
@@ -15,6 +16,7 @@ from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes, flag
 from embermq.http.server.request import Request, Response, bad_request, boolean, echoed, not_found, table
 from embermq.http.stats.rates import RANGES, ranges_asked
+from embermq.http.views.json_values import plain
 from embermq.http.views.listing import COLUMNS, LIST, listing, single
 from embermq.http.views.thing_name import clean
 from embermq.http.views.views import (
@@ -158,3 +160,56 @@ async def bindings_of_queue(request: Request) -> Response:
     queue = queue_named(vhost, request.names["name"])
     views = [default_binding(queue), *(binding_view(b) for b in vhost.queue_bindings.get(queue, ()))]
     return await listing(request, views, lambda view: view, lambda view: str(view["routing_key"]))
+
+
+@describes("Take back messages that wait to go to a queue.", status=204)
+def take_back_from_queue(request: Request) -> Response:
+    """What was published for the queue by its name, and what consumers gave back to it."""
+    queue = queue_to(request, "read")
+    queue.vhost.delays.take_back_from_queue(queue.name)
+    return Response(204)
+
+
+# -- templates
+
+
+def templates_of(request: Request) -> Templates:
+    return request.context.broker.defaults.templates
+
+
+def template_view(templates: Templates, name: str) -> View:
+    arguments = templates.all()[name]
+    return {"name": name, "arguments": plain(arguments), "configured": name in templates.configured}
+
+
+@describes("Queue templates.", query=LIST, answer=schemas.listed(schemas.TEMPLATE))
+async def all_templates(request: Request) -> Response:
+    templates = templates_of(request)
+    views = [template_view(templates, name) for name in sorted(templates.all())]
+    return await listing(request, views, lambda view: view, lambda view: str(view["name"]))
+
+
+def template_named(request: Request) -> str:
+    name = request.names["name"]
+    if name not in templates_of(request).all():
+        raise not_found()
+    return name
+
+
+@describes("One queue template.", query=COLUMNS, answer=schemas.TEMPLATE)
+def one_template(request: Request) -> Response:
+    return single(request, template_view(templates_of(request), template_named(request)))
+
+
+@describes("Set a queue template, for queues to come.", body=schemas.TEMPLATE_BODY, status=(201, 204))
+def put_template(request: Request) -> Response:
+    templates, name = templates_of(request), clean(request.names["name"])
+    existed = name in templates.all()
+    templates.set(name, table(request.json(), "arguments"))
+    return Response(204 if existed else 201)
+
+
+@describes("Delete a queue template; queues keep what they have.", status=204)
+def delete_template(request: Request) -> Response:
+    templates_of(request).delete(template_named(request))
+    return Response(204)

@@ -6,7 +6,7 @@ from embermq.broker.queue.queue import Queue
 from embermq.broker.stream.stream import Stream
 from embermq.broker.transfer import COPY, DELETE, MOVE, RETURN, RUNNING, Task
 from embermq.broker.vhost import require_access
-from embermq.http.controllers.browse import filter_of
+from embermq.http.controllers.messages import filter_of
 from embermq.http.controllers.queues import NOBODY, queue_to
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes

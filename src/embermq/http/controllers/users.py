@@ -1,25 +1,36 @@
-"""Users and their permissions."""
+"""Users, their passwords, and their logins: tried (`/api/login`) and counted (`/api/auth/attempts`)."""
 
 from __future__ import annotations
 
 import base64
 import os
+from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 from embermq.broker.broker import Broker
 from embermq.broker.security.password import NO_PASSWORD, SHA256, Secret, hash_password
-from embermq.broker.security.safe_regex import PatternError, compile_pattern
-from embermq.broker.security.user import RIGHTS, Permission, User
+from embermq.broker.security.user import User
 from embermq.http.controllers.exchanges import in_order
 from embermq.http.controllers.limits import USER_LIMITS, limits_from
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes
-from embermq.http.server.auth import aside
+from embermq.http.server.auth import MANAGEMENT, Doorkeeper, aside, require_tag
 from embermq.http.server.cooperative import Pace
-from embermq.http.server.request import Request, Response, bad_request, echoed, not_found, require_keys, text
+from embermq.http.server.request import (
+    QUERY_FIELDS_MAX,
+    Request,
+    Response,
+    bad_request,
+    echoed,
+    not_found,
+    require_keys,
+    text,
+)
+from embermq.http.stats.login_counts import LoginCounts
 from embermq.http.views.listing import COLUMNS, LIST, listing, single
 from embermq.http.views.thing_name import clean
-from embermq.http.views.views import View, permission_view, user_view
+from embermq.http.views.views import user_view
 
 SALT_BYTES = 4  # as RabbitMQ has it
 GONE = "user '{}' is deleted"
@@ -140,87 +151,6 @@ async def bulk_delete_users(request: Request) -> Response:
     return Response(204)
 
 
-# -- permissions
-
-
-def permission_views(users: list[User]) -> list[View]:
-    return [permission_view(user, vhost, p) for user in users for vhost, p in user.permissions.items()]
-
-
-def user_of(view: View) -> str:
-    return str(view["user"])
-
-
-@describes("Permissions.", query=LIST, answer=schemas.listed(schemas.PERMISSION))
-async def all_permissions(request: Request) -> Response:
-    views = permission_views(list(request.context.broker.users.values()))
-    return await listing(request, views, lambda view: view, user_of)
-
-
-@describes("Permissions of a user.", query=LIST, answer=schemas.listed(schemas.PERMISSION))
-async def permissions_of_user(request: Request) -> Response:
-    views = permission_views([user_named(request)])
-    return await listing(request, views, lambda view: view, user_of)
-
-
-@describes("Permissions in a virtual host.", query=LIST, answer=schemas.listed(schemas.PERMISSION))
-async def permissions_in_vhost(request: Request) -> Response:
-    vhost = request.names["vhost"]
-    if vhost not in request.context.broker.vhosts:
-        raise not_found()
-    views = permission_views(list(request.context.broker.users.values()))
-    return await listing(request, [v for v in views if v["vhost"] == vhost], lambda view: view, user_of)
-
-
-@describes("Permissions of a user in a virtual host.", query=COLUMNS, answer=schemas.PERMISSION)
-def one_permission(request: Request) -> Response:
-    user, vhost = user_named(request, "user"), request.names["vhost"]
-    if vhost not in user.permissions:
-        raise not_found()
-    return single(request, permission_view(user, vhost, user.permissions[vhost]))
-
-
-@describes("Give a user permissions in a virtual host.", body=schemas.PERMISSION_BODY, status=(201, 204))
-def put_permission(request: Request) -> Response:
-    user, vhost = user_and_vhost(request)
-    body = request.json()
-    require_keys(body, "configure", "write", "read")
-    existed = vhost in user.permissions
-    request.context.broker.grant(user, vhost, permission_from(body))
-    return Response(204 if existed else 201)
-
-
-def user_and_vhost(request: Request) -> tuple[User, str]:
-    """Those that the path names, looked for before the body is."""
-    broker, vhost = request.context.broker, request.names["vhost"]
-    user = broker.users.get(request.names["user"])
-    if user is None or vhost not in broker.vhosts:
-        raise bad_request("vhost_or_user_not_found")
-    return user, vhost
-
-
-def permission_from(body: dict[str, Any]) -> Permission:
-    return Permission(**{right: pattern(body, right) for right in RIGHTS})
-
-
-def pattern(body: dict[str, Any], right: str) -> str:
-    """A regular expression that will not take for ever."""
-    try:
-        compile_pattern(text(body, right))
-    except PatternError as error:
-        raise bad_request(["invalid_regexp", text(body, right)[:100], str(error)]) from None
-    return text(body, right)
-
-
-@describes("Take the permissions away.", status=204)
-def delete_permission(request: Request) -> Response:
-    user, vhost = user_named(request, "user"), request.names["vhost"]
-    if vhost not in user.permissions:
-        raise not_found()
-    request.context.broker.revoke(user, vhost)
-    return Response(204)
-
-
 @describes(
     "A password as the `password_hash` of a user, here and in RabbitMQ.",
     body=schemas.PASSWORD_BODY,
@@ -243,3 +173,52 @@ def hash_password_in_path(request: Request) -> Response:
 def hashed(password: str) -> Response:
     salt, data = os.urandom(SALT_BYTES), password.encode("utf-8", "surrogateescape")
     return Response.of({"ok": base64.b64encode(salt + hash_password(data, salt, SHA256)).decode()})
+
+
+# -- logins
+
+
+def login_counts(request: Request) -> LoginCounts:
+    if request.names["node"] != request.context.node:
+        raise not_found()
+    return request.context.logins
+
+
+@describes("Logins by protocol.", answer=schemas.list_of(schemas.OBJECT))
+def logins_by_protocol(request: Request) -> Response:
+    found = login_counts(request).protocols
+    return Response.of([attempts.view(protocol) for protocol, attempts in sorted(found.items())])
+
+
+@describes("Logins by address, user and protocol; the last thousand.", answer=schemas.list_of(schemas.OBJECT))
+def logins_by_source(request: Request) -> Response:
+    views = [
+        {"remote_address": address, "username": user, **attempts.view(protocol)}
+        for (address, user, protocol), attempts in sorted(login_counts(request).sources.items())
+    ]
+    return Response.of(views)
+
+
+@describes("Forget the logins.", status=204)
+def reset_logins(request: Request) -> Response:
+    counts = login_counts(request)
+    counts.protocols.clear()
+    counts.sources.clear()
+    return Response(204)
+
+
+@describes(
+    "Is this a name and its password? As a form of a page sends them.",
+    body=schemas.every(username=schemas.TEXT, password=schemas.TEXT),
+    answer=schemas.TEXT,
+)
+async def log_in(request: Request) -> Response:
+    """Nobody is logged in by it: every request says who asks."""
+    try:
+        form = dict(parse_qsl(request.body.decode("latin-1"), max_num_fields=QUERY_FIELDS_MAX))
+    except ValueError:
+        raise bad_request("too many fields") from None
+    pair = f"{form.get('username', '')}:{form.get('password', '')}".encode("utf-8", "surrogateescape")
+    asking = replace(request, headers={"authorization": f"Basic {base64.b64encode(pair).decode()}"})
+    require_tag(await Doorkeeper(request.context.broker).admit(asking), MANAGEMENT)
+    return Response.of("ok")

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from embermq import __version__
@@ -19,7 +19,6 @@ from embermq.broker.session_info import ChannelInfo, ConnectionCounts, Connectio
 from embermq.broker.vhost import VirtualHost
 from embermq.http.pipeline_registry import KnownPipelines
 from embermq.http.server.cooperative import Gate
-from embermq.http.server.router import Route
 from embermq.http.stats.history import History
 from embermq.http.stats.login_counts import LoginCounts
 from embermq.http.trace_writer import Traces
@@ -81,7 +80,7 @@ class Context:
     node: str = field(default_factory=node_name)
 
     history: History = field(init=False)
-    routes: tuple[Route, ...] = ()
+    openapi: Callable[[], dict[str, Any]] = dict  # the document that describes the API
     measures: dict[str, Callable[[], float]] = field(default_factory=dict)  # of rooms we do not know
 
     # When the certificate of the listeners ends; None without TLS.

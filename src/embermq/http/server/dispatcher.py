@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from functools import partial
 
 from embermq.errors import AccessRefused, AMQPError, NotFound
 from embermq.http.console.refusal import is_for_a_browser, refusal_page
+from embermq.http.openapi.document import document
 from embermq.http.server.auth import Doorkeeper, require_tag
 from embermq.http.server.context import Context
 from embermq.http.server.request import (
@@ -28,7 +30,7 @@ class Api:
         self.context = context
         self.routes = routes
         self.doorkeeper = Doorkeeper(context.broker)
-        context.routes = tuple(routes.all)
+        context.openapi = partial(document, tuple(routes.all), context.version)
 
     async def answer(self, incoming: Incoming) -> Response:
         request: Request | None = None

@@ -72,8 +72,8 @@ def test_search(stocked: Desk, query: str, numbers: list[int]) -> None:
 
 
 def test_a_search_goes_on_where_it_stopped(stocked: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("embermq.http.controllers.browse.SCAN_COUNT_MAX", 10)
-    monkeypatch.setattr("embermq.http.controllers.browse.SLICE_COUNT", 10)
+    monkeypatch.setattr("embermq.http.controllers.messages.SCAN_COUNT_MAX", 10)
+    monkeypatch.setattr("embermq.http.controllers.messages.SLICE_COUNT", 10)
     found: list[str] = []
     scanned = 0
     at: str | None = ""
