@@ -22,7 +22,7 @@ from embermq.broker.firehose import TRACE_EXCHANGE, set_tracing
 from embermq.broker.message.message import Message
 from embermq.broker.queue.queue import Queue
 from embermq.broker.vhost import VirtualHost
-from embermq.http.server.cooperative import Gate, Pace
+from embermq.http.server.cooperative import Steps, StepScheduler
 from embermq.http.views.json_values import decoded, plain
 
 log = logging.getLogger("embermq.http")
@@ -57,9 +57,9 @@ class Wanted:
 
 
 class Trace:
-    def __init__(self, vhost: VirtualHost, wanted: Wanted, directory: str, gate: Gate) -> None:
+    def __init__(self, vhost: VirtualHost, wanted: Wanted, directory: str, scheduler: StepScheduler) -> None:
         self.vhost = vhost
-        self.gate = gate
+        self.scheduler = scheduler
         self.wanted = wanted
         self.path = os.path.join(directory, f"{wanted.name}.log")
         bounds: dict[str, object] = {
@@ -96,13 +96,13 @@ class Trace:
 
     async def write_down(self) -> bool:
         """What waits in the queue, or a part of it; true where more may be waiting."""
-        pace, gathered = Pace(self.gate), bytearray()
+        steps, gathered = Steps(self.scheduler), bytearray()
         while len(gathered) < WRITE_BYTES_MAX and not self.over:
             entry = self.queue.get(no_ack=True)
             if entry is None:
                 break
             gathered += told(entry.message, self.wanted)
-            await pace.breathe()
+            await steps.pause()
         else:
             await asyncio.to_thread(append, self.path, bytes(gathered))
             return not self.over
@@ -122,8 +122,8 @@ class Trace:
 
 
 class Traces:
-    def __init__(self, directory: str, gate: Gate) -> None:
-        self.gate = gate
+    def __init__(self, directory: str, scheduler: StepScheduler) -> None:
+        self.scheduler = scheduler
         self.directory = directory  # empty for a broker in memory, which has nowhere to write to
         self.running: dict[tuple[str, str], Trace] = {}  # by virtual host and name
         self.switched_on: set[VirtualHost] = set()  # by us: they were not traced before
@@ -136,7 +136,7 @@ class Traces:
         if vhost.trace is None:
             self.switched_on.add(vhost)
             set_tracing(vhost, True)
-        self.running[vhost.name, wanted.name] = Trace(vhost, wanted, self.directory, self.gate)
+        self.running[vhost.name, wanted.name] = Trace(vhost, wanted, self.directory, self.scheduler)
 
     def all(self) -> list[Trace]:
         for key in [key for key, trace in self.running.items() if trace.over]:

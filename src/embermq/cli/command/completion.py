@@ -1,9 +1,9 @@
 """`embermq completion SHELL`: a script for the shell that completes commands, options and names.
 
 It is written from the parser itself, so it knows every command that there is. For names of queues, exchanges
-and the like it calls `embermq __names WORDS...` with the command line so far; the last word is the one that is
-being typed. Names that begin with it are printed, a line each. A broker that does not answer soon, or refuses,
-has no names: typing must not be disturbed.
+and the like it calls `embermq __names WORDS...` with the command line so far, whose last word is being typed;
+names that begin with it are printed, a line each. A broker that does not answer soon, or refuses, has no
+names: typing must not be disturbed.
 """
 
 from __future__ import annotations

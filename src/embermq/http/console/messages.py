@@ -15,7 +15,7 @@ from embermq.http.console.address import queue_in_api
 from embermq.http.console.body import BODY_BYTES, body_html
 from embermq.http.console.words import many, size
 from embermq.http.controllers.messages import properties_view
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import Request
 
 MESSAGES_MAX = 10
@@ -47,7 +47,7 @@ async def messages_section(request: Request, queue: Queue) -> str:
     if why_not or not count:
         shown, title = f"<p>{why_not or 'None: nothing waits here.'}</p>", "First messages"
     else:
-        items = await first_messages(Pace(request.context.gate), queue)
+        items = await first_messages(Steps(request.context.scheduler), queue)
         shown = f'<ol class="messages">{"".join(items)}</ol>' if items else "<p>None any more.</p>"
         if len(items) < count:
             api = f'<a href="{queue_in_api(queue.vhost.name, queue.name)}/messages">HTTP API</a>'
@@ -72,22 +72,22 @@ def why_not_shown(request: Request, queue: Queue) -> str:
     return ""
 
 
-async def first_messages(pace: Pace, queue: Queue) -> list[str]:
+async def first_messages(steps: Steps, queue: Queue) -> list[str]:
     items: list[str] = []
     looking = glimpsed(queue, MESSAGES_MAX, BODY_BYTES)
     for _ in range(STEPS_MAX):
-        await pace.breathe()
+        await steps.pause()
         if queue.deleted:
             break
         seen = next(looking, looking)
         if seen is looking or len(items) >= MESSAGES_MAX:
             break
         if isinstance(seen, Glimpsed):
-            items.append(await message_item(pace, queue, seen, len(items) + 1))
+            items.append(await message_item(steps, queue, seen, len(items) + 1))
     return items
 
 
-async def message_item(pace: Pace, queue: Queue, seen: Glimpsed, number: int) -> str:
+async def message_item(steps: Steps, queue: Queue, seen: Glimpsed, number: int) -> str:
     message = seen.message
     label = f"Offset {many(seen.sequence)}" if isinstance(queue, Stream) else f"{number}."
     exchange = f"<code>{escape(message.exchange)}</code>" if message.exchange else "the default exchange"
@@ -96,10 +96,10 @@ async def message_item(pace: Pace, queue: Queue, seen: Glimpsed, number: int) ->
     facts += [f"<span>expires</span> {moment(seen.expires_ms / 1000)}"] if seen.expires_ms else []
     facts += ["on disk only"] if not seen.in_memory and not isinstance(queue, Stream) else []
     properties = property_facts(message)
-    await pace.breathe()
+    await steps.pause()
     beginning = message.content[message.header_size : message.header_size + BODY_BYTES]
     kind, body = body_html(beginning, seen.body_size)
-    await pace.breathe()
+    await steps.pause()
     key = f"<code>{escape(message.routing_key)}</code>" if message.routing_key else "no routing key"
     listed = "".join(f"<li>{fact}</li>" for fact in [kind, *facts, *properties])
     return f"<li><h3><span>{label}</span> {key}</h3><ul>{listed}</ul>{body}</li>"

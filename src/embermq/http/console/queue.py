@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 from embermq.broker.queue.queue import Queue
 from embermq.broker.stream.stream import Stream
-from embermq.http.console import board, chart, messages, queue_clients, queue_facts
+from embermq.http.console import chart, dashboard, messages, queue_clients, queue_facts
 from embermq.http.console.address import queue_address, queue_in_api
-from embermq.http.console.board import alarms, cards, masthead
+from embermq.http.console.dashboard import alarms, cards, masthead
 from embermq.http.console.document import FLAME, page
 from embermq.http.console.refresh import every_asked, refresh_head
 from embermq.http.console.words import many, size
@@ -17,7 +17,7 @@ from embermq.http.controllers.exchanges import vhost_of
 from embermq.http.controllers.queues import queue_named
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes, number, words
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import Request, Response
 from embermq.http.stats.history import QUEUE, queue_values
 from embermq.http.stats.rates import NOTHING, Numbers
@@ -75,12 +75,12 @@ async def shown(request: Request) -> Response:
     queue = queue_named(vhost, request.names["name"])
     asked = Asked(request, vhost.name, queue.name)
     queue.weigh_soon()
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     content = [header(request, asked, queue), alarms(request)]
     charts = (rates_chart, lengths_chart) if request.context.history.track(queue) is not None else ()
     for part in (numbers, *charts, queue_facts.facts_section):
         content.append(part(request, queue))
-        await pace.breathe()
+        await steps.pause()
     content += [
         await queue_clients.consumers_section(request, queue),
         await messages.messages_section(request, queue),
@@ -89,7 +89,7 @@ async def shown(request: Request) -> Response:
     ]
     if queue.deleted:
         queue_named(vhost, queue.name)  # not found; or another of the same name, which comes next time
-    style = board.STYLE + chart.STYLE + queue_facts.STYLE + queue_clients.STYLE + messages.STYLE + STYLE
+    style = dashboard.STYLE + chart.STYLE + queue_facts.STYLE + queue_clients.STYLE + messages.STYLE + STYLE
     title = f"{queue.name} · EmberMQ on {request.context.node}"
     return page(title, style, "".join(content), refresh_head(asked))
 

@@ -12,7 +12,7 @@ from embermq.broker.stream.stream import Stream
 from embermq.http.console.address import queue_in_api
 from embermq.http.console.messages import value_html
 from embermq.http.console.words import many
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import Request
 from embermq.http.views.views import consumer_view
 
@@ -60,11 +60,11 @@ def cell(label: str, value: str, is_number: bool = False) -> str:
 async def consumers_section(request: Request, queue: Queue) -> str:
     if isinstance(queue, Stream):
         return await readers_section(request, queue)
-    pace, count = Pace(request.context.gate), len(queue.consumers)
+    steps, count = Steps(request.context.scheduler), len(queue.consumers)
     rows = []
     for consumer in queue.consumers[:CONSUMERS_MAX]:
         rows.append(consumer_row(request, consumer))
-        await pace.breathe()
+        await steps.pause()
     shown = "<p>Nobody takes messages from here.</p>"
     if rows:
         shown = table("consumers", (*CONSUMER_HEADS, ("State", False)), rows)
@@ -117,7 +117,7 @@ def arguments_html(arguments: dict[str, object]) -> str:
 
 
 async def readers_section(request: Request, stream: Stream) -> str:
-    pace, count = Pace(request.context.gate), len(stream.cursors)
+    steps, count = Steps(request.context.scheduler), len(stream.cursors)
     rows = []
     for cursor in stream.cursors[:CONSUMERS_MAX]:
         view = consumer_view(request.context, cursor.consumer)
@@ -131,7 +131,7 @@ async def readers_section(request: Request, stream: Stream) -> str:
             + cell("State", "stands by" if cursor.waits else "active")
             + "</tr>"
         )
-        await pace.breathe()
+        await steps.pause()
     shown = "<p>Nobody reads it.</p>"
     if rows:
         shown = table("consumers", (*READER_HEADS, ("State", False)), rows)
@@ -152,12 +152,12 @@ def names_kept(stream: Stream) -> str:
 
 
 async def bindings_section(request: Request, queue: Queue) -> str:
-    pace, bound = Pace(request.context.gate), queue.vhost.queue_bindings.get(queue, {})
+    steps, bound = Steps(request.context.scheduler), queue.vhost.queue_bindings.get(queue, {})
     count = len(bound)
     rows = []
     for binding in list(islice(bound, BINDINGS_MAX)):
         rows.append(binding_row(binding))
-        await pace.breathe()
+        await steps.pause()
     shown = table("bindings", (("Exchange", False), ("Routing key", False), ("Arguments", False)), rows)
     always = "By the default exchange it gets what is published with its name as the routing key"
     told = f"<p>{always}{'; by nothing else.' if not rows else '.'}</p>"

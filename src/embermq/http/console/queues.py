@@ -12,7 +12,7 @@ from embermq.http.console.address import queue_address
 from embermq.http.console.refresh import every_asked
 from embermq.http.console.words import many
 from embermq.http.controllers.queues import SORTABLE
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import Request
 from embermq.http.stats.history import QUEUE, History, queue_values
 from embermq.http.stats.rates import NOTHING, Numbers
@@ -84,7 +84,7 @@ async def queues_section(
     request: Request, queues: list[Queue], choice: Choice, *, show_vhost: bool, nothing: str
 ) -> str:
     """`nothing`: what to say where there are no queues at all."""
-    history, pace = request.context.history, Pace(request.context.gate)
+    history, steps = request.context.history, Steps(request.context.scheduler)
     chosen = queues
     if choice.name:
         matches = name_filter(choice.name, use_regex=False)
@@ -92,18 +92,18 @@ async def queues_section(
         for queue in queues:
             if matches(queue.name):
                 chosen.append(queue)
-            await pace.breathe()
+            await steps.pause()
     page_count = max(1, -(-len(chosen) // QUEUES_SHOWN_MAX))
     choice.page = min(choice.page, page_count)
     end = choice.page * QUEUES_SHOWN_MAX
     if choice.sort != "name":
-        chosen, count = await pace.sorted(chosen, sort_key(history, choice.sort), True, end), len(chosen)
+        chosen, count = await steps.sorted(chosen, sort_key(history, choice.sort), True, end), len(chosen)
     else:
         count = len(chosen)
     rows = []
     for queue in chosen[end - QUEUES_SHOWN_MAX : end]:
         rows.append(queue_row(history, queue, show_vhost))
-        await pace.breathe()
+        await steps.pause()
     if not queues:
         shown = f"<p>{nothing}</p>"
     elif not rows:

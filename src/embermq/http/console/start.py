@@ -7,8 +7,8 @@ from html import escape
 from itertools import chain
 
 from embermq.broker.vhost import VirtualHost
-from embermq.http.console import board, chart, pipelines, queues
-from embermq.http.console.board import alarms, cards, masthead
+from embermq.http.console import chart, dashboard, pipelines, queues
+from embermq.http.console.dashboard import alarms, cards, masthead
 from embermq.http.console.document import FLAME, page
 from embermq.http.console.refresh import refresh_head
 from embermq.http.console.words import duration, many, size
@@ -33,7 +33,7 @@ QUERY = (
 )
 async def start_page(request: Request) -> Response:
     context, vhosts, choice = request.context, visible_vhosts(request), queues.Choice(request)
-    sums = await totals(vhosts, context.sessions, context.gate)
+    sums = await totals(vhosts, context.sessions, context.scheduler)
     keys: list[Hashable] = [("vhost", vhost.name) for vhost in vhosts]
     if sees_everything(request.user):
         sums.counters.add(context.broker.past)
@@ -53,9 +53,9 @@ async def start_page(request: Request) -> Response:
         await queues.queues_section(
             request, listed, choice, show_vhost=show_vhost, nothing=why_no_queues(request, vhosts)
         ),
-        board.FOOTER,
+        dashboard.FOOTER,
     ]
-    style = board.STYLE + chart.STYLE + pipelines.STYLE + queues.STYLE
+    style = dashboard.STYLE + chart.STYLE + pipelines.STYLE + queues.STYLE
     return page(f"EmberMQ on {context.node}", style, "".join(content), refresh_head(choice))
 
 

@@ -12,7 +12,7 @@ from embermq.http.controllers.overview import visible_vhosts
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes
 from embermq.http.server.auth import ADMINISTRATOR, sees_everything
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import Request, Response, not_authorised, not_found
 from embermq.http.stats.rates import RANGES, ranges_asked
 from embermq.http.views.listing import COLUMNS, LIST, listing, single
@@ -77,10 +77,10 @@ def close_connection(request: Request) -> Response:
 
 @describes("Close all connections of a user.", status=204)
 async def close_connections_of_user(request: Request) -> Response:
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     reason = request.headers.get("x-reason", "") or "Closed via management plugin"
     for _ in request.context.sessions.close_all(reason[:REASON_BYTES_MAX], user=request.names["user"]):
-        await pace.breathe()
+        await steps.pause()
     return Response(204)
 
 

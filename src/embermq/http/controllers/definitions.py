@@ -47,7 +47,7 @@ from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import Parameter, describes
 from embermq.http.server.auth import aside
 from embermq.http.server.context import RABBITMQ_VERSION
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import (
     Request,
     Response,
@@ -174,7 +174,7 @@ def vhost_definition(vhost: VirtualHost) -> View:
 
 async def finished(request: Request, document: View, vhosts: list[VirtualHost], with_vhost: bool) -> Response:
     """The document with queues, exchanges and bindings, which may be many: in steps."""
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     parts = [encode(document)[:-1]]
     for key, definitions in (
         ("queues", [d for vhost in vhosts for d in queues_of(vhost)]),
@@ -187,7 +187,7 @@ async def finished(request: Request, document: View, vhosts: list[VirtualHost], 
             if not with_vhost:
                 del view["vhost"]
             shown.append(encode(view))
-            await pace.breathe()
+            await steps.pause()
         parts.append(b',"' + key.encode() + b'":[' + b",".join(shown) + b"]")
     parts.append(b"}")
     return Response(200, b"".join(parts))
@@ -219,22 +219,22 @@ def is_temporary(binding: Binding) -> bool:
 
 @describes("Bring in a document of definitions.", body=schemas.DEFINITIONS, status=204)
 async def import_all(request: Request) -> Response:
-    broker, pace = request.context.broker, Pace(request.context.gate)
+    broker, steps = request.context.broker, Steps(request.context.scheduler)
     document = document_of(request)
     sections = (document, document.embermq)
     for body in chain.from_iterable(things(section, "users") for section in sections):
         new = await aside(broker, partial(user_from, clean(text(body, "name")), {"tags": "", **body}))
         store_user(broker, new)
-        await pace.breathe()
+        await steps.pause()
     for body in things(document, "vhosts"):
         store_vhost(broker, clean(text(body, "name")), body)
-        await pace.breathe()
+        await steps.pause()
     for body in chain.from_iterable(things(section, "permissions") for section in sections):
         user, vhost = broker.users.get(text(body, "user")), text(body, "vhost")
         if user is None or vhost not in broker.vhosts:
             raise bad_request("vhost_or_user_not_found")
         broker.grant(user, vhost, permission_from(body))
-        await pace.breathe()
+        await steps.pause()
     templates = broker.defaults.templates
     for body in things(document, "templates"):
         if text(body, "name") not in templates.configured:
@@ -243,15 +243,15 @@ async def import_all(request: Request) -> Response:
         store_global_parameter(broker, clean(text(body, "name")), body.get("value"))
     for body in chain.from_iterable(things(section, "topic_permissions") for section in sections):
         store_topic_permission(request, body)
-        await pace.breathe()
-    await import_topology(request, document, pace, None)
+        await steps.pause()
+    await import_topology(request, document, steps, None)
     return Response(204)
 
 
 @describes("Bring definitions into a virtual host.", body=schemas.DEFINITIONS, status=204)
 async def import_vhost(request: Request) -> Response:
-    vhost, pace = vhost_of(request), Pace(request.context.gate)
-    await import_topology(request, document_of(request), pace, vhost)
+    vhost, steps = vhost_of(request), Steps(request.context.scheduler)
+    await import_topology(request, document_of(request), steps, vhost)
     return Response(204)
 
 
@@ -314,7 +314,9 @@ def file_in_form(kind: str, body: bytes) -> bytes:
     raise bad_request("the form has no field named file with the definitions")
 
 
-async def import_topology(request: Request, document: Document, pace: Pace, only: VirtualHost | None) -> None:
+async def import_topology(
+    request: Request, document: Document, steps: Steps, only: VirtualHost | None
+) -> None:
     vhosts = request.context.broker.vhosts
     for key, put in PARTS:
         for body in things(document, key):
@@ -325,7 +327,7 @@ async def import_topology(request: Request, document: Document, pace: Pace, only
                 put(vhost, body)
             except AMQPError as error:
                 raise bad_request(error.detail) from None
-            await pace.breathe()
+            await steps.pause()
 
 
 def import_policy(vhost: VirtualHost, body: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from embermq.http.controllers.overview import visible_vhosts
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes, flag
 from embermq.http.server.auth import require_vhost
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import Request, Response, boolean, not_found, table, text
 from embermq.http.stats.rates import RANGES, ranges_asked
 from embermq.http.views.listing import COLUMNS, LIST, listing, single
@@ -107,9 +107,9 @@ async def delete_exchange(request: Request) -> Response:
 
 async def unbound(request: Request, vhost: VirtualHost, thing: Exchange | Queue) -> None:
     """When the last binding of what was deleted is gone, too."""
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     while vhost.binding_removal.is_under_way(thing):
-        await pace.step()
+        await steps.next()
 
 
 def bindings_to(vhost: VirtualHost, exchange: Exchange) -> Iterator[Binding]:

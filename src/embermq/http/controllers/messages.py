@@ -27,7 +27,7 @@ from embermq.http.controllers.exchanges import DEFAULT_NAMES, vhost_of
 from embermq.http.controllers.queues import NOBODY, queue_to
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import Parameter, describes, number, words
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import (
     Refusal,
     Request,
@@ -90,8 +90,8 @@ async def publish_message(request: Request) -> Response:
     name = "" if request.names["name"] in DEFAULT_NAMES else request.names["name"]
     if not isinstance(body["payload"], str):
         raise bad_request("payload_not_string")
-    pace = Pace(request.context.gate)
-    payload = await payload_of(body["payload"], body["payload_encoding"], pace)
+    steps = Steps(request.context.scheduler)
+    payload = await payload_of(body["payload"], body["payload_encoding"], steps)
     alarm = request.context.broker.alarms.reason
     if alarm:
         raise Refusal(503, "service_unavailable", f"publishers must wait: {alarm}")
@@ -113,7 +113,7 @@ async def publish_message(request: Request) -> Response:
     return Response(200, b'{"routed":true}' if count else b'{"routed":false}', after_messages=True)
 
 
-async def payload_of(payload: str, encoding: object, pace: Pace) -> bytes:
+async def payload_of(payload: str, encoding: object, steps: Steps) -> bytes:
     if encoding == "string":
         try:
             return payload.encode("utf-8")
@@ -128,7 +128,7 @@ async def payload_of(payload: str, encoding: object, pace: Pace) -> bytes:
             if "=" in piece and not is_last:
                 raise ValueError("padding in the middle")
             pieces.append(base64.b64decode(piece, validate=True))
-            await pace.breathe()
+            await steps.pause()
     except ValueError:
         raise bad_request(["not_base64", payload[:100]]) from None
     return b"".join(pieces)
@@ -161,7 +161,7 @@ async def get_messages(request: Request) -> Response:
         require_access(queue, NOBODY)
     except ResourceLocked as error:  # as AMQP says it
         raise bad_request(str(error)) from None
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     shown: list[bytes] = []
     taken: list[Entry] = []
     left = GET_BYTES_MAX
@@ -173,11 +173,11 @@ async def get_messages(request: Request) -> Response:
             taken.append(entry)
             left -= entry.message.size
             shown.append(encode(message_view(entry, queue.ready_count, encoding, truncate)))
-            await pace.breathe()
+            await steps.pause()
         while taken:
             some, taken = taken[:SETTLED_TOGETHER], taken[SETTLED_TOGETHER:]
             settle(queue, some, ackmode)
-            await pace.breathe()
+            await steps.pause()
     finally:  # the client may have gone meanwhile, without an answer
         if taken:
             queue.requeue(taken, untouched)
@@ -278,7 +278,7 @@ def place_asked(text: str | None) -> Place | None:
 async def ready_page(
     request: Request, queue: Queue, wanted: MessageFilter, count: int, truncate: int | None
 ) -> View:
-    pace, place = Pace(request.context.gate), place_asked(request.query.get("from"))
+    steps, place = Steps(request.context.scheduler), place_asked(request.query.get("from"))
     shown: list[View] = []
     scanned = scanned_bytes = shown_bytes = 0
     more = True
@@ -304,7 +304,7 @@ async def ready_page(
         except ValueError as error:
             raise bad_request(str(error)) from None
         scanned += looked_at
-        await pace.breathe()
+        await steps.pause()
     return {"messages": shown, "scanned": scanned, "next": str(place) if more and place else None}
 
 
@@ -326,12 +326,12 @@ async def unacked_page(
     skip = request.query.get("from") or "0"
     if not skip.isascii() or not skip.isdigit() or len(skip) > 9:
         raise bad_request("from is a number, for unacked messages")
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     shown: list[View] = []
     scanned = shown_bytes = 0
     for channel, entries in request.context.sessions.unacked(queue):
         for entry in entries:
-            await pace.breathe()
+            await steps.pause()
             scanned += 1
             if scanned <= int(skip) or not wanted.matches(entry.message):
                 continue

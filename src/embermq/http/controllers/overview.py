@@ -54,7 +54,7 @@ def visible_vhosts(request: Request) -> list[VirtualHost]:
 async def overview(request: Request) -> Response:
     context = request.context
     vhosts, ranges = visible_vhosts(request), ranges_asked(request)
-    sums = await totals(vhosts, context.sessions, context.gate)
+    sums = await totals(vhosts, context.sessions, context.scheduler)
     keys: list[Hashable] = [("vhost", vhost.name) for vhost in vhosts]
     if sees_everything(request.user):
         sums.counters.add(context.broker.past)

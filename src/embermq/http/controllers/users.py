@@ -15,8 +15,8 @@ from embermq.http.controllers.exchanges import in_order
 from embermq.http.controllers.limits import USER_LIMITS, limits_from
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes
-from embermq.http.server.auth import MANAGEMENT, Doorkeeper, aside, require_tag
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.auth import MANAGEMENT, HTTPAuthenticator, aside, require_tag
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import (
     QUERY_FIELDS_MAX,
     Request,
@@ -130,10 +130,10 @@ async def delete_user(request: Request) -> Response:
 
 async def remove_user(request: Request, user: User) -> None:
     """First the user, who cannot come again then, and then all who are here in that name."""
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     request.context.broker.delete_user(user)
     for _ in request.context.sessions.close_all(GONE.format(user.name), user=user.name):
-        await pace.breathe()
+        await steps.pause()
 
 
 @describes("Delete several users.", body=schemas.USERS_BODY, status=204)
@@ -220,5 +220,5 @@ async def log_in(request: Request) -> Response:
         raise bad_request("too many fields") from None
     pair = f"{form.get('username', '')}:{form.get('password', '')}".encode("utf-8", "surrogateescape")
     asking = replace(request, headers={"authorization": f"Basic {base64.b64encode(pair).decode()}"})
-    require_tag(await Doorkeeper(request.context.broker).admit(asking), MANAGEMENT)
+    require_tag(await HTTPAuthenticator(request.context.broker).admit(asking), MANAGEMENT)
     return Response.of("ok")

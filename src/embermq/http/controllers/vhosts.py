@@ -13,7 +13,7 @@ from embermq.http.controllers.overview import visible_vhosts
 from embermq.http.controllers.users import tags_of
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import (
     Refusal,
     Request,
@@ -45,14 +45,14 @@ def vhost_named(request: Request) -> VirtualHost:
 async def all_vhosts(request: Request) -> Response:
     context, ranges = request.context, ranges_asked(request)
     vhosts = visible_vhosts(request)
-    sums = {vhost.name: await totals([vhost], context.sessions, context.gate) for vhost in vhosts}
+    sums = {vhost.name: await totals([vhost], context.sessions, context.scheduler) for vhost in vhosts}
     return await listing(request, vhosts, lambda vhost: vhost_view(context, vhost, sums[vhost.name], ranges))
 
 
 @describes("A virtual host.", query=COLUMNS + RANGES, answer=schemas.VHOST)
 async def one_vhost(request: Request) -> Response:
     context, vhost = request.context, vhost_named(request)
-    sums = await totals([vhost], context.sessions, context.gate)
+    sums = await totals([vhost], context.sessions, context.scheduler)
     return single(request, vhost_view(context, vhost, sums, ranges_asked(request)))
 
 
@@ -100,18 +100,18 @@ async def delete_vhost(request: Request) -> Response:
         reason = f"Refusing to delete virtual host '{vhost.name}' because it is protected from deletion"
         raise Refusal(412, "precondition_failed", reason)
     broker.begin_vhost_deletion(vhost)
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     for _ in close_connections(request, vhost):
-        await pace.breathe()
+        await steps.pause()
     for queue in list(vhost.queues.values()):
         vhost.delete_queue(queue)
-        await pace.breathe()
+        await steps.pause()
     for exchange in list(vhost.exchanges.values()):
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
             vhost.delete_exchange(exchange)
-            await pace.breathe()
+            await steps.pause()
     while vhost.binding_removal.things:
-        await pace.step()
+        await steps.next()
     if broker.vhosts.get(vhost.name) is vhost:  # nobody else has asked for the same meanwhile
         broker.delete_vhost(vhost)
     return Response(204)

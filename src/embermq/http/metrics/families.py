@@ -14,7 +14,7 @@ from embermq.broker.stream.stream import Stream
 from embermq.broker.vhost import VirtualHost
 from embermq.http.metrics.exposition import Exposition, labelled
 from embermq.http.server.context import Context
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 
 GAUGE, COUNTER = "gauge", "counter"
 
@@ -154,29 +154,29 @@ async def put_each(
     out: Exposition, context: Context, vhosts: list[VirtualHost], families: Iterable[str] | None = None
 ) -> None:
     """Every thing on a line of its own."""
-    pace = Pace(context.gate)
+    steps = Steps(context.scheduler)
     for metrics, things, labels_of in groups(context, vhosts):
         wanted = [metric for metric in metrics if families is None or metric.family in families]
         labels: list[str] = []
         for thing in things if wanted else []:
             labels.append(labels_of(thing))
-            await pace.breathe()
+            await steps.pause()
         for metric in wanted:
             out.family(metric.name, metric.kind, metric.about)
             for thing, label in zip(things, labels, strict=True):
                 out.sample(metric.name, metric.value(thing), label)
-                await pace.breathe()
+                await steps.pause()
 
 
 async def put_sums(out: Exposition, context: Context, vhosts: list[VirtualHost]) -> None:
     """The gauges of all things added up. Counters are not here: the sum would fall when a thing goes."""
-    pace = Pace(context.gate)
+    steps = Steps(context.scheduler)
     for metrics, things, _ in groups(context, vhosts):
         gauges = [metric for metric in metrics if metric.kind == GAUGE and metric.family != "stream_metrics"]
         sums = [0.0] * len(gauges)
         for thing in things:
             for index, metric in enumerate(gauges):
                 sums[index] += metric.value(thing)
-            await pace.breathe()
+            await steps.pause()
         for metric, total in zip(gauges, sums, strict=True):
             out.add(metric.name, metric.kind, metric.about, int(total))

@@ -65,7 +65,7 @@ async def detailed(request: Request) -> Response:
 
 
 async def of_the_broker(context: Context, endpoint: str) -> tuple[Exposition, Totals]:
-    sums = await totals(context.broker.vhosts.values(), context.sessions, context.gate)
+    sums = await totals(context.broker.vhosts.values(), context.sessions, context.scheduler)
     sums.counters.add(context.broker.past)
     out = Exposition(PREFIX)
     put_identity(out, context, endpoint)

@@ -46,7 +46,7 @@ LOGIN_FAILED = "Login failed"
 T = TypeVar("T")
 
 
-class Doorkeeper:
+class HTTPAuthenticator:
     """Asks the broker who somebody is; slow hashes are computed aside, so the message path does not wait."""
 
     def __init__(self, broker: Broker) -> None:

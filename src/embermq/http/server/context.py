@@ -18,7 +18,7 @@ from embermq.broker.queue.queue import Queue
 from embermq.broker.session_info import ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
 from embermq.http.pipeline_registry import KnownPipelines
-from embermq.http.server.cooperative import Gate
+from embermq.http.server.cooperative import StepScheduler
 from embermq.http.stats.history import History
 from embermq.http.stats.login_counts import LoginCounts
 from embermq.http.trace_writer import Traces
@@ -96,16 +96,16 @@ class Context:
 
     async def queues_of(self, vhost: VirtualHost) -> list[Queue]:
         """In the order of their names. Not to be changed."""
-        return await self.name_orders.setdefault(vhost, NameOrder()).queues(vhost, self.gate)
+        return await self.name_orders.setdefault(vhost, NameOrder()).queues(vhost, self.scheduler)
 
     def __post_init__(self) -> None:
-        self.gate = Gate(self.broker.turn)
+        self.scheduler = StepScheduler(self.broker.turn)
         self.pipelines = KnownPipelines(self.broker.turn)
-        self.history = History(self.broker, self.sessions, self.gate)
+        self.history = History(self.broker, self.sessions, self.scheduler)
         self.logins.listen(self.broker.events)
         storage = self.broker.storage
         directory = "" if storage is None else os.path.join(storage.data.layout.directory, "traces")
-        self.traces = Traces(directory, self.gate)
+        self.traces = Traces(directory, self.scheduler)
 
     @property
     def uptime_ms(self) -> int:

@@ -1,8 +1,8 @@
-"""Long work in small steps, between which messages pass.
+"""Cooperative scheduling of long work: small steps, between which messages pass.
 
 A message that comes in the middle of a step waits for its end, so steps are short, and all that HTTP does
-takes its steps through one gate: one in a pass of the loop, however many requests there are. While messages
-go by, there is a rest after a few; while nobody needs the loop, work goes on at once.
+takes its steps through one scheduler: one in a pass of the loop, however many requests there are. While
+messages go by, there is a rest after a few; while the loop has nothing else to do, work goes on at once.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Item = TypeVar("Item")
 Ranked = tuple[Any, int, Item]
 
 
-class Gate:
+class StepScheduler:
     """Lets one through in a pass of the loop, in the order in which they came."""
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self.turns = turn.count
         self.busy_until = 0.0
-        self.steps = 0
+        self.step_count = 0
         self.waiting: deque[asyncio.Future[None]] = deque()
 
     def passage(self) -> asyncio.Future[None]:
@@ -46,8 +46,8 @@ class Gate:
         return future
 
     def next_one(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.steps += 1
-        if self.steps % STEPS_IN_A_ROW == 0 and self.is_needed():
+        self.step_count += 1
+        if self.step_count % STEPS_IN_A_ROW == 0 and self.is_needed():
             loop.call_later(REST_S, self.open, loop)
         else:
             loop.call_soon(self.open, loop)
@@ -68,19 +68,21 @@ class Gate:
         return now < self.busy_until
 
 
-class Pace:
-    def __init__(self, gate: Gate) -> None:
-        self.gate = gate
+class Steps:
+    """The work of one request, which pauses between its steps."""
+
+    def __init__(self, scheduler: StepScheduler) -> None:
+        self.scheduler = scheduler
         self.began = time.perf_counter()
 
-    async def breathe(self) -> None:
+    async def pause(self) -> None:
         """Between two small pieces of work: waits for its turn when a step is over."""
         if time.perf_counter() - self.began >= STEP_S:
-            await self.step()
+            await self.next()
 
-    async def step(self) -> None:
+    async def next(self) -> None:
         """What comes next is a step of its own."""
-        await self.gate.passage()
+        await self.scheduler.passage()
         self.began = time.perf_counter()
 
     async def sorted(
@@ -92,17 +94,17 @@ class Pace:
         ranked: list[Ranked[Item]] = []
         for place, item in enumerate(items):
             ranked.append((key(item), sign * place, item))  # no two places are equal: items are not compared
-            await self.breathe()
+            await self.pause()
         bounds = sorted(random.sample(ranked, len(ranked) // PILE_ITEMS))
         piles: list[list[Ranked[Item]]] = [[] for _ in range(len(bounds) + 1)]
         for entry in ranked:
             piles[bisect(bounds, entry)].append(entry)
-            await self.breathe()
+            await self.pause()
         found: list[Item] = []
         for pile in reversed(piles) if reverse else piles:
             if len(found) >= count:
                 break
             pile.sort(reverse=reverse)
             found += [item for _, _, item in pile]
-            await self.breathe()
+            await self.pause()
         return found[:count]

@@ -9,7 +9,7 @@ from functools import partial
 from embermq.errors import AccessRefused, AMQPError, NotFound
 from embermq.http.console.refusal import is_for_a_browser, refusal_page
 from embermq.http.openapi.document import document
-from embermq.http.server.auth import Doorkeeper, require_tag
+from embermq.http.server.auth import HTTPAuthenticator, require_tag
 from embermq.http.server.context import Context
 from embermq.http.server.request import (
     Handler,
@@ -29,7 +29,7 @@ class Api:
     def __init__(self, context: Context, routes: Routes) -> None:
         self.context = context
         self.routes = routes
-        self.doorkeeper = Doorkeeper(context.broker)
+        self.authenticator = HTTPAuthenticator(context.broker)
         context.openapi = partial(document, tuple(routes.all), context.version)
 
     async def answer(self, incoming: Incoming) -> Response:
@@ -70,11 +70,11 @@ class Api:
         if route.level == OPEN_TO_ALL:
             request.body = await incoming.read_body(route.body_bytes_max)
             return await handled(route.handler, request)
-        request.login = await self.doorkeeper.admit(request)
+        request.login = await self.authenticator.admit(request)
         require_tag(request.login, route.level)
         incoming.on_login()
         request.body = await incoming.read_body(route.body_bytes_max)
-        await self.context.gate.passage()
+        await self.context.scheduler.passage()
         return await self.context.broker.events.acting_throughout(
             request.user.name, handled(route.handler, request)
         )

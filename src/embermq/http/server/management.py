@@ -19,7 +19,7 @@ class Management:
     def __init__(self, broker: Broker, sessions: Sessions, loop: asyncio.AbstractEventLoop) -> None:
         self.context = Context(broker, sessions)
         self.api = Api(self.context, all_routes())
-        self.server = HTTPServer(self.api.answer, loop, self.context.gate)
+        self.server = HTTPServer(self.api.answer, loop, self.context.scheduler)
         self.loop = loop
 
     def measure(self, **measures: Callable[[], float]) -> None:

@@ -21,7 +21,7 @@ import h11
 
 from embermq.http.console.refresh import SCRIPT_HASH
 from embermq.http.server.connection_limit import Places
-from embermq.http.server.cooperative import Gate, Pace
+from embermq.http.server.cooperative import Steps, StepScheduler
 from embermq.http.server.request import Incoming, Refusal, Response
 
 log = logging.getLogger("embermq.http")
@@ -62,8 +62,8 @@ CLOSE = (b"connection", b"close")
 
 
 class HTTPServer:
-    def __init__(self, answer: Answer, loop: asyncio.AbstractEventLoop, gate: Gate) -> None:
-        self.gate = gate
+    def __init__(self, answer: Answer, loop: asyncio.AbstractEventLoop, scheduler: StepScheduler) -> None:
+        self.scheduler = scheduler
         self.answer = answer
         self.loop = loop
         self.protocols: set[HTTPProtocol] = set()
@@ -177,23 +177,23 @@ class HTTPProtocol(asyncio.Protocol):
     async def exchange(self) -> bool:
         """A request and its answer; False when that was the last one."""
         head = await self.read_head()
-        pace = Pace(self.server.gate)
-        await pace.step()
+        steps = Steps(self.server.scheduler)
+        await steps.next()
         incoming = Incoming(
             method=head.method.decode("ascii"),
             target=head.target.decode("latin-1"),
             headers={name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers},
             peer_address=self.peer_address,
-            read_body=lambda bytes_max: self.read_body(head, bytes_max, pace),
+            read_body=lambda bytes_max: self.read_body(head, bytes_max, steps),
             on_login=lambda: self.server.logged_in(self),
         )
         response = await self.answer_to(incoming)
         self.drop_body()
-        has_all = await self.skip_body(head, pace)
-        await pace.step()
+        has_all = await self.skip_body(head, steps)
+        await steps.next()
         if self.transport.is_closing():
             return False
-        await self.respond(response, pace, with_body=incoming.method != "HEAD", is_last=not has_all)
+        await self.respond(response, steps, with_body=incoming.method != "HEAD", is_last=not has_all)
         if not has_all:
             await self.linger()
         return self.conversation.our_state is h11.DONE and self.conversation.their_state is h11.DONE
@@ -251,17 +251,17 @@ class HTTPProtocol(asyncio.Protocol):
             raise h11.RemoteProtocolError("this is no request of HTTP")
         return head
 
-    async def read_body(self, head: h11.Request, bytes_max: int, pace: Pace) -> bytes:
+    async def read_body(self, head: h11.Request, bytes_max: int, steps: Steps) -> bytes:
         for name, value in head.headers:
             if name == b"content-length" and int(value) > bytes_max:
                 raise too_large(bytes_max)  # it need not be read
         try:
             async with asyncio.timeout(BODY_S_MAX + bytes_max / BODY_BYTES_PER_S_MIN):
-                return await self.body_until_end(bytes_max, pace)
+                return await self.body_until_end(bytes_max, steps)
         except TimeoutError:
             raise BodyTooLate from None
 
-    async def body_until_end(self, bytes_max: int, pace: Pace) -> bytes:
+    async def body_until_end(self, bytes_max: int, steps: Steps) -> bytes:
         pieces: list[bytes] = []
         chunk_count = 0
         while True:
@@ -284,18 +284,18 @@ class HTTPProtocol(asyncio.Protocol):
                     raise h11.RemoteProtocolError(f"a body has at most {CHUNKS_MAX} chunks", 413)
                 if self.server.bodies_bytes > BODIES_BYTES_MAX:
                     raise h11.RemoteProtocolError("too many large bodies at once; try again", 503)
-                await pace.breathe()
+                await steps.pause()
             else:
                 return b"".join(pieces)
 
-    async def skip_body(self, head: h11.Request, pace: Pace) -> bool:
+    async def skip_body(self, head: h11.Request, steps: Steps) -> bool:
         """Of a request that was answered by its head. False: it is too large to wait for."""
         if self.conversation.their_state is not h11.SEND_BODY:
             return True
         if self.conversation.they_are_waiting_for_100_continue:
             return False
         try:
-            await self.read_body(head, SMALL_BODY_BYTES, pace)
+            await self.read_body(head, SMALL_BODY_BYTES, steps)
         except (h11.RemoteProtocolError, BodyTooLate):
             return False
         finally:
@@ -308,12 +308,12 @@ class HTTPProtocol(asyncio.Protocol):
 
     # -- responses out
 
-    async def respond(self, response: Response, pace: Pace, *, with_body: bool, is_last: bool) -> None:
+    async def respond(self, response: Response, steps: Steps, *, with_body: bool, is_last: bool) -> None:
         self.send(self.head_of(response, is_last))
         if with_body:
             for start in range(0, len(response.body), WRITE_PIECE_BYTES):
                 self.send(h11.Data(data=response.body[start : start + WRITE_PIECE_BYTES]))
-                await pace.step()
+                await steps.next()
                 if not self.writable.is_set():
                     await self.until_read()
                 if self.transport.is_closing():

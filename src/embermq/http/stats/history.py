@@ -16,7 +16,7 @@ from embermq.broker.broker import Broker
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.queue.queue import Queue
 from embermq.broker.session_info import ChannelCounts
-from embermq.http.server.cooperative import Gate, Pace
+from embermq.http.server.cooperative import Steps, StepScheduler
 from embermq.http.stats.time_series import STEP_MS, Track
 from embermq.http.stats.totals import DELIVERIES, LENGTHS, Counting, Totals
 
@@ -80,9 +80,9 @@ def channel_values(counts: ChannelCounts) -> tuple[int, ...]:
 
 
 class History:
-    def __init__(self, broker: Broker, counting: Counting, gate: Gate) -> None:
+    def __init__(self, broker: Broker, counting: Counting, scheduler: StepScheduler) -> None:
         self.broker = broker
-        self.gate = gate
+        self.scheduler = scheduler
         self.counting = counting
         self.tracks: dict[Hashable, Track] = {}
         self.long_tracks = 0
@@ -129,7 +129,7 @@ class History:
             self.drop(key)
 
     async def sample_things(self, sums: dict[str, Totals]) -> None:
-        pace = Pace(self.gate)
+        steps = Steps(self.scheduler)
         met = 0
         for vhost in list(self.broker.vhosts.values()):
             if vhost.name not in sums:
@@ -140,16 +140,16 @@ class History:
                 self.put(queue, queue_values(queue), DETAILED)
                 met += 1
                 if met % THINGS_PER_LOOK == 0:
-                    await pace.breathe()
+                    await steps.pause()
             for exchange in list(vhost.exchanges.values()):
                 sum_of.counters.add_exchange(exchange)
                 self.put(exchange, exchange_values(exchange), DETAILED)
                 met += 1
                 if met % THINGS_PER_LOOK == 0:
-                    await pace.breathe()
+                    await steps.pause()
 
     async def sample_clients(self, sums: dict[str, Totals]) -> None:
-        pace = Pace(self.gate)
+        steps = Steps(self.scheduler)
         for counts in self.counting.connection_counts():
             sum_of = sums.get(counts.vhost)
             if sum_of is not None:
@@ -157,7 +157,7 @@ class History:
             self.put(counts.number, (counts.received_bytes, counts.sent_bytes), DETAILED)
             for channel in counts.channels:
                 self.put((counts.number, channel.number), channel_values(channel), DETAILED)
-            await pace.breathe()
+            await steps.pause()
 
     def put(self, key: Hashable, values: Sequence[int], resolutions: Sequence[tuple[int, int]]) -> None:
         track = self.tracks.get(key)

@@ -9,7 +9,7 @@ from embermq.broker.counters import Counters
 from embermq.broker.queue.queue import Queue
 from embermq.broker.session_info import ConnectionCounts
 from embermq.broker.vhost import VirtualHost
-from embermq.http.server.cooperative import Gate, Pace
+from embermq.http.server.cooperative import Steps, StepScheduler
 
 LENGTHS = ("messages", "messages_ready", "messages_unacknowledged")
 DELIVERIES = (
@@ -117,8 +117,8 @@ class Totals:
         )
 
 
-async def totals(vhosts: Iterable[VirtualHost], counting: Counting, gate: Gate) -> Totals:
-    pace, sums = Pace(gate), Totals()
+async def totals(vhosts: Iterable[VirtualHost], counting: Counting, scheduler: StepScheduler) -> Totals:
+    steps, sums = Steps(scheduler), Totals()
     names = set()
     for vhost in vhosts:
         names.add(vhost.name)
@@ -129,9 +129,9 @@ async def totals(vhosts: Iterable[VirtualHost], counting: Counting, gate: Gate) 
             sums.counters.add_exchange(exchange)
         for queue in list(vhost.queues.values()):
             sums.add_queue(queue)
-            await pace.breathe()
+            await steps.pause()
     for counts in counting.connection_counts():
         if counts.vhost in names:
             sums.add_connection(counts)
-        await pace.breathe()
+        await steps.pause()
     return sums

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from embermq.http.openapi.route_docs import flag, number, words
-from embermq.http.server.cooperative import Pace
+from embermq.http.server.cooperative import Steps
 from embermq.http.server.request import Refusal, Request, Response, bad_request, encode
 from embermq.http.views.name_filter import name_filter
 
@@ -42,7 +42,7 @@ async def listing(
 ) -> Response:
     """`sortable` names columns whose values are quick to have: sorting by them needs no views. A list is not
     copied first, and not changed either."""
-    pace = Pace(request.context.gate)
+    steps = Steps(request.context.scheduler)
     everything = items if isinstance(items, list) else list(items)
     page, page_size = page_asked(request)
     chosen = everything
@@ -52,7 +52,7 @@ async def listing(
         for item in everything:
             if matches(name_of(item)):
                 chosen.append(item)
-            await pace.breathe()
+            await steps.pause()
     count = len(chosen)
     page_count = max(1, -(-count // page_size))
     if page > page_count:
@@ -62,9 +62,9 @@ async def listing(
     if sort:
         key = (sortable or {}).get(sort) or (lambda item: sort_key(view(item), sort))
         needed = page * page_size if page else count
-        chosen = await pace.sorted(chosen, key, request.flag("sort_reverse"), needed)
+        chosen = await steps.sorted(chosen, key, request.flag("sort_reverse"), needed)
     if not page:
-        return Response(200, await encode_all(request, pace, chosen, view))
+        return Response(200, await encode_all(request, steps, chosen, view))
     shown = chosen[(page - 1) * page_size : page * page_size]
     summary = {
         "filtered_count": count,
@@ -74,11 +74,13 @@ async def listing(
         "page_size": page_size,
         "total_count": len(everything),
     }
-    encoded = await encode_all(request, pace, shown, view)
+    encoded = await encode_all(request, steps, shown, view)
     return Response(200, encode(summary)[:-1] + b',"items":' + encoded + b"}")
 
 
-async def encode_all(request: Request, pace: Pace, items: list[Item], view: Callable[[Item], View]) -> bytes:
+async def encode_all(
+    request: Request, steps: Steps, items: list[Item], view: Callable[[Item], View]
+) -> bytes:
     """One after the other: thousands of views at once would be much for the garbage collector."""
     columns = columns_asked(request)
     text = bytearray(b"[")
@@ -86,7 +88,7 @@ async def encode_all(request: Request, pace: Pace, items: list[Item], view: Call
         shown = view(item)
         text += encode(with_columns(shown, columns) if columns else shown)
         text += b","
-        await pace.breathe()
+        await steps.pause()
     if items:
         text.pop()
     text += b"]"

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from embermq.broker.queue.queue import Queue
 from embermq.broker.vhost import VirtualHost
-from embermq.http.server.cooperative import Gate, Pace
+from embermq.http.server.cooperative import Steps, StepScheduler
 
 MENDED_MAX = 1000  # so many changes, beyond that it is sorted anew
 LOOKED_AT_TOGETHER = 256
@@ -26,17 +26,17 @@ class NameOrder:
         self.ordered: list[Queue] = []
         self.changes = 0  # of the virtual host's queues, when `ordered` was right
 
-    async def queues(self, vhost: VirtualHost, gate: Gate) -> list[Queue]:
+    async def queues(self, vhost: VirtualHost, scheduler: StepScheduler) -> list[Queue]:
         """Not to be changed."""
         changes = changes_of(vhost)
         if changes == self.changes:
             return self.ordered
-        pace = Pace(gate)
+        steps = Steps(scheduler)
         if changes - self.changes > MENDED_MAX:
             queues = list(vhost.queues.values())
-            ordered = await pace.sorted(queues, name_of, reverse=False, count=len(queues))
+            ordered = await steps.sorted(queues, name_of, reverse=False, count=len(queues))
         else:
-            ordered = await mended(vhost, pace, self.ordered, self.changes)
+            ordered = await mended(vhost, steps, self.ordered, self.changes)
         self.ordered, self.changes = ordered, changes
         return ordered
 
@@ -45,14 +45,14 @@ def changes_of(vhost: VirtualHost) -> int:
     return vhost.past.queues_created + vhost.past.queues_deleted
 
 
-async def mended(vhost: VirtualHost, pace: Pace, before: list[Queue], changes: int) -> list[Queue]:
+async def mended(vhost: VirtualHost, steps: Steps, before: list[Queue], changes: int) -> list[Queue]:
     ordered: list[Queue] = []
     for start in range(0, len(before), LOOKED_AT_TOGETHER):
         ordered += [queue for queue in before[start : start + LOOKED_AT_TOGETHER] if not queue.deleted]
-        await pace.breathe()
+        await steps.pause()
     for queue in list(islice(reversed(vhost.queues.values()), changes_of(vhost) - changes)):
         place = bisect_left(ordered, queue.name, key=name_of)
         if place == len(ordered) or ordered[place] is not queue:
             ordered.insert(place, queue)
-        await pace.breathe()
+        await steps.pause()
     return ordered

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from embermq.broker.events import Event
-from embermq.http.server import cooperative as pace
+from embermq.http.server import cooperative as steps
 from tests.support.http_api import Desk, in_path, incoming
 
 GET = {"ackmode": "ack_requeue_true", "count": 10, "encoding": "auto"}
@@ -232,8 +232,8 @@ def test_bindings_seen_from_both_ends(desk: Desk) -> None:
 
 
 def test_others_are_served_while_a_virtual_host_goes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "STEP_S", 0.0)
-    monkeypatch.setattr(pace, "REST_S", 0.0)
+    monkeypatch.setattr(steps, "STEP_S", 0.0)
+    monkeypatch.setattr(steps, "REST_S", 0.0)
     desk.put("/api/vhosts/large")
     vhost = desk.broker.vhosts["large"]
     for number in range(20):

@@ -11,7 +11,7 @@ import pytest
 
 from embermq.broker.turn import Turn
 from embermq.http.server import cooperative as pace_module
-from embermq.http.server.cooperative import STEPS_IN_A_ROW, Gate, Pace
+from embermq.http.server.cooperative import STEPS_IN_A_ROW, Steps, StepScheduler
 from embermq.http.server.request import encode
 from embermq.wire.table import Timestamp
 
@@ -46,8 +46,8 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
     return loop
 
 
-def gate_of(turn: Turn | None = None) -> Gate:
-    return Gate(turn or Turn(lambda work: None))
+def gate_of(turn: Turn | None = None) -> StepScheduler:
+    return StepScheduler(turn or Turn(lambda work: None))
 
 
 def in_a_loop(work: Callable[[], None]) -> None:
@@ -60,21 +60,21 @@ def in_a_loop(work: Callable[[], None]) -> None:
 def test_rests_while_messages_go_by_and_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
     turn, now = Turn(lambda work: None), [1.0]
     monkeypatch.setattr(pace_module.time, "perf_counter", lambda: now[0])
-    gate = gate_of(turn)
-    assert not gate.is_needed()
+    scheduler = gate_of(turn)
+    assert not scheduler.is_needed()
     turn.run()
-    assert gate.is_needed()
-    assert gate.is_needed()  # nothing came meanwhile, but it is not long ago
+    assert scheduler.is_needed()
+    assert scheduler.is_needed()  # nothing came meanwhile, but it is not long ago
     now[0] += 2 * pace_module.QUIET_S
-    assert not gate.is_needed()
+    assert not scheduler.is_needed()
 
 
 def test_a_rest_after_a_few_steps(loop: Loop) -> None:
     def work() -> None:
-        gate = gate_of()
-        gate.busy_until = math.inf
+        scheduler = gate_of()
+        scheduler.busy_until = math.inf
         for _ in range(2 * STEPS_IN_A_ROW):
-            passed = gate.passage()
+            passed = scheduler.passage()
             loop.go_on()
             assert passed.done()
 
@@ -84,8 +84,8 @@ def test_a_rest_after_a_few_steps(loop: Loop) -> None:
 
 def test_one_after_the_other_however_many_there_are(loop: Loop) -> None:
     def work() -> None:
-        gate = gate_of()
-        waiting = [gate.passage() for _ in range(5)]
+        scheduler = gate_of()
+        waiting = [scheduler.passage() for _ in range(5)]
         waiting[2].cancel()  # somebody hung up
         for passed in range(1, 6):
             loop.go_on()
@@ -93,7 +93,7 @@ def test_one_after_the_other_however_many_there_are(loop: Loop) -> None:
                 number < passed for number in (0, 1, 3, 4)
             ]
         loop.go_on()
-        assert not gate.waiting and not loop.due
+        assert not scheduler.waiting and not loop.due
 
     in_a_loop(work)
 
@@ -102,9 +102,9 @@ def test_no_wait_before_a_step_is_over(loop: Loop, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pace_module, "STEP_S", 1e9)
 
     async def work() -> None:
-        pace = Pace(gate_of())
+        steps = Steps(gate_of())
         for _ in range(10):
-            await pace.breathe()
+            await steps.pause()
 
     asyncio.run(work())
     assert loop.rests == []
@@ -117,14 +117,14 @@ def test_sorted_in_steps_is_sorted(size: int, reverse: bool, monkeypatch: pytest
     monkeypatch.setattr(pace_module, "STEP_S", -1.0)
     items = [(random.Random(number).randrange(50), object()) for number in range(size)]
     expected = sorted(items, key=lambda item: item[0], reverse=reverse)
-    gate = gate_of()
+    scheduler = gate_of()
 
     async def work(count: int) -> list[tuple[int, object]]:
-        return await Pace(gate).sorted(items, lambda item: item[0], reverse, count)
+        return await Steps(scheduler).sorted(items, lambda item: item[0], reverse, count)
 
     for count in (0, 1, size // 2, size, size + 1):
         assert asyncio.run(work(count)) == expected[:count]
-    assert gate.steps >= size
+    assert scheduler.steps >= size
 
 
 def test_anything_becomes_json() -> None:

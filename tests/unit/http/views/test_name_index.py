@@ -39,7 +39,7 @@ def test_the_order_is_right_whatever_came_and_went(
         for _ in range(200):
             for _ in range(dice.randrange(6)):
                 change(vhost, dice)
-            found = await order.queues(vhost, desk.api.context.gate)
+            found = await order.queues(vhost, desk.api.context.scheduler)
             assert found == [vhost.queues[name] for name in sorted(vhost.queues)]
 
     desk.run(work())
@@ -49,18 +49,18 @@ def test_what_changes_meanwhile_is_mended_next_time(desk: Desk, monkeypatch: pyt
     monkeypatch.setattr(pace_module, "STEP_S", -1.0)  # every breath is a step, in which others go on
     monkeypatch.setattr(name_order, "LOOKED_AT_TOGETHER", 4)
     vhost, dice, order = desk.broker.vhosts["/"], random.Random(11), NameOrder()
-    gate = desk.api.context.gate
+    scheduler = desk.api.context.scheduler
 
     async def work() -> None:
         for _ in range(30):
-            asking = [asyncio.ensure_future(order.queues(vhost, gate)) for _ in range(3)]
+            asking = [asyncio.ensure_future(order.queues(vhost, scheduler)) for _ in range(3)]
             while not all(task.done() for task in asking):
                 change(vhost, dice)
                 await asyncio.sleep(0)
             for task in asking:
                 names = [queue.name for queue in await task]
                 assert names == sorted(names)
-            found = await order.queues(vhost, gate)
+            found = await order.queues(vhost, scheduler)
             assert found == [vhost.queues[name] for name in sorted(vhost.queues)]
 
     desk.run(work())
