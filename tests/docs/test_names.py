@@ -35,7 +35,7 @@ COMPUTING = """
     exposition extract fairness fault filesystem finding formatter inbox incremental journal launch
     monitor preallocation predeclare predeclared preflight preview primitive problem publication receipt
     recorded redelivery removal restoration rewrite salvage scan speed staged staging teardown throttle
-    transfer undecodable unreachable unreadable
+    transfer undecodable unreachable unreadable pushdown subscription
 """
 # Names that nobody would guess, to be replaced: this list may shrink.
 ODD = {
@@ -47,7 +47,6 @@ ODD = {
     "inflow",
     "manner",
     "misfit",
-    "outlet",
     "pace",
     "pulse",
     "shelf",
