@@ -124,7 +124,7 @@ def test_sorted_in_steps_is_sorted(size: int, reverse: bool, monkeypatch: pytest
 
     for count in (0, 1, size // 2, size, size + 1):
         assert asyncio.run(work(count)) == expected[:count]
-    assert scheduler.steps >= size
+    assert scheduler.step_count >= size
 
 
 def test_anything_becomes_json() -> None:
