@@ -39,12 +39,10 @@ COMPUTING = """
 """
 # Names that nobody would guess, to be replaced: this list may shrink.
 ODD = {
-    "company",
     "drainable",
     "gathered",
     "glimpse",
     "glimpsed",
-    "inflow",
     "manner",
     "misfit",
     "pace",

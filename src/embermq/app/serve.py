@@ -46,12 +46,13 @@ async def serve(
     # Recovery keeps the loop, for as long as it takes: a full disk may have it wait for room.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, interrupt_start)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # one that came before is handled here
         app = App(config)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
     except StartInterrupted:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # one may be waiting, blocked
         log.info("stopped before the start was done")
         return
     log_setup.Audit(app.broker.events)
