@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from embermq.client import BadAddress, Channel, Connection, PreconditionFailed, Properties, connect
+from embermq.client import BadAddress, Channel, Connection, PreconditionFailed, Properties, Stream, connect
 from embermq.client.calls.stream import check_acks
 from embermq.client.calls.super_stream import check_partitions
+from embermq.wire.methods import BasicConsume
 from tools.brokers import Broker
 
 
@@ -73,9 +74,34 @@ def test_advice_fits_what_was_refused(connection: Connection) -> None:
 
 
 def test_what_rabbitmq_would_close_the_connection_for() -> None:
-    check_acks(True, "s", no_ack=True)
+    stream = BasicConsume("s", no_ack=True, arguments={"x-stream-offset": 0, "x-stream-end-offset": 9})
+    check_acks(True, stream)
+    with pytest.raises(ValueError, match="up to an end"):
+        check_acks(True, BasicConsume("s", no_ack=True, arguments={"x-stream-offset": 0}))
     check_partitions(True, 3)
+    check_acks(False, BasicConsume("a queue of another kind", no_ack=True))
     with pytest.raises(ValueError, match="with acks only"):
-        check_acks(False, "s", no_ack=True)
+        check_acks(False, stream)
     with pytest.raises(ValueError, match="routing_keys"):
         check_partitions(False, 3)
+
+
+def test_columns_of_a_stream_without_acks(connection: Connection, target: str) -> None:
+    """RabbitMQ would close the whole connection; ours delivers."""
+    with connection.channel() as channel:
+        stream = Stream(channel, "mistakes.columns").declare()
+        channel.publish_batch([b"one", b"two"], stream.name)
+        offset = {"x-stream-offset": 0, "x-stream-end-offset": 2}
+        try:
+            if target == "rabbitmq":
+                with pytest.raises(ValueError, match="with acks only"):
+                    channel.consume_columns(stream.name, no_ack=True, arguments=offset)
+                with pytest.raises(ValueError, match="with acks only"):
+                    channel.consume(stream.name, no_ack=True, arguments=offset)
+            else:
+                with channel.consume_columns(stream.name, no_ack=True, arguments=offset) as consumer:
+                    batch = consumer.fetch(2, timeout_s=60)
+                    assert batch is not None and batch.count == 2
+            assert connection.is_open
+        finally:
+            channel.queue_delete(stream.name)

@@ -17,9 +17,12 @@ None means absent. Bits that no property has are refused: where their values wou
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from embermq.errors import SyntaxFault
 from embermq.wire.primitive import Buffer, encode_shortstr, misfit
 from embermq.wire.table import decode_table, encode_table
+from embermq.wire.times import expiration_of, timestamp_of
 
 
 class Properties:
@@ -63,6 +66,9 @@ COMMON = '''
 '''
 
 
+TIMES = {"timestamp": "datetime", "expiration": "timedelta"}  # taken as well, converted at once
+
+
 def properties(definition: dict[str, Any]) -> Iterator[str]:
     (basic,) = (klass for klass in definition["class"] if "properties" in klass)
     fields = [Field.parse(line) for line in basic["properties"]]
@@ -79,10 +85,13 @@ def properties(definition: dict[str, Any]) -> Iterator[str]:
     yield "    def __init__("
     yield "        self,"
     for field in fields:
-        yield f"        {field.attribute}: {field.annotation} | None = None,"
+        also = f" | {TIMES[field.name]}" if field.name in TIMES else ""
+        yield f"        {field.attribute}: {field.annotation}{also} | None = None,"
     yield "    ) -> None:"
     for field in fields:
-        yield f"        self.{field.attribute} = {field.attribute}"
+        name = field.attribute
+        value = f"None if {name} is None else {name}_of({name})" if field.name in TIMES else name
+        yield f"        self.{name} = {value}"
     yield COMMON.rstrip()
     for field in fields:
         yield f"        if flags & FLAG_{shout(field.name)}:"

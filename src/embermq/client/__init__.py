@@ -21,6 +21,8 @@ from embermq.client.blocking.channel import Channel, Confirmation
 from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.connection import Connection, connect
 from embermq.client.blocking.consumer import Consumer
+from embermq.client.blocking.pool import ChannelPool, ConnectionPool
+from embermq.client.blocking.queue import Exchange, Queue
 from embermq.client.blocking.rpc import RpcClient, serve_rpc
 from embermq.client.blocking.stream import Stream, SuperStream, SuperStreamConsumer
 from embermq.client.core.columns import ColumnBatch, Values
@@ -38,6 +40,7 @@ from embermq.client.errors import (
     ConnectionLost,
     ConsumerCancelled,
     NotFound,
+    NotSettled,
     PreconditionFailed,
     PublishFailed,
     ResourceLocked,
@@ -51,14 +54,20 @@ if TYPE_CHECKING:
     from embermq.client.aio.channel import AsyncChannel
     from embermq.client.aio.connection import AsyncConnection, connect_async
     from embermq.client.aio.consumer import AsyncConsumer
+    from embermq.client.aio.pool import AsyncChannelPool, AsyncConnectionPool
+    from embermq.client.aio.queue import AsyncExchange, AsyncQueue
     from embermq.client.aio.rpc import AsyncRpcClient, serve_rpc_async
     from embermq.client.aio.stream import AsyncStream, AsyncSuperStream, AsyncSuperStreamConsumer
 
 # Imported when somebody asks for them: asyncio is large, and short-lived processes of blocking code feel it.
 ASYNCIO_PARTS = {
     "AsyncChannel": "channel",
+    "AsyncChannelPool": "pool",
     "AsyncConnection": "connection",
+    "AsyncConnectionPool": "pool",
     "AsyncConsumer": "consumer",
+    "AsyncExchange": "queue",
+    "AsyncQueue": "queue",
     "AsyncRpcClient": "rpc",
     "AsyncStream": "stream",
     "AsyncSuperStream": "stream",
@@ -79,8 +88,12 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "AccessRefused",
     "AsyncChannel",
+    "AsyncChannelPool",
     "AsyncConnection",
+    "AsyncConnectionPool",
     "AsyncConsumer",
+    "AsyncExchange",
+    "AsyncQueue",
     "AsyncRpcClient",
     "AsyncStream",
     "AsyncSuperStream",
@@ -89,6 +102,7 @@ __all__ = [
     "BadAddress",
     "Channel",
     "ChannelClosed",
+    "ChannelPool",
     "ClientError",
     "ColumnBatch",
     "ColumnConsumer",
@@ -97,14 +111,18 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionFailed",
     "ConnectionLost",
+    "ConnectionPool",
     "Consumer",
     "ConsumerCancelled",
+    "Exchange",
     "Message",
     "NotFound",
+    "NotSettled",
     "Outgoing",
     "PreconditionFailed",
     "Properties",
     "PublishFailed",
+    "Queue",
     "QueueInfo",
     "ResourceLocked",
     "RpcClient",

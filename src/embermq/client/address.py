@@ -54,6 +54,7 @@ class Settings:
     retry_delay_s: float = 2.0  # between those rounds
     blocked_timeout_s: float | None = None  # close when the broker has blocked us for so long
     call_timeout_s: float | None = 60.0  # for an answer, a reconnection included; None: wait for ever
+    strict_acks: bool = False  # settling a message twice or too late raises instead of doing nothing
     reconnect: bool = True
     reconnect_delay_s: float = 0.2  # doubled with each failure, and varied at random
     reconnect_delay_max_s: float = 30.0
@@ -80,6 +81,7 @@ class ConnectOptions(TypedDict, total=False):
     retry_delay_s: float
     blocked_timeout_s: float | None
     call_timeout_s: float | None
+    strict_acks: bool
     reconnect: bool
     reconnect_delay_s: float
     reconnect_delay_max_s: float
@@ -232,6 +234,7 @@ PARAMETERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "auth_mechanism": ("mechanism", str.upper),
     "name": ("name", str),
     "call_timeout": ("call_timeout_s", float),
+    "strict_acks": ("strict_acks", _boolean),
     "reconnect": ("reconnect", _boolean),
     "reconnect_delay": ("reconnect_delay_s", float),
     "reconnect_delay_max": ("reconnect_delay_max_s", float),
@@ -262,6 +265,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "reconnect_delay_max_s": (SECONDS, "a number of seconds"),
     "blocked_timeout_s": (SECONDS + NONE, "a number of seconds, or None"),
     "call_timeout_s": (SECONDS + NONE, "a number of seconds, or None"),
+    "strict_acks": ((bool,), "True or False"),
     "reconnect": ((bool,), "True or False"),
     "username": (TEXT, "text"),
     "password": (TEXT, "text"),

@@ -13,6 +13,7 @@
     |   `-- PreconditionFailed  406
     |-- ConsumerCancelled     the broker ended a consumer, mostly because its queue was deleted
     |-- PublishFailed         messages of a publish (or batch) were nacked or returned
+    |-- NotSettled            with strict_acks: a message was settled twice or too late
     |-- RpcFailed             the other side of a remote call failed
     |-- TransactionLost       the connection broke in the middle of a transaction
     `-- Timeout               no answer within the time given (also a TimeoutError)
@@ -117,6 +118,10 @@ class PublishFailed(ClientError):
         super().__init__("messages not published: " + "; ".join(parts))
         self.nacked = nacked
         self.returned = returned
+
+
+class NotSettled(ClientError):
+    """With `strict_acks`: the message was settled before, needs no ack, or belongs to a lost connection."""
 
 
 class RpcFailed(ClientError):

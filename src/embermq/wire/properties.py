@@ -11,9 +11,12 @@ None means absent. Bits that no property has are refused: where their values wou
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from embermq.errors import SyntaxFault
 from embermq.wire.primitive import Buffer, encode_shortstr, misfit
 from embermq.wire.table import decode_table, encode_table
+from embermq.wire.times import expiration_of, timestamp_of
 
 FLAG_CONTENT_TYPE = 0x8000
 FLAG_CONTENT_ENCODING = 0x4000
@@ -61,9 +64,9 @@ class Properties:
         priority: int | None = None,
         correlation_id: str | None = None,
         reply_to: str | None = None,
-        expiration: str | None = None,
+        expiration: str | timedelta | None = None,
         message_id: str | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         type: str | None = None,
         user_id: str | None = None,
         app_id: str | None = None,
@@ -76,9 +79,9 @@ class Properties:
         self.priority = priority
         self.correlation_id = correlation_id
         self.reply_to = reply_to
-        self.expiration = expiration
+        self.expiration = None if expiration is None else expiration_of(expiration)
         self.message_id = message_id
-        self.timestamp = timestamp
+        self.timestamp = None if timestamp is None else timestamp_of(timestamp)
         self.type = type
         self.user_id = user_id
         self.app_id = app_id

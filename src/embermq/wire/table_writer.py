@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from calendar import timegm
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 
 from embermq.wire.primitive import encode_longstr, encode_shortstr
+from embermq.wire.times import MILLISECOND
 
 # A table in a table in a table...; clients nest three or four deep (x-death), this is for attackers.
 DEPTH_MAX = 64
@@ -107,6 +108,8 @@ def _encode_value(value: object, depth: int) -> bytes:
         return b"T" + _encode_timestamp(timegm(value.utctimetuple()))
     if isinstance(value, Decimal):
         return b"D" + _encode_decimal(value)
+    if isinstance(value, timedelta):  # x-message-ttl, x-expires, x-delay: all count milliseconds
+        return _encode_int(value // MILLISECOND)
     raise TypeError(f"no field table type for {type(value).__name__}")
 
 

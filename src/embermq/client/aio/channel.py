@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from embermq.client.aio.consumer import AsyncConsumer, MessageCallback
+from embermq.client.aio.consumer import AsyncConsumer, AsyncInbox, MessageCallback
+from embermq.client.aio.queue import AsyncExchange, AsyncQueue
 from embermq.client.calls import channel as calls
-from embermq.client.calls.callback import OnError, check_on_error
+from embermq.client.calls.consumer import OnError, check_on_error
+from embermq.client.calls.stream import check_acks
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Receipt, as_bytes, raw_properties
@@ -189,6 +191,14 @@ class AsyncChannel(calls.ChannelHandle):
             consumer.start(callback, concurrency, on_error)
         return consumer
 
+    def queue(self, name: str = "") -> AsyncQueue:
+        """A queue by its name, as an object; nothing is asked of the broker. No name: `declare` gets one."""
+        return AsyncQueue(self, name)
+
+    def exchange(self, name: str) -> AsyncExchange:
+        """An exchange by its name, as an object; nothing is asked of the broker."""
+        return AsyncExchange(self, name)
+
     async def get(self, queue: str = "", *, no_ack: bool = False) -> Message | None:
         """One message if there is one. For many, consume: that is faster by far."""
         message: Message | None = await self.call(BasicGet(queue, no_ack))
@@ -198,6 +208,7 @@ class AsyncChannel(calls.ChannelHandle):
         self, consume: BasicConsume, timeout_s: float | None, progress: Progress | None = None
     ) -> AsyncConsumer:
         """Say basic.consume; `progress` is that of a stream."""
-        consumer = AsyncConsumer(self, self._core, consume, timeout_s, progress)
-        await self.connection.call(self._core, consume_request(self._core, consumer))
+        check_acks(self.connection.is_embermq, consume)
+        consumer = AsyncConsumer(self, AsyncInbox(self._core, consume, progress), timeout_s)
+        await self.connection.call(self._core, consume_request(self._core, consumer.inbox))
         return consumer

@@ -228,6 +228,9 @@ class AsyncConnection(ConnectionHandle):
             ConnectionClosed("a connection does not survive fork(): connect in the new process")
         )
 
+    def _place(self) -> Endpoint | None:
+        return self.endpoint
+
     # -- the engine's shell
 
     def wake(self) -> None:

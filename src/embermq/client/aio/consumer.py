@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from embermq.client.calls.callback import OnError, callback_failed
+from embermq.client.calls.consumer import ConsumerHandle, OnError, ack, callback_failed
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.inbox import Inbox
 from embermq.client.core.message import Message
@@ -26,33 +28,70 @@ log = logging.getLogger("embermq.client")
 MessageCallback = Callable[[Message], Coroutine[Any, Any, None] | None]
 
 
-class AsyncConsumer(Inbox):
-    """Iterate over it with `async for`, or `fetch` batches. Leaving its `async with` block cancels it.
-
-    After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
-    """
-
-    def __init__(
-        self,
-        channel: AsyncChannel,
-        core: ChannelCore,
-        consume: BasicConsume,
-        timeout_s: float | None,
-        progress: Progress | None = None,
-    ) -> None:
+class AsyncInbox(Inbox):
+    def __init__(self, core: ChannelCore, consume: BasicConsume, progress: Progress | None = None) -> None:
         super().__init__(consume, progress)
-        self.channel = channel
-        self.timeout_s = timeout_s
-        self._core = core
-        self._taken: deque[Message] = deque()
+        self.core = core
+        self.taken: deque[Message] = deque()  # out of what arrived, not yet in anybody's hands
         self.sleepers: set[asyncio.Future[None]] = set()
-        self._workers: list[asyncio.Task[None]] = []
-        self._failure: Exception | None = None
 
     def wake(self) -> None:
         for sleeper in self.sleepers:
             if not sleeper.done():
                 sleeper.set_result(None)
+
+    def waiting(self) -> list[Message]:
+        return [*self.taken, *self.messages]
+
+    def give_back(self) -> None:
+        super().give_back()
+        self.taken.clear()
+
+    def next_message(self) -> Message | None:
+        """The next one that counts still, if there is one."""
+        while True:
+            if not self.taken:
+                if not self.messages:
+                    return None
+                self.taken.extend(self.core.engine.taken(self))
+            while self.taken:
+                message = self.taken.popleft()
+                if self.no_ack or not message.stale:
+                    return message
+
+    def watch(self, handle: object, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancel the consumer when its user has forgotten the handle; any thread may collect that."""
+
+        def forgotten(reference: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed, and the connection with it
+                loop.call_soon_threadsafe(self.forgotten)
+
+        self._watch = weakref.ref(handle, forgotten)
+
+    def forgotten(self) -> None:
+        """Nobody can take the messages any more: a loop was left by `break`, say."""
+        core = self.core
+        if core.consumers.get(self.tag) is self:
+            self.cancelled = True
+            core.request(cancel_request(core, self))
+            core.buffer.wake()
+
+
+class AsyncConsumer(ConsumerHandle):
+    """Iterate over it with `async for`, or `fetch` batches. Leaving its `async with` block cancels it.
+
+    After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
+    """
+
+    inbox: AsyncInbox
+
+    def __init__(self, channel: AsyncChannel, inbox: AsyncInbox, timeout_s: float | None) -> None:
+        self.channel: AsyncChannel = channel
+        self.inbox = inbox
+        self.timeout_s = timeout_s
+        self._workers: list[asyncio.Task[None]] = []
+        self._failure: Exception | None = None
+        inbox.watch(self, channel.connection.loop)
 
     # -- taking messages
 
@@ -62,29 +101,20 @@ class AsyncConsumer(Inbox):
     async def __anext__(self) -> Message:
         """The next message; the end when the consumer was cancelled, or after `timeout_s` without any."""
         while True:
-            while self._taken:
-                message = self._taken.popleft()
-                if self.no_ack or not message.stale:
-                    return message
-            if self.messages:
-                self._taken.extend(self.taken())
-            elif not await self.arrival(self.timeout_s):
+            message = self.inbox.next_message()
+            if message is not None:
+                return message
+            if not await self.arrival(self.timeout_s):
                 raise StopAsyncIteration
 
     async def fetch(self, max_messages: int = 1000, timeout_s: float | None = None) -> list[Message]:
         """One to `max_messages` messages, as many as are there; none after `timeout_s` or at the end."""
         while True:
             batch: list[Message] = []
-            while self._taken and len(batch) < max_messages:
-                message = self._taken.popleft()
-                if self.no_ack or not message.stale:
-                    batch.append(message)
-            if batch:
+            while len(batch) < max_messages and (message := self.inbox.next_message()) is not None:
+                batch.append(message)
+            if batch or not await self.arrival(timeout_s):
                 return batch
-            if self.messages:
-                self._taken.extend(self.taken())
-            elif not await self.arrival(timeout_s):
-                return []
 
     async def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
         """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
@@ -99,27 +129,25 @@ class AsyncConsumer(Inbox):
                     break  # first what there was; the next call meets the error again
                 raise
             except asyncio.CancelledError:
-                self._taken.extendleft(reversed(batch))
+                self.inbox.taken.extendleft(reversed(batch))
                 raise
             if not got:
                 break
             batch += got
         return batch
 
-    def ack(self, batch: list[Message]) -> None:
-        """Settle a batch in one go: with one ack for all where that settles nothing else."""
-        self._core.ack_batch(batch)
-
     async def arrival(self, timeout_s: float | None, group: Sequence[AsyncConsumer] = ()) -> bool:
         """Wait until it is worth looking again; false after the time, or at an end that is no error.
 
         A `group` shares its sleepers and ends together.
         """
-        if any(part.at_end() for part in group or (self,)):
-            return False
+        for part in group or (self,):
+            part.raise_error()
+            if part.inbox.error is not None or part.inbox.is_finished():
+                return False
         self.channel.connection.flush()  # acks that wait in the buffer are what the broker waits for
         sleeper = self.channel.connection.loop.create_future()
-        self.sleepers.add(sleeper)
+        self.inbox.sleepers.add(sleeper)
         try:
             if timeout_s is None:
                 await sleeper
@@ -127,20 +155,12 @@ class AsyncConsumer(Inbox):
                 async with asyncio.timeout(timeout_s):
                     await sleeper
         except TimeoutError:
-            return bool(self.messages)
+            return bool(self.inbox.messages)
         finally:
-            self.sleepers.discard(sleeper)
+            self.inbox.sleepers.discard(sleeper)
         return True
 
-    def at_end(self) -> bool:
-        """Nothing more is wanted, or will come; raises the error if that is one."""
-        if self.error is None or self.is_finished() or self.ended_well or self.channel.closed_by_user:
-            return self.error is not None or self.is_finished()
-        raise self.error
-
-    def taken(self) -> list[Message]:
-        """All that has arrived."""
-        return self._core.engine.taken(self)
+    ack = ack
 
     # -- ending
 
@@ -149,22 +169,11 @@ class AsyncConsumer(Inbox):
 
         Whatever interrupts it, it may be called again.
         """
-        self.cancelled = True
-        self.wake()
-        if self.error is None and self._core.error is None and self._core.consumers.get(self.tag) is self:
-            await self.channel.connection.call(self._core, cancel_request(self._core, self))
-
-    def forsake(self) -> None:
-        """As `cancel`, without waiting for the answer."""
-        self.cancelled = True
-        self.channel.connection.tell(self._core, cancel_request(self._core, self))
-
-    def waiting(self) -> list[Message]:
-        return [*self._taken, *self.messages]
-
-    def give_back(self) -> None:
-        super().give_back()
-        self._taken.clear()
+        self.inbox.cancelled = True
+        self.inbox.wake()
+        if self.is_consuming():
+            core = self.inbox.core
+            await self.channel.connection.call(core, cancel_request(core, self.inbox))
 
     async def __aenter__(self) -> Self:
         return self
@@ -208,7 +217,5 @@ class AsyncConsumer(Inbox):
                 return
             self._failure = failure
             log.exception("the callback of consumer '%s' failed, the consumer is cancelled", self.tag)
-            try:
+            with suppress(ClientError):  # when the connection is gone, so is the consumer
                 await self.cancel()
-            except ClientError:
-                pass  # the connection is gone: so is the consumer

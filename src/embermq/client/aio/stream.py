@@ -32,25 +32,21 @@ class AsyncSuperStreamConsumer:
     def __init__(self, parts: list[AsyncConsumer], timeout_s: float | None) -> None:
         self.parts = parts
         self.timeout_s = timeout_s
-        self._taken: deque[Message] = deque()
-        self._sleepers = parts[0].sleepers
+        self._order = deque(parts)
         for part in parts:
-            part.sleepers = self._sleepers  # whoever gets something wakes us
+            part.inbox.sleepers = parts[0].inbox.sleepers  # whichever gets something wakes us
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Message:
         while True:
-            while self._taken:
-                message = self._taken.popleft()
-                if not message.stale:
+            self._order.rotate(-1)  # each partition in turn
+            for part in self._order:
+                message = part.inbox.next_message()
+                if message is not None:
                     return message
-            ready = next((part for part in self.parts if part.messages), None)
-            if ready is not None:
-                self._taken.extend(ready.taken())
-                self.parts.append(self.parts.pop(self.parts.index(ready)))  # the others come first next time
-            elif not await self.parts[0].arrival(self.timeout_s, self.parts):
+            if not await self.parts[0].arrival(self.timeout_s, self.parts):
                 raise StopAsyncIteration
 
     async def cancel(self) -> None:

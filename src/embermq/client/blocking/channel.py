@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.consumer import Consumer
 from embermq.client.blocking.inbox import BlockingInbox
+from embermq.client.blocking.queue import Exchange, Queue
 from embermq.client.blocking.waiter import Waiter
 from embermq.client.calls import channel as calls
-from embermq.client.calls.callback import OnError, check_on_error
+from embermq.client.calls.consumer import OnError, check_on_error
 from embermq.client.calls.once import blocking
+from embermq.client.calls.stream import check_acks
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.columns import Values, rows_of
 from embermq.client.core.message import Message
@@ -51,6 +53,11 @@ class Confirmation:
     @property
     def done(self) -> bool:
         return self._receipt.done
+
+    def __repr__(self) -> str:
+        receipt = self._receipt
+        state = repr(receipt.failure() or "confirmed") if receipt.done else f"{receipt.outstanding} awaited"
+        return f"<Confirmation, {state}>"
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Return when the broker has taken everything; PublishFailed when it refused or returned some."""
@@ -172,9 +179,18 @@ class Channel(calls.ChannelHandle):
         if prefetch is not None:
             self.qos(prefetch)
         method = consume_method(queue, "", False, no_ack, False, arguments)
+        check_acks(self.connection.is_embermq, method)
         consumer = ColumnConsumer(self, method, wanted)
         self.connection.call(self._core, consume_request(self._core, consumer.inbox))
         return consumer
+
+    def queue(self, name: str = "") -> Queue:
+        """A queue by its name, as an object; nothing is asked of the broker. No name: `declare` gets one."""
+        return Queue(self, name)
+
+    def exchange(self, name: str) -> Exchange:
+        """An exchange by its name, as an object; nothing is asked of the broker."""
+        return Exchange(self, name)
 
     def get(self, queue: str = "", *, no_ack: bool = False) -> Message | None:
         """One message if there is one. For many, consume: that is faster by far."""
@@ -185,6 +201,7 @@ class Channel(calls.ChannelHandle):
         self, consume: BasicConsume, timeout_s: float | None, progress: Progress | None = None
     ) -> Consumer:
         """Say basic.consume; `progress` is that of a stream."""
+        check_acks(self.connection.is_embermq, consume)
         consumer = Consumer(self, BlockingInbox(self._core, consume, progress), timeout_s)
         self.connection.call(self._core, consume_request(self._core, consumer.inbox))
         return consumer

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from embermq.client.address import ConnectOptions, Settings, settings_of
+from embermq.client.address import ConnectOptions, Endpoint, Settings, settings_of
 from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.line import Line
 from embermq.client.blocking.waiter import Waiter
@@ -156,9 +156,8 @@ class Connection(ConnectionHandle):
         # A broker that takes no publishes reads nothing, a goodbye neither: an error would wait for it.
         self._end(politely=kind is None or self.blocked_reason is None)
 
-    def __repr__(self) -> str:
-        state = "open" if self.is_open else "closed" if self.is_closed else "connecting"
-        return f"<Connection to {self._line.endpoint}{self.settings.virtual_host!r}, {state}>"
+    def _place(self) -> Endpoint | None:
+        return self._line.endpoint
 
     # -- for channels
 

@@ -12,11 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from embermq.client.blocking.inbox import BlockingInbox, await_arrival
-from embermq.client.calls.callback import OnError, callback_failed
+from embermq.client.calls.consumer import ConsumerHandle, OnError, ack, callback_failed
 from embermq.client.core.message import Message
 from embermq.client.core.requests import cancel_request
 from embermq.client.errors import ClientError
-from embermq.wire.methods import BasicConsume
 
 if TYPE_CHECKING:
     from embermq.client.blocking.channel import Channel
@@ -43,39 +42,15 @@ class CancelledAtExit:
         self.cancel()
 
 
-class Consuming(CancelledAtExit):
-    """What a user holds of a consumer; the connection holds its inbox."""
+class Consuming(ConsumerHandle, CancelledAtExit):
+    """A consumer of either kind: of messages, or of columns."""
+
+    inbox: BlockingInbox
 
     def __init__(self, channel: Channel, inbox: BlockingInbox) -> None:
-        self.channel = channel
+        self.channel: Channel = channel
         self.inbox = inbox
         inbox.watch(self)
-
-    @property
-    def tag(self) -> str:
-        return self.inbox.tag
-
-    @property
-    def consume(self) -> BasicConsume:
-        """The method that made it."""
-        return self.inbox.consume
-
-    @property
-    def no_ack(self) -> bool:
-        return self.inbox.no_ack
-
-    @property
-    def error(self) -> ClientError | None:
-        """Why no more will come."""
-        return self.inbox.error
-
-    def raise_error(self) -> None:
-        """Why no more comes, unless that is as it should be."""
-        error = self.inbox.error
-        if error is None or self.inbox.ended_well or self.inbox.is_finished():
-            return
-        if not self.channel.closed_by_user:
-            raise error
 
     def cancel(self) -> None:
         """Tell the broker that no more is wanted; what waits here unread goes back to the queue.
@@ -86,17 +61,8 @@ class Consuming(CancelledAtExit):
         inbox.cancelled = True
         for sleeper in list(inbox.sleepers):
             sleeper.set_result(None)
-        if inbox.error is None and core.error is None and core.consumers.get(inbox.tag) is inbox:
+        if self.is_consuming():
             self.channel.connection.call(core, cancel_request(core, inbox))
-
-    def forsake(self) -> None:
-        """As `cancel`, without waiting for the answer."""
-        self.inbox.cancelled = True
-        self.channel.connection.tell(self.inbox.core, cancel_request(self.inbox.core, self.inbox))
-
-    def __repr__(self) -> str:
-        state = "cancelled" if self.inbox.is_finished() else "ended" if self.inbox.error else "consuming"
-        return f"<{type(self).__name__} '{self.tag}' of queue '{self.inbox.consume.queue}', {state}>"
 
 
 class Consumer(Consuming):
@@ -183,9 +149,7 @@ class Consumer(Consuming):
             batch += got
         return batch
 
-    def ack(self, batch: list[Message]) -> None:
-        """Settle a batch in one go: with one ack for all where that settles nothing else."""
-        self.inbox.core.ack_batch(batch)
+    ack = ack
 
     # -- ending
 

@@ -54,6 +54,16 @@ class ChannelHandle:
     def is_closed(self) -> bool:
         return self._core.error is not None
 
+    def __repr__(self) -> str:
+        core = self._core
+        kind = "transactions" if core.transactional else "confirms" if core.confirming else "no confirms"
+        state = (
+            "closed"
+            if self.is_closed
+            else f"{len(core.consumers)} consumers, {core.unconfirmed.count} unconfirmed"
+        )
+        return f"<{type(self).__name__} {self.number}, {kind}, {'closed' if self.is_closed else state}>"
+
     @property
     def unconfirmed_count(self) -> int:
         return self._core.unconfirmed.count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from embermq.client.address import Settings
+from embermq.client.address import Endpoint, Settings
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.engine import CLOSED, OPEN, Engine
 from embermq.client.core.request import Request
@@ -12,7 +12,18 @@ from embermq.client.errors import Timeout
 
 
 class ConnectionHandle:
+    settings: Settings
     _engine: Engine
+
+    def _place(self) -> Endpoint | None:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        state = "open" if self.is_open else "closed" if self.is_closed else "connecting"
+        if self.is_open and self.blocked_reason is not None:
+            state = f"blocked: {self.blocked_reason}"
+        vhost = self.settings.virtual_host
+        return f"<{type(self).__name__} to {self._place() or 'nowhere yet'}, virtual host {vhost!r}, {state}>"
 
     def no_answer(self, what: str, limit_s: float | None) -> Timeout:
         """What to say to a call whose time is over."""

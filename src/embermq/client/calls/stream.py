@@ -10,7 +10,9 @@ from embermq.client.calls.channel import opened, qos, queue_declare
 from embermq.client.calls.once import given
 from embermq.client.core.requests import consume_method
 from embermq.client.core.stream_progress import CONSUMER, END_OFFSET, OFFSET, Progress
+from embermq.wire.methods import BasicConsume
 from embermq.wire.table import Timestamp
+from embermq.wire.times import timestamp_of
 
 Offset = int | str | datetime | timedelta
 C = TypeVar("C")  # the shell's consumer
@@ -34,9 +36,13 @@ S = TypeVar("S", bound=StreamHandle[Any])
 
 
 async def declare(
-    stream: S, *, max_age: str | None = None, max_bytes: int | None = None, segment_bytes: int | None = None
+    stream: S,
+    *,
+    max_age: str | timedelta | None = None,
+    max_bytes: int | None = None,
+    segment_bytes: int | None = None,
 ) -> S:
-    """Make it: durable, keeping messages so long (`7D`, `1h`) or so many bytes."""
+    """Make it: durable, keeping messages so long (`7D`, `1h`, a timedelta) or so many bytes."""
     arguments = declare_arguments(max_age, max_bytes, segment_bytes)
     await queue_declare(stream.channel, stream.name, durable=True, arguments=arguments)
     return stream
@@ -62,7 +68,6 @@ async def consume(
     """
     channel = stream.channel
     is_embermq: bool = channel.connection.is_embermq
-    check_acks(is_embermq, stream.name, no_ack=no_ack)
     if prefetch is not None:
         await qos(channel, prefetch)
     arguments = consume_arguments(offset, end_offset, name, single_active, filter_values, match_unfiltered)
@@ -117,22 +122,22 @@ def offset_argument(offset: Offset) -> object:
     if isinstance(offset, timedelta):
         offset = datetime.now(UTC) - offset
     if isinstance(offset, datetime):
-        if offset.tzinfo is None:
-            offset = offset.replace(tzinfo=UTC)
-        return Timestamp(int(offset.timestamp()))
+        return Timestamp(timestamp_of(offset))
     return offset
 
 
 def declare_arguments(
-    max_age: str | None, max_bytes: int | None, segment_bytes: int | None
+    max_age: str | timedelta | None, max_bytes: int | None, segment_bytes: int | None
 ) -> dict[str, object]:
-    given_ones = {
+    if isinstance(max_age, timedelta):
+        max_age = f"{max_age // timedelta(seconds=1)}s"
+    chosen = {
         "x-queue-type": "stream",
         "x-max-age": max_age,
         "x-max-length-bytes": max_bytes,
         "x-stream-max-segment-size-bytes": segment_bytes,
     }
-    return {name: value for name, value in given_ones.items() if value is not None}
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def consume_arguments(
@@ -156,10 +161,17 @@ def consume_arguments(
     return arguments
 
 
-def check_acks(is_embermq: bool, stream: str, *, no_ack: bool) -> None:
-    """RabbitMQ closes the whole connection (540) for a stream that is consumed without acks."""
-    if no_ack and not is_embermq:
+def check_acks(is_embermq: bool, consume: BasicConsume) -> None:
+    """A stream that is consumed without acks makes brokers close the whole connection (540)."""
+    if not consume.no_ack or OFFSET not in consume.arguments:
+        return
+    if not is_embermq:
         raise ValueError(
-            f"this broker delivers streams with acks only: read '{stream}' without no_ack=True, and ack each "
-            "message or batch"
+            f"this broker delivers streams with acks only: read '{consume.queue}' without no_ack=True, and "
+            "ack each message or batch"
+        )
+    if END_OFFSET not in consume.arguments:
+        raise ValueError(
+            f"a stream is delivered without acks only up to an end: read '{consume.queue}' with end_offset= "
+            f"({END_OFFSET}), or without no_ack=True"
         )

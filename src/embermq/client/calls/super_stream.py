@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from embermq.client.calls import stream as streams
@@ -44,7 +45,7 @@ async def declare(
     partitions: int = 0,
     *,
     routing_keys: Sequence[str] = (),
-    max_age: str | None = None,
+    max_age: str | timedelta | None = None,
     max_bytes: int | None = None,
     segment_bytes: int | None = None,
 ) -> S:

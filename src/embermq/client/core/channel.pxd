@@ -29,6 +29,7 @@ cdef class ChannelCore:
     cdef public dict consumers
     cdef public list qos
     cdef public unsigned long long acked_through
+    cdef readonly bint strict_acks
 
     cdef public bint confirming
     cdef readonly Unconfirmed unconfirmed

@@ -21,7 +21,7 @@ from embermq.client.core.publication import Body, Outgoing, Publication, Receipt
 from embermq.client.core.request import Answer, Request
 from embermq.client.core.topology import QueueInfo
 from embermq.client.core.unconfirmed import Unconfirmed, publication_of
-from embermq.client.errors import ChannelClosed, ClientError, ConnectionLost, TransactionLost
+from embermq.client.errors import ChannelClosed, ClientError, ConnectionLost, NotSettled, TransactionLost
 from embermq.errors import SyntaxFault, UnexpectedFrame
 from embermq.wire.columns.column import Delivery
 from embermq.wire.columns.publish_rows import Rows
@@ -88,6 +88,7 @@ class ChannelCore:
         "qos",
         "ready",
         "requests",
+        "strict_acks",
         "touched",
         "transaction_lost",
         "transaction_open",
@@ -111,6 +112,7 @@ class ChannelCore:
         self.consumers: dict[str, Inbox] = {}
         self.qos: list[BasicQos | None] = [None, None]  # per consumer, and for the channel as a whole
         self.acked_through = 0  # all deliveries up to this tag are settled
+        self.strict_acks = engine.settings.strict_acks
 
         self.confirming = confirming
         self.unconfirmed = Unconfirmed()
@@ -358,6 +360,8 @@ class ChannelCore:
 
     def settle_delivery(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int:
         """From any thread: at once, or by the thread that has the connection, in the order of the calls."""
+        if self.strict_acks and message._epoch != self.epoch:
+            raise NotSettled(f"{message!r} came over a connection that is gone (strict_acks): it comes again")
         commands = self.commands
         if commands is None:
             with self.buffer.lock:
@@ -367,6 +371,11 @@ class ChannelCore:
         else:
             commands.post(self.settle_delivery_now, message, kind, multiple, requeue)
         return 0
+
+    def settled_before(self, message: Message) -> None:
+        """A message is settled for the second time, or came without acks."""
+        if self.strict_acks:
+            raise NotSettled(f"{message!r} was settled before, or came without acks (strict_acks)")
 
     def settle_delivery_now(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int:
         if message.told:

@@ -32,6 +32,10 @@ class Values:
     places: Buffer
     data: Buffer
 
+    def __repr__(self) -> str:
+        count = memoryview(self.places).nbytes // 4 - 1
+        return f"<{count} Values, {memoryview(self.data).nbytes} bytes>"
+
     def __getitem__(self, index: int) -> bytes:
         places = memoryview(self.places).cast("i")
         return bytes(memoryview(self.data)[places[index] : places[index + 1]])
@@ -54,6 +58,10 @@ class ColumnBatch:
     properties: Values | None
     offset: bytearray | None
     redelivered: bytearray | None
+
+    def __repr__(self) -> str:
+        present = [name for name in NAMES if getattr(self, name) is not None]
+        return f"<ColumnBatch of {self.count} messages: {', '.join(present)}>"
 
     def message(self, index: int) -> Message:
         """One of them as an object, if all its columns are there; it cannot be acked."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Protocol
 
 from embermq.wire.properties import Properties
+from embermq.wire.times import MILLISECOND, moment_of
 
 ACK, NACK, REJECT = range(3)
 STREAM_OFFSET = "x-stream-offset"
@@ -19,6 +21,8 @@ class Settling(Protocol):
 
     def settle_delivery(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int: ...
 
+    def settled_before(self, message: Message) -> None: ...
+
     def settle_delivery_now(self, message: Message, kind: int, multiple: bool, requeue: bool) -> int: ...
 
 
@@ -27,7 +31,8 @@ class Message:
 
     `ack`, `nack` and `reject` never wait: they write into the connection's buffer, which is sent within a
     millisecond. Settling a message whose connection has broken meanwhile does nothing, because
-    the broker has taken it back and will deliver it again; settling a message twice does nothing either.
+    the broker has taken it back and will deliver it again; settling a message twice does nothing either. With
+    `strict_acks` both raise NotSettled.
     """
 
     __slots__ = (
@@ -92,6 +97,18 @@ class Message:
         return self.properties.headers or {}
 
     @property
+    def timestamp(self) -> datetime | None:
+        """The property timestamp, in UTC."""
+        timestamp = self.properties.timestamp
+        return None if timestamp is None else moment_of(timestamp)
+
+    @property
+    def expiration(self) -> timedelta | None:
+        """The property expiration: how long the message might wait in its queue."""
+        expiration = self.properties.expiration
+        return None if expiration is None else int(expiration) * MILLISECOND
+
+    @property
     def stream_offset(self) -> int | None:
         """Where the message stands in its stream; None when it comes from a queue of another kind."""
         raw = self._raw_properties
@@ -108,20 +125,35 @@ class Message:
 
     def ack(self, multiple: bool = False) -> None:
         """Done with it; with `multiple`, with everything the channel delivered up to it as well."""
-        if self._channel is not None and not self.settled:
-            self._channel.settle_delivery(self, ACK, multiple, False)
+        channel = self._channel
+        if channel is None:
+            return
+        if self.settled:
+            channel.settled_before(self)
+        else:
+            channel.settle_delivery(self, ACK, multiple, False)
             self.settled = True  # afterwards: what a signal interrupts here can be repeated
 
     def nack(self, requeue: bool = True, multiple: bool = False) -> None:
         """Not done: back into the queue, or without `requeue` to the dead-letter exchange if there is one."""
-        if self._channel is not None and not self.settled:
-            self._channel.settle_delivery(self, NACK, multiple, requeue)
+        channel = self._channel
+        if channel is None:
+            return
+        if self.settled:
+            channel.settled_before(self)
+        else:
+            channel.settle_delivery(self, NACK, multiple, requeue)
             self.settled = True
 
     def reject(self, requeue: bool = False) -> None:
         """As `nack` for one message, by the method of the original protocol."""
-        if self._channel is not None and not self.settled:
-            self._channel.settle_delivery(self, REJECT, False, requeue)
+        channel = self._channel
+        if channel is None:
+            return
+        if self.settled:
+            channel.settled_before(self)
+        else:
+            channel.settle_delivery(self, REJECT, False, requeue)
             self.settled = True
 
     def process(self, *, requeue: bool = False) -> Processing:
@@ -151,6 +183,8 @@ class Processing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self.message.settled:
+            return
         if kind is None:
             self.message.ack()
         elif issubclass(kind, Exception):
