@@ -19,6 +19,7 @@ from embermq.broker.queue import features as rules
 from embermq.broker.queue.level import Level
 from embermq.broker.queue.queue import Queue
 from embermq.broker.storage import Storage
+from embermq.broker.turn import Turn
 from embermq.store import definitions
 from embermq.store.definitions import Definitions
 from embermq.store.disk.disk import Disk
@@ -157,8 +158,8 @@ def does_not_sync_definitions(opened: Any) -> Any:
     return lambda path, synchronous, *more: opened(path, False, *more)
 
 
-def forgets_dead_letters_at_once(forget_when_safe: Any) -> Any:
-    return lambda self, entry: entry.level.forget(entry)
+def forgets_the_old_at_once(after_safe: Any) -> Any:
+    return lambda self, action, with_acks=False: action()
 
 
 def drops_a_dead_letter(send: Any) -> Any:
@@ -201,7 +202,7 @@ ELECTRIC: dict[str, Place] = {
     "deletes acks at once": (Disk, "_delete_segment", deletes_acks_at_once),
     "answers before the definition is safe": (Definitions, "flush", answers_before_the_definition_is_safe),
     "does not sync definitions": (definitions, "_open", does_not_sync_definitions),
-    "forgets dead letters at once": (DeadLetters, "forget_when_safe", forgets_dead_letters_at_once),
+    "forgets the old at once": (Turn, "after_safe", forgets_the_old_at_once),
     "turns returned messages around": (Level, "insert", turns_returned_messages_around),
 }
 # What both show.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from embermq.broker.queue.deletion import STEP_COUNT_MAX
+from embermq.broker.queue.deletion import UNSAFE_COUNT_MAX
 from tests.support.pika_client import eventually
 from tools.brokers import EmberBroker
 
@@ -89,7 +89,7 @@ def test_killed_while_it_is_emptied(tmp_path: Path, lives: int) -> None:
         assert queue_names(broker) == [LETTERS]
         found = letters(broker)
         assert set(found) == set(range(COUNT))
-        assert len(found) - len(set(found)) <= STEP_COUNT_MAX * lives, "twice came more than was on its way"
+        assert len(found) - len(set(found)) <= UNSAFE_COUNT_MAX * lives, "twice came more than was on its way"
         assert list(dict.fromkeys(found)) == sorted(set(found)), "each first came in its order"
         eventually(lambda: not directories(broker) & before)
         broker.kill()

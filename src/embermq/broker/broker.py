@@ -35,10 +35,6 @@ from embermq.store.definitions import STOPPED, Definition
 log = logging.getLogger("embermq.broker")
 
 
-def no_timer(delay_s: float, action: Callable[[], None]) -> None:
-    raise AssertionError("a broker without timers has no tasks")
-
-
 class Broker(Accounts):
     def __init__(
         self,
@@ -62,7 +58,7 @@ class Broker(Accounts):
         self.parameters = Parameters(self.catalog, "")  # the global ones
         self.past = Counters()  # of virtual hosts that were deleted
         self.ttl_histories: dict[str, list[list[int]]] = {}  # by log, while the broker starts
-        self.tasks = Tasks(turn, storage, call_later or no_timer)
+        self.tasks = Tasks(turn)
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from embermq.broker.exchange.binding import Binding
     from embermq.broker.exchange.exchange import Exchange
+    from embermq.broker.incremental_work import Pieces
     from embermq.broker.queue.consumer import Consumer
     from embermq.broker.queue.queue import Queue
     from embermq.broker.security.user import Permission, TopicPermission
@@ -65,14 +66,16 @@ class Events:
         finally:
             self.actor = before
 
-    def acting_in_pieces(self, pieces: Iterator[None]) -> Iterator[None]:
-        """Each of the pieces is the doing of whoever acts now."""
+    def acting_in_pieces(self, pieces: Pieces) -> Pieces:
+        """Each of the pieces is the doing of the user that acts now."""
         actor = self.actor
         while True:
             with self.acting(actor):
-                if next(pieces, self) is self:
+                try:
+                    wait = next(pieces)
+                except StopIteration:
                     return
-            yield
+            yield wait
 
     @types.coroutine
     def acting_throughout(self, user: str, work: Coroutine[Any, Any, Result]) -> Generator[Any, None, Result]:

@@ -13,3 +13,4 @@ cdef class Sink:
 cdef class LogWriter:
     cpdef list write(self, list levels, unsigned long long turn)
     cpdef bint write_synced(self, Logged level, unsigned long long turn) except -1
+    cpdef void when_safe(self, object callback, bint with_acks=*) except *

@@ -5,6 +5,8 @@ Classes and not Protocols: compiled, calling their methods is a plain call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from embermq.store.log.log import Log
 
 
@@ -49,3 +51,7 @@ class LogWriter:
         """Write the only log that has something new so that it is safe at once. False if that is not as quick
         and as simple as it should be: then `write` has to follow."""
         return False
+
+    def when_safe(self, callback: Callable[[], None], with_acks: bool = False) -> None:
+        """Call back when everything written so far would survive a power cut."""
+        raise NotImplementedError

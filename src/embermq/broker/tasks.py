@@ -1,4 +1,4 @@
-"""The long work that is under way, and the last that has ended."""
+"""Registry of tasks (`transfer`): those that run, and the last that have ended."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import itertools
 from embermq.broker.message_filter import EVERYTHING, MessageFilter
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.user import User
-from embermq.broker.storage import Storage
-from embermq.broker.transfer import PAUSE_S, CallLater, Task
+from embermq.broker.transfer import Task
 from embermq.broker.turn import Turn
 from embermq.errors import PreconditionFailed
 
@@ -17,10 +16,8 @@ ENDED_KEPT_MAX = 100
 
 
 class Tasks:
-    def __init__(self, turn: Turn, storage: Storage | None, call_later: CallLater) -> None:
+    def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self.storage = storage
-        self.call_later = call_later
         self.numbers = itertools.count(1)
         self.running: dict[int, Task] = {}
         self.past: dict[int, Task] = {}
@@ -38,7 +35,7 @@ class Tasks:
             raise PreconditionFailed(f"{RUNNING_MAX} tasks are running; wait, or cancel one")
         task = Task(self, next(self.numbers), kind, source, target, wanted, limit, user)
         self.running[task.number] = task
-        self.call_later(PAUSE_S, task.run_slice)
+        self.turn.incremental_work.begin(task.pieces(), about=task)
         return task
 
     def ended(self, task: Task) -> None:

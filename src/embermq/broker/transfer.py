@@ -1,17 +1,16 @@
-"""Long work on a queue's messages: move, copy, delete, or return dead letters to where they died.
+"""Tasks on a queue's messages: move, copy, delete, or return dead letters to the queue where they died.
 
-The work is done in slices between which the broker carries messages; it can be watched and cancelled. It ends
-at what was in the queue when it began. A message that moves is in its new queue, on disk where that is
+A task is done in slices by `incremental_work`; the HTTP API shows its progress and cancels it. It ends at the
+message that was the last when it began. A message that moves is in its new queue, on disk where that is
 durable, before its old record is acked: a crash in between makes a duplicate, never a loss.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from embermq.broker.incremental_work import Share
+from embermq.broker.incremental_work import Pieces, Share
 from embermq.broker.message.message import Message
 from embermq.broker.message.rewrite import names_of
 from embermq.broker.message_filter import MessageFilter
@@ -33,9 +32,8 @@ RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
 
 SLICE_COUNT = 250  # messages looked at in one go
 SLICE_BYTES = 512 * 1024
-PAUSE_S = 0.001
-CallLater = Callable[[float, Callable[[], None]], object]
-ALARM_PAUSE_S = 0.5  # while publishers must wait, so must we
+SLICE_S = 0.001
+ALARM_PAUSE_MS = 500  # while publishers must wait, so must we
 
 
 class Step(NamedTuple):
@@ -78,22 +76,18 @@ class Task:
         self.place: Place | None = None
         self.ends = ends_now(source)
         self.origins: dict[str, Queue | None] = {}
-        self.ending: tuple[str, str] | None = None  # the state to come, and why
+        self.cancelled = False
 
-    # -- slices
-
-    def run_slice(self) -> None:
-        if self.state != RUNNING:
-            return
+    def pieces(self) -> Pieces:
         try:
-            self.try_slice()
-        except Exception:  # a task that nobody runs any more must not look as if it went on
+            while self.state == RUNNING:
+                yield from self.next_slice()
+        except Exception:  # a task that is not advanced any more must not look as if it went on
             log.exception("a fault of ours: task %d, %s from %r", self.number, self.kind, self.source)
-            self.end_when_settled(FAILED, "a fault of the broker's; see its log")
+            self.end(FAILED, "a fault of the broker's; see its log")
 
-    def try_slice(self) -> None:
+    def next_slice(self) -> Pieces:
         turn = self.tasks.turn
-        turn.refresh()
         gone = next(
             (queue for queue in (self.source, self.target) if queue is not None and queue.deleted), None
         )
@@ -101,23 +95,24 @@ class Task:
             self.end(FAILED, f"{describe(gone)} is deleted")
             return
         if turn.alarmed and self.kind != DELETE:
-            self.tasks.call_later(ALARM_PAUSE_S, self.run_slice)
+            yield turn.incremental_work.pause(ALARM_PAUSE_MS)
             return
         steps, exhausted = self.find()
         refused = self.carry_out(steps)
+        yield turn.after_safe if self.settling else None
         if refused is not None:
-            self.end_when_settled(FAILED, f"{describe(refused)} refuses messages: it is full")
+            self.end(FAILED, f"{describe(refused)} refuses messages: it is full")
         elif exhausted or (self.limit is not None and self.done >= self.limit):
-            self.end_when_settled(DONE, "")
-        elif not self.settling:
-            self.tasks.call_later(PAUSE_S, self.run_slice)
+            self.end(DONE)
+        elif self.cancelled:
+            self.end(CANCELLED, "cancelled")
 
     def find(self) -> tuple[list[Step], bool]:
         """The next messages that are meant; True when there are no more to look at."""
         steps: list[Step] = []
         looked_at = 0
         size = 0
-        share = Share()
+        share = Share(SLICE_S)
         for seen in ready_from(self.source, self.place, self.ends):
             self.place = seen.next_place
             looked_at += 1
@@ -183,8 +178,7 @@ class Task:
 
     def settle(self, entries: list[Entry], must_wait: bool) -> None:
         """Ack the old records, after the sync that makes the new ones safe where these are on disk."""
-        storage = self.tasks.storage
-        if not must_wait or storage is None:
+        if not must_wait:
             extract.done_with(entries)
             return
         self.settling = True
@@ -193,23 +187,10 @@ class Task:
             self.settling = False
             extract.done_with(entries)
             self.source.mark()  # the ring may have met nothing but what was held
-            self.tasks.call_later(0.0, self.go_on)
 
-        self.tasks.turn.after_write(lambda: storage.when_safe(settled))
-
-    def go_on(self) -> None:
-        if self.ending is not None:
-            self.end(*self.ending)
-        else:
-            self.run_slice()
+        self.tasks.turn.after_safe(settled)
 
     # -- the end
-
-    def end_when_settled(self, state: str, reason: str) -> None:
-        if self.settling:
-            self.ending = (state, reason)
-        else:
-            self.end(state, reason)
 
     def end(self, state: str, reason: str = "") -> None:
         if self.state == RUNNING:
@@ -220,7 +201,9 @@ class Task:
 
     def cancel(self) -> None:
         """Stop after the slice that is under way; what was done stays done."""
-        self.end_when_settled(CANCELLED, "cancelled")
+        self.cancelled = True
+        if not self.settling:
+            self.end(CANCELLED, "cancelled")
 
 
 def is_kept(message: Message, queue: Queue) -> bool:

@@ -18,6 +18,8 @@ cdef class Turn:
     cdef public bint tight
     cdef list logs
     cdef list actions
+    cdef list unsafe
+    cdef bint unsafe_acks
     cdef list last
     cdef bint working
     cdef public LogWriter storage
@@ -42,6 +44,7 @@ cdef class Turn:
     cdef int wake(self) except -1
     @cython.locals(drained=bint)
     cdef int work(self) except -1
+    cdef int await_safe(self) except -1
     cdef bint has_work(self) except -1
     @cython.locals(unreadable=set)
     cdef int drain(self) except -1

@@ -11,7 +11,8 @@ in one call, and the confirm leaves with the turn (docs/decisions/0012-written-a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from embermq.broker.fairness import Fairness
@@ -60,6 +61,14 @@ class Unreadable:
                 self.turn.add_queue(queue)
 
 
+def do_all(actions: Sequence[Callable[[], object]]) -> None:
+    for action in actions:
+        try:
+            action()
+        except Exception:  # the others go on
+            log.exception("a fault of ours, after writing: %r", action)
+
+
 class Turn:
     __slots__ = (
         "actions",
@@ -85,6 +94,8 @@ class Turn:
         "timers",
         "times",
         "unreadable",
+        "unsafe",
+        "unsafe_acks",
         "uptime",
         "working",
     )
@@ -102,6 +113,8 @@ class Turn:
         self.sinks: list[Sink] = []
         self.logs: list[Logged] = []
         self.actions: list[Callable[[], None]] = []
+        self.unsafe: list[Callable[[], object]] = []
+        self.unsafe_acks = False
         self.last: list[Callable[[bool], None]] = []
         self.working = False
         self.storage: LogWriter | None = None
@@ -158,6 +171,24 @@ class Turn:
         self.actions.append(action)
         self.wake()
 
+    def after_safe(self, action: Callable[[], object], with_acks: bool = False) -> None:
+        """Do it when all that was appended up to now, to any log, would survive a power cut (`with_acks`: all
+        that was acked as well): the old record of a message is forgotten when the new one is safe. Without a
+        disk: in this turn, when it would write."""
+        self.unsafe.append(action)
+        self.unsafe_acks = self.unsafe_acks or with_acks
+        self.wake()
+
+    def await_safe(self) -> int:
+        """The logs are written: one sync for all actions of this turn."""
+        actions, with_acks = self.unsafe, self.unsafe_acks
+        self.unsafe, self.unsafe_acks = [], False
+        if self.storage is None:
+            do_all(actions)
+        else:
+            self.storage.when_safe(partial(do_all, actions), with_acks)
+        return 0
+
     def at_end(self, action: Callable[[bool], None]) -> None:
         """Do it when this turn has done all else (or the next one, if none is at work), and tell it whether
         that is really all, with nothing left for another turn. What it has others send goes out at once."""
@@ -184,7 +215,7 @@ class Turn:
     def work(self) -> int:
         self.scheduled = False
         self.working = True
-        if self.queues or self.sinks or self.actions or self.last:
+        if self.queues or self.sinks or self.actions or self.unsafe or self.last:
             self.telling += 1
         self.copies = 0
         self.synced = False
@@ -196,14 +227,12 @@ class Turn:
         if self.logs:
             self.write(not drained)
         self.confirms = 0
+        if self.unsafe:
+            self.await_safe()
         if self.actions:
             actions = self.actions
             self.actions = []
-            for action in actions:
-                try:
-                    action()
-                except Exception:
-                    log.exception("a fault of ours, after writing: %r", action)
+            do_all(actions)
         if self.sinks:
             self.send()
         if self.last:
@@ -212,7 +241,7 @@ class Turn:
         return 0
 
     def has_work(self) -> bool:
-        return bool(self.queues or self.sinks or self.logs or self.actions or self.last)
+        return bool(self.queues or self.sinks or self.logs or self.actions or self.unsafe or self.last)
 
     def drain(self) -> int:
         queues = self.queues
@@ -245,7 +274,7 @@ class Turn:
         assert storage is not None
         logs, self.logs = self.logs, []
         if nothing_drained and self.confirms == 1 and len(logs) == 1 and len(self.sinks) == 1:
-            if not (self.scheduled or self.actions or self.last):
+            if not (self.scheduled or self.actions or self.unsafe or self.last):
                 self.synced = storage.write_synced(logs[0], self.telling)
                 if self.synced:
                     return 0

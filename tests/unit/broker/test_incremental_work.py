@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from embermq.broker.incremental_work import Action, Pieces
+from embermq.broker.timers import Timers
+from embermq.broker.turn import Turn
 from tests.support.domain import Loop
 
 
@@ -92,3 +95,64 @@ def test_a_clean_stop_finishes_what_is_under_way(loop: Loop) -> None:
     loop.turn.incremental_work.begin(counting(seen, "a", 100))
     loop.turn.finish()
     assert len(seen) == 100
+
+
+def test_a_work_that_waits_lets_the_others_pass_until_it_is_called(loop: Loop) -> None:
+    seen: list[str] = []
+    resume: list[Action] = []
+    work, thing = loop.turn.incremental_work, object()
+
+    def waiting() -> Pieces:
+        seen.append("before")
+        yield resume.append
+        seen.append("after")
+
+    work.begin(waiting(), about=thing)
+    work.when_done(thing, lambda: seen.append("told"))
+    work.begin(counting(seen, "b", 2))
+    loop.run()
+    assert seen == ["before", "b0", "b1"] and work.about(thing)
+    work.finish_about(thing)
+    assert seen[-1] == "b1", "what waits is not hurried"
+    resume[0]()
+    resume[0]()  # it is not advanced twice
+    loop.run()
+    assert seen[3:] == ["after", "told"] and not work.about(thing)
+
+
+def test_a_stop_does_not_begin_again_with_what_waits(loop: Loop) -> None:
+    resume: list[Action] = []
+
+    def waiting() -> Pieces:
+        yield resume.append
+        raise AssertionError("it goes on after the stop")
+
+    assert loop.turn.incremental_work.start(waiting())
+    loop.turn.finish()
+    resume[0]()
+    loop.run()
+    assert len(loop.turn.incremental_work.waiting) == 1
+
+
+def test_a_pause_is_kept_by_the_timers(loop: Loop) -> None:
+    seen: list[str] = []
+    calls: list[tuple[float, Action]] = []
+    loop.turn = Turn(loop.scheduled.append, lambda: 1000.0 + sum(after_s for after_s, _ in calls))
+    loop.turn.timers = Timers(loop.turn, lambda *call: calls.append(call) or NoTimer())  # type: ignore[func-returns-value]
+    work = loop.turn.incremental_work
+
+    def pausing() -> Pieces:
+        yield work.pause(500)
+        seen.append("awake")
+
+    work.begin(pausing())
+    loop.run()
+    assert seen == [] and [after_s for after_s, _ in calls] == [0.5]
+    calls[0][1]()
+    loop.run()
+    assert seen == ["awake"]
+
+
+class NoTimer:
+    def cancel(self) -> None:
+        pass

@@ -218,3 +218,28 @@ def test_many_logs_are_tidied_a_few_at_a_time(world: StoredBroker) -> None:
         if not more:
             break
     assert found == [5, 10, 11]
+
+
+def test_after_safe_covers_what_was_appended_before_it_and_nothing_later(world: StoredBroker) -> None:
+    """An action of the turn comes when the logs are written: what it appends is for the next sync."""
+    (queue,) = declared(world, "a")
+    world.wait_until_safe()
+    seen: list[str] = []
+    turn = world.loop.turn
+
+    def append_more() -> None:
+        queue.append(message(b"second", persistent=True))
+        turn.after_safe(lambda: seen.append(f"second, unwritten: {queue.low.dirty}"))
+
+    queue.append(message(b"first", persistent=True))
+    turn.after_write(append_more)
+    turn.after_safe(lambda: seen.append("first"))
+    turn.after_safe(lambda: seen.append("first, again"), with_acks=True)
+    one_turn(world)
+    assert seen == [], "written is not yet safe"
+    while len(seen) < 2:
+        call, arguments = world.calls.get(timeout=60)
+        call(*arguments)
+    assert seen == ["first", "first, again"] and queue.low.dirty
+    world.wait_until_safe()
+    assert seen[2:] == ["second, unwritten: False"]

@@ -130,22 +130,15 @@ class Request:
         self.channel.connection.close_channel(self.channel, error, methods.BasicConsume.ID)
 
     def answer(self, lease: Lease) -> None:
-        connection, storage = self.channel.connection, self.channel.vhost.storage
+        connection, catalog = self.channel.connection, self.channel.vhost.catalog
         connection.hold_output()
         begin_look(
             self.channel,
             self.method,
             telling(self.channel.vhost, self.queue.name, told(self.queue.name, description_of_lease(lease))),
         )
-        if storage is None:
-            self.channel.vhost.catalog.when_safe(connection.release_output)
-            return
-
         # The messages, too: their publisher may still wait for their confirms.
-        def written() -> None:
-            storage.when_safe(lambda: self.channel.vhost.catalog.when_safe(connection.release_output))
-
-        connection.turn.after_write(written)
+        connection.turn.after_safe(lambda: catalog.when_safe(connection.release_output))
 
 
 def show(request: Request) -> None:

@@ -70,17 +70,14 @@ def committed(channel: Channel) -> None:
         error = PreconditionFailed("partial tx completion")
         channel.connection.close_channel(channel, error, methods.TxCommit.ID)
         return
-    storage = channel.connection.broker.storage
-    if storage is None:
+    if channel.connection.broker.storage is None:
         channel.send(methods.TxCommitOk())
         return
     # Behind the returns of this transaction and before anything that comes later on the connection.
     channel.unsafe = False
     channel.connection.hold_output()
     channel.send(methods.TxCommitOk())
-    channel.connection.broker.turn.after_write(
-        lambda: storage.when_safe(channel.connection.release_output, with_acks=True)
-    )
+    channel.link.turn.after_safe(channel.connection.release_output, with_acks=True)
 
 
 def on_tx_rollback(channel: Channel, method: methods.TxRollback) -> None:

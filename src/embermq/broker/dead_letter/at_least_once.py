@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from embermq.broker.dead_letter.router import DeadLetters
+    from embermq.broker.incremental_work import Pieces
     from embermq.broker.message.message import Message
     from embermq.broker.queue.features import QueueRules
     from embermq.broker.queue.level import Entry, Level
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
 
 AT_LEAST_ONCE = "at-least-once"
 RETRY_MS = 1000
-RETRY_COUNT_MAX = 10_000  # letters in one round
-STEP_COUNT_MAX = 500  # of these in one go
-STEP_MS = 20
+RETRY_COUNT_MAX = 10_000  # letters
+PIECE_COUNT = 64  # of these
 IN_MEMORY_MAX = 1000
 READ_BYTES = 64 * 1024
 
@@ -105,7 +105,6 @@ class HeldLetters:
         self.shelves: dict[tuple[QueueRules, Level, str, frozenset[Queue]], Shelf] = {}
         self.counts: Counter[Queue] = Counter()
         self.asked = False
-        self.left_in_round = 0
 
     def add(self, held: Held) -> None:
         if self.letters.vhost.closing:
@@ -121,29 +120,34 @@ class HeldLetters:
             self.shelves[key].add(entry)
         else:
             self.waiting.append(held)
-        self.look_again(RETRY_MS)
+        self.look_again()
 
-    def look_again(self, later_ms: int) -> None:
+    def look_again(self) -> None:
         turn = self.letters.vhost.turn
         if not self.asked and turn.timers is not None:
             self.asked = True
-            turn.timers.ask(turn.now_ms + later_ms, self)
+            turn.timers.ask(turn.now_ms + RETRY_MS, self)
 
     def on_due(self, now_ms: int) -> None:
-        """One step of a round; a round tries everything once, unless that is very much."""
-        if self.left_in_round <= 0:
-            self.left_in_round = min(sum(self.counts.values()), RETRY_COUNT_MAX)
-        step = min(self.left_in_round, STEP_COUNT_MAX)
-        self.left_in_round -= step
-        for held in self.take(step):
-            if held.rules.dead_letter_exchange is None:
-                assert held.entry is not None
-                held.entry.level.forget(held.entry)  # a policy that sent it on is gone
-            else:
-                self.letters.move(held)
-        self.asked = False  # whoever was kept meanwhile did not ask: here it is known when to go on
+        self.letters.vhost.turn.incremental_work.begin(self.retry(), self.retried, about=self)
+
+    def retry(self) -> Pieces:
+        """Try everything once, unless that is very much."""
+        left = min(sum(self.counts.values()), RETRY_COUNT_MAX)
+        while left > 0:
+            for held in self.take(min(left, PIECE_COUNT)):
+                if held.rules.dead_letter_exchange is None:
+                    assert held.entry is not None
+                    held.entry.level.forget(held.entry)  # a policy that sent it on is gone
+                else:
+                    self.letters.move(held)
+            left -= PIECE_COUNT
+            yield
+
+    def retried(self) -> None:
+        self.asked = False
         if self.counts:
-            self.look_again(STEP_MS if self.left_in_round > 0 else RETRY_MS)
+            self.look_again()
 
     def take(self, count: int) -> list[Held]:
         """The first ones, out of memory and then from disk."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from embermq.broker.dead_letter.at_least_once import Held, HeldLetters
@@ -42,7 +43,6 @@ class DeadLetters:
         self.held = HeldLetters(self)
         self.moving = False
         self.next_word_ms = 0
-        self.moved: list[Entry] = []  # in their new queues, but not known to be safe there
 
     def send(self, rules: QueueRules, message: Message, entry: Entry | None, reason: str) -> None:
         """One letter may push out another, and so on: they queue up here instead of nesting."""
@@ -99,7 +99,7 @@ class DeadLetters:
             self.held.add(held)
             return
         if kept and entry.stored:
-            self.forget_when_safe(entry)
+            self.vhost.turn.after_safe(partial(entry.level.forget, entry))
         else:
             entry.level.forget(entry)
 
@@ -121,22 +121,6 @@ class DeadLetters:
         deaths = headers.get("x-death")
         assert isinstance(deaths, list)
         return [queue for queue in queues if not is_cycle(queue.name, deaths)]
-
-    def forget_when_safe(self, entry: Entry) -> None:
-        if not self.moved:
-            self.vhost.turn.after_write(self.await_sync)
-        self.moved.append(entry)
-
-    def await_sync(self) -> None:
-        moved, self.moved = self.moved, []
-
-        def forget() -> None:
-            for entry in moved:
-                entry.level.forget(entry)
-
-        storage = self.vhost.storage
-        assert storage is not None
-        storage.when_safe(forget)
 
 
 def copy_keys(headers: dict[str, object]) -> list[str]:

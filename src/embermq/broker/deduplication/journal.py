@@ -127,7 +127,7 @@ class IdJournal(Logged):
                 return
             for level, _, sequence in reached:
                 self.note(SAFE, self.turn.now_ms, level, sequence)
-            self.turn.after_write(lambda: self.storage.when_safe(let_go))
+            self.turn.after_safe(let_go)
 
         self.storage.when_safe(declare)
 

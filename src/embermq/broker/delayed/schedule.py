@@ -112,8 +112,7 @@ class Schedule:
         self.heap = waiting[:stay]  # sorted, so it is a heap
         self.heap_bytes = sum(delayed.size for _, _, delayed in self.heap)
         self.take_in(run)
-        storage, leave = self.storage, partial(moved_on, moved)
-        self.turn.after_write(lambda: storage.when_safe(leave))
+        self.turn.after_safe(partial(moved_on, moved))
 
     def new_log_id(self, kind: str) -> str:
         """A name that no log ever had: one that was dropped may still be on its way out."""

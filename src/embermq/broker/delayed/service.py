@@ -11,6 +11,7 @@ to that destination with a number below this count no more, and fall out of the 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from embermq.broker.delayed.record import Delayed, destination_of, usable_keys
@@ -41,7 +42,6 @@ class Delays:
         self.counts: dict[str, int] = {}  # by destination
         self.taken_back: dict[str, int] = {}  # by destination: numbers below this
         self.asked_ms = 0  # the timers will call then; 0: they will not
-        self.handed_on: list[Delayed] = []  # in this turn
         self.unsafe_count = 0  # handed on, but not known to be safe there
 
     # -- in
@@ -92,7 +92,8 @@ class Delays:
         if next_due_ms:
             self.look_at(max(next_due_ms, now_ms + 1))
         elif self.taken_back:
-            self.turn.after_write(self.await_empty)
+            # Nothing is left that notes could be about, once the disk knows that, too.
+            self.turn.after_safe(partial(self.forget_notes, self.schedule.next_number), with_acks=True)
 
     def hand_on(self, delayed: Delayed) -> None:
         message = delayed.message
@@ -118,24 +119,15 @@ class Delays:
     def forget_when_safe(self, delayed: Delayed) -> None:
         if delayed.part is None or not delayed.keeps:
             self.schedule.done(delayed)
-            return
-        if not self.handed_on:
-            self.turn.after_write(self.await_sync)
-        self.handed_on.append(delayed)
-        self.unsafe_count += 1
+        else:
+            self.unsafe_count += 1
+            self.turn.after_safe(partial(self.forget, delayed))
 
-    def await_sync(self) -> None:
-        handed_on, self.handed_on = self.handed_on, []
-
-        def forget() -> None:
-            for delayed in handed_on:
-                self.schedule.done(delayed)
-            self.unsafe_count -= len(handed_on)
-            if self.taken_back:
-                self.clear_if_empty()
-
-        assert self.vhost.storage is not None
-        self.vhost.storage.when_safe(forget)
+    def forget(self, delayed: Delayed) -> None:
+        self.schedule.done(delayed)
+        self.unsafe_count -= 1
+        if self.taken_back and not self.unsafe_count:
+            self.clear_if_empty()
 
     # -- how many, and no more of them
 
@@ -182,14 +174,6 @@ class Delays:
         """What is left in the schedule was taken back; but what is on its way has its only record there."""
         if not self.counts and not self.unsafe_count:
             self.schedule.clear()
-
-    def await_empty(self) -> None:
-        """Nothing is left that notes could be about, once the disk knows that, too."""
-        if self.vhost.storage is None:
-            self.forget_notes(self.schedule.next_number)
-        else:
-            below = self.schedule.next_number
-            self.vhost.storage.when_safe(lambda: self.forget_notes(below), with_acks=True)
 
     def forget_notes(self, below: int) -> None:
         for destination in [name for name, number in self.taken_back.items() if number <= below]:

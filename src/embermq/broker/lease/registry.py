@@ -141,7 +141,6 @@ class Leases:
 
     def ack(self, lease: Lease) -> None:
         """That the lease is settled is on disk; now its messages may go."""
-        storage = self.vhost.storage
 
         def done() -> None:
             lease.runs = []
@@ -150,10 +149,10 @@ class Leases:
                 self.forget_old(lease.queue)
 
         def acked() -> None:
-            if storage is None:
+            if self.vhost.storage is None:
                 done()
             else:
-                self.vhost.turn.after_write(lambda: storage.when_safe(done, with_acks=True))
+                self.vhost.turn.after_safe(done, with_acks=True)
 
         if not lease.queue.deleted:
             self.vhost.turn.incremental_work.start(lease.ack_pieces(), acked, about=lease)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.exchange.exchange import Exchange
-from embermq.broker.incremental_work import Share
+from embermq.broker.incremental_work import Pieces
 from embermq.broker.policy.keys import EXCHANGE, KEYS, in_erlang, problem_with
 from embermq.broker.queue.features import effective_changed
 from embermq.broker.queue.queue import Queue
@@ -182,25 +182,22 @@ class Policies:
     def changed(self) -> None:
         """What holds may be different for anything: look at everything, at some of many at a time."""
         self.unchecked = deque([*self.vhost.exchanges.values(), *self.vhost.queues.values()])
-        self.check_some()
+        work = self.vhost.turn.incremental_work
+        if not work.about(self):
+            work.start(self.check_pieces(), about=self, share_s=work.share_s)
 
-    def check_some(self) -> None:
-        turn = self.vhost.turn
-        share = Share()
+    def check_pieces(self) -> Pieces:
         while self.unchecked:
             thing = self.unchecked.popleft()
-            if isinstance(thing, Exchange):
-                if self.vhost.exchanges.get(thing.name) is thing:
-                    self.apply_to_exchange(thing)
-            elif not thing.deleted:
-                self.apply_to_queue(thing)
-            if turn.timers is not None and share.is_over():
-                break
-        if self.unchecked and turn.timers is not None:
-            turn.timers.ask(turn.now_ms + 1, self)
-
-    def on_due(self, now_ms: int) -> None:
-        self.check_some()
+            try:
+                if isinstance(thing, Exchange):
+                    if self.vhost.exchanges.get(thing.name) is thing:
+                        self.apply_to_exchange(thing)
+                elif not thing.deleted:
+                    self.apply_to_queue(thing)
+            except Exception:  # what is wrong with one must not keep the others from their policies
+                log.exception("a fault of ours, applying policies to %r", thing)
+            yield
 
     def apply_to_queue(self, queue: Queue) -> None:
         if queue.name.startswith(REPLY_QUEUE_PREFIX):

@@ -1,28 +1,32 @@
-"""The messages of a deleted queue: dead letters, where it has an exchange for such (001, queue.delete).
+"""Deletion of queues with a dead letter exchange: their messages become dead letters (001, queue.delete).
 
-The queue is gone for everybody at once. A long one is emptied in steps between which others have their turn;
-its files go when every message is safe where it went, those included that consumers still had and letters
-that nobody takes yet. A durable queue has a note in the catalog meanwhile, written together with its
-deletion: after a stop or a crash the next start goes on. What was just on its way then comes twice, one step
-of it at most; nothing is lost.
+Clients no longer find the queue from the first moment on. Its messages are moved in pieces; its files go when
+every message is safe in its new queue, including those that consumers still had and letters that no queue
+takes yet. A durable queue has a definition of its own kind meanwhile, written together with its deletion:
+after a stop or a crash the next start goes on. What was on its way then comes twice, `UNSAFE_COUNT_MAX`
+messages at most; nothing is lost.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from embermq.broker.definitions import packed
 
 if TYPE_CHECKING:
     from embermq.broker.definitions import Body
+    from embermq.broker.incremental_work import Pieces
     from embermq.broker.queue.queue import Queue
     from embermq.broker.vhost import VirtualHost
 
+log = logging.getLogger("embermq.queue")
+
 REASON = "deleted"
 KIND = "departing"  # of the notes in the catalog, by the id of the queue
-NEXT_MS = 1  # later, and not at once: the timers go on until nothing is due
-LOOK_AGAIN_MS = 1000  # for consumers that still have messages, letters that nobody takes
-STEP_COUNT_MAX = 500  # messages in one go
+AGAIN_MS = 1000  # until consumers that still have messages, letters without a queue are looked at again
+PIECE_COUNT = 32  # messages; each becomes a letter, which is as much work as a publish
+UNSAFE_COUNT_MAX = 512  # of them, a multiple of that
 NEEDED_ARGUMENTS = (
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
@@ -45,10 +49,8 @@ class QueueDeletion:
 
     def __init__(self, vhost: VirtualHost) -> None:
         self.vhost = vhost
-        self.full: list[Queue] = []  # with messages that are to become letters
-        self.resting: set[Queue] = set()  # those among them whose last step is not safe yet
-        self.emptied: list[Queue] = []  # but not known to be safe elsewhere
-        self.asked_ms = 0  # the timers will call then; 0: they will not
+        self.incremental_work = vhost.turn.incremental_work
+        self.queues: set[Queue] = set()  # whose files are there until all is safe elsewhere
 
     def leaves_letters(self, queue: Queue) -> bool:
         rules = queue.rules
@@ -68,66 +70,43 @@ class QueueDeletion:
         if not self.leaves_letters(queue):
             self.drop(queue)
             return
-        self.full.append(queue)
-        self.step(queue)
+        self.queues.add(queue)
+        self.incremental_work.start(self.pieces(queue), about=self)
 
-    # -- in steps
+    def pieces(self, queue: Queue) -> Pieces:
+        """Its messages become dead letters; when all are safe in their queues, it goes."""
+        turn, noted = self.vhost.turn, self.is_noted(queue)
+        disposed = 0
+        while queue in self.queues:
+            try:
+                if not self.dispose_of_some(queue):
+                    break
+            except OSError as error:
+                log.error("cannot read from %r, which is deleted: %s; it is tried again", queue, error)
+                yield self.incremental_work.pause(AGAIN_MS)
+                continue
+            disposed += PIECE_COUNT
+            if noted and disposed % UNSAFE_COUNT_MAX == 0:
+                yield turn.after_safe  # a crash must not find more than these on their way
+            else:
+                yield
+        if noted:
+            while queue in self.queues and (queue.unacked_count or self.vhost.dead_letters.held.count(queue)):
+                yield self.incremental_work.pause(AGAIN_MS)
+            yield turn.after_safe
+        if queue in self.queues:
+            self.queues.remove(queue)
+            self.drop_noted(queue)
 
-    def step(self, queue: Queue) -> None:
+    def dispose_of_some(self, queue: Queue) -> bool:
+        """True while there may be more."""
         assert queue.rules is not None
-        for _ in range(STEP_COUNT_MAX):
+        for _ in range(PIECE_COUNT):
             entry = queue.take_head()
             if entry is None:
-                self.full.remove(queue)
-                self.emptied.append(queue)
-                self.look(queue)
-                return
+                return False
             queue.rules.dispose([entry], REASON)
-        storage = self.vhost.storage
-        if self.vhost.turn.timers is None:
-            self.step(queue)
-        elif storage is None or not self.is_noted(queue):
-            self.look_at(NEXT_MS)
-        else:
-            # Not before these are safe: a crash must not find more than one step on its way.
-            self.resting.add(queue)
-            self.vhost.turn.after_write(lambda: storage.when_safe(lambda: self.rested(queue)))
-
-    def rested(self, queue: Queue) -> None:
-        self.resting.discard(queue)
-        self.look_at(NEXT_MS)
-
-    def look(self, queue: Queue) -> None:
-        """Is everything gone from a queue that is empty? Then it goes, once that is safe."""
-        storage = self.vhost.storage
-        if storage is None or not self.is_noted(queue):
-            self.end(queue)
-        elif queue.unacked_count or self.vhost.dead_letters.held.count(queue):
-            self.look_at(LOOK_AGAIN_MS)
-        else:
-            self.vhost.turn.after_write(lambda: storage.when_safe(lambda: self.end(queue)))
-
-    def look_at(self, later_ms: int) -> None:
-        timers, due_ms = self.vhost.turn.timers, self.vhost.turn.now_ms + later_ms
-        if timers is not None and (self.asked_ms == 0 or due_ms < self.asked_ms):
-            self.asked_ms = due_ms
-            timers.ask(due_ms, self)
-
-    def on_due(self, now_ms: int) -> None:
-        if now_ms < self.asked_ms:
-            return  # asked for once more, earlier
-        self.asked_ms = 0
-        for queue in [queue for queue in self.full if queue not in self.resting]:
-            self.step(queue)
-        for queue in list(self.emptied):
-            self.look(queue)
-
-    # -- the end
-
-    def end(self, queue: Queue) -> None:
-        if queue in self.emptied:
-            self.emptied.remove(queue)
-            self.drop_noted(queue)
+        return True
 
     def drop(self, queue: Queue) -> None:
         queue.drop()
@@ -144,16 +123,14 @@ class QueueDeletion:
             self.vhost.catalog.note(KIND, self.vhost.name, queue.id, None)
 
     def finish(self) -> None:
-        """Before a clean stop: those that the next start will not find."""
-        while forgotten := [queue for queue in self.full if not self.is_noted(queue)]:
-            for queue in forgotten:
-                self.step(queue)
+        """Before a clean stop: the next start finds only those that are noted."""
+        self.incremental_work.finish_about(self)
 
     def close(self) -> None:
         """The virtual host goes with everything in it."""
-        for queue in [*self.full, *self.emptied]:
+        for queue in self.queues:
             self.drop_noted(queue)
-        self.full, self.emptied = [], []
+        self.queues.clear()
 
     # -- across restarts
 
@@ -161,9 +138,6 @@ class QueueDeletion:
         """Go on with one that the last run did not finish; the names of its logs."""
         queue.deleted = True
         queue.recover(None)
-        self.full.append(queue)
-        if self.vhost.turn.timers is None:
-            self.step(queue)
-        else:
-            self.look_at(NEXT_MS)
+        self.queues.add(queue)
+        self.incremental_work.begin(self.pieces(queue), about=self)
         return [level.log_id for level in queue.levels]

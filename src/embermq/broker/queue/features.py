@@ -6,6 +6,7 @@ the start; any other gets them with the first message that expires.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from embermq.broker.dead_letter.at_least_once import holds_letters
@@ -228,7 +229,7 @@ class QueueRules:
             since_ms = entry.expires_ms - ttl_ms
         delays.give_back(self.queue, entry, now_ms + retry.wait_ms(entry.returns) + 1, since_ms)
         if entry.stored:
-            self.queue.vhost.dead_letters.forget_when_safe(entry)
+            self.turn.after_safe(partial(entry.level.forget, entry))
 
     def come_back(self, message: Message, since_ms: int, returns: int) -> None:
         """It has waited for its next try."""

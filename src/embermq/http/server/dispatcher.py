@@ -90,8 +90,7 @@ class Api:
                 safe.set_result(None)
 
         if response.after_messages:
-            storage = broker.storage
-            broker.turn.after_write(done if storage is None else lambda: storage.when_safe(done))
+            broker.turn.after_safe(done)
             await safe
         elif changes:
             # Without asking whether anything changed: an AMQP client's flush may be carrying it just now.

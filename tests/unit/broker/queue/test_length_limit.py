@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from embermq.broker.policy import policy
 from embermq.broker.policy.policy import POLICY, policy_from
 from embermq.broker.queue import expiry
 from embermq.broker.queue import length_limit as limits
@@ -59,7 +58,7 @@ class Clockwork:
 
 @pytest.fixture
 def clockwork(monkeypatch: pytest.MonkeyPatch) -> Clockwork:
-    for module in (expiry, limits, policy):
+    for module in (expiry, limits):
         monkeypatch.setattr(module, "Share", Hurry)
     return Clockwork()
 
