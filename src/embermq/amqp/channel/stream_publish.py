@@ -13,7 +13,7 @@ from __future__ import annotations
 from struct import Struct
 
 from embermq.broker.exchange.exchange import Route
-from embermq.broker.message.record import META
+from embermq.broker.message.record import pack_meta
 from embermq.broker.stream.stream import Stream
 from embermq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD
 from embermq.wire.frame import FRAME_PREFIX_BYTES, frame
@@ -58,7 +58,7 @@ class StreamPublish:
         assert isinstance(stream, Stream)
         header_size = header_stop - header_at
         body_at = header_stop + 1 + PREFIX_BYTES
-        prefix = META.pack(header_size, priority) + route.names
+        prefix = pack_meta(header_size, priority) + route.names
         if not stream.append_straight(prefix, buf, header_at, header_stop, body_at, body_stop):
             return 0
         count = 1

@@ -1,6 +1,6 @@
-"""A message as it stands in the record of a log, behind what the store keeps itself:
+"""Codec of a message as the payload of a log's record: the one module that knows this layout.
 
-0  4  header size, little-endian
+0  4  size of the content header, little-endian
 4  1  priority
 5     exchange (short string), routing key (short string), content header, body
 """
@@ -13,29 +13,46 @@ from embermq.broker.message.message import Message, expiration_ms
 from embermq.store.log.peek import Glimpse
 from embermq.store.log.record import PERSISTENT
 
-META = struct.Struct("<IB")
+PAYLOAD_BYTES_MIN = 5 + 2 + 15  # two empty names, a content header
+
+_META = struct.Struct("<IB")
+pack_meta = _META.pack  # size of the content header, priority
 
 
 def record_parts(message: Message) -> tuple[bytes, bytes, bytes]:
     """A message as the payload of a record."""
-    return META.pack(message.header_size, message.priority), message.names, message.content
+    return pack_meta(message.header_size, message.priority), message.names, message.content
+
+
+def header_size_at(data: bytes, at: int) -> int:
+    """The size of the content header, of the payload that begins there."""
+    size = data[at + 3]
+    size = size << 8 | data[at + 2]
+    size = size << 8 | data[at + 1]
+    return size << 8 | data[at]
+
+
+def names_at(at: int) -> int:
+    """Where exchange and routing key stand, of the payload that begins there."""
+    return at + 5
+
+
+def content_at(data: bytes, at: int) -> int:
+    """Where the content header stands, of the payload that begins there."""
+    key_at = at + 6 + data[at + 5]
+    return key_at + 1 + data[key_at]
 
 
 def body_size(seen: Glimpse) -> int:
     """Of a message whose record may not have been read to its end."""
-    payload = seen.payload
-    key_at = 6 + payload[5]
-    content_at = key_at + 1 + payload[key_at]
-    header_size: int = META.unpack_from(payload, 0)[0]
-    return seen.payload_size - content_at - header_size
+    return seen.payload_size - content_at(seen.payload, 0) - header_size_at(seen.payload, 0)
 
 
-def message_of(payload: bytes, flags: int) -> Message:
-    """A message out of its record."""
-    header_size, priority = META.unpack_from(payload, 0)
-    key_at = 6 + payload[5]
-    content_at = key_at + 1 + payload[key_at]
-    content = payload[content_at:]
-    message = Message(payload[5:content_at], content, header_size, flags & PERSISTENT != 0, priority, 0)
-    message.ttl_ms = expiration_ms(content, header_size)
+def message_of(payload: bytes, flags: int, body_bytes_max: int = -1) -> Message:
+    """A message out of its record; of its body no more than so many bytes. The payload may be cut as well."""
+    header_size, at = header_size_at(payload, 0), content_at(payload, 0)
+    content = payload[at:] if body_bytes_max < 0 else payload[at : at + header_size + body_bytes_max]
+    message = Message(payload[5:at], content, header_size, flags & PERSISTENT != 0, payload[4], 0)
+    if header_size <= len(content):
+        message.ttl_ms = expiration_ms(content, header_size)
     return message

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from embermq.broker.definitions import queue_label
 from embermq.broker.interfaces import Logged
 from embermq.broker.message.message import NO_TTL, Message, expiry_of
-from embermq.broker.message.record import META, body_size, message_of, record_parts
+from embermq.broker.message.record import PAYLOAD_BYTES_MIN, body_size, message_of, pack_meta, record_parts
 from embermq.broker.message.rewrite import with_delivery_count
 from embermq.broker.queue.ring import Ring
 from embermq.broker.queue.runs import ENDLESS, Runs, body_bytes_of, by_sequence
@@ -35,8 +35,9 @@ from embermq.broker.turn import Turn
 from embermq.store.log.ack_note import note
 from embermq.store.log.log import Log
 from embermq.store.log.peek import glimpses
-from embermq.store.log.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE
+from embermq.store.log.record import RECORD_HEADER_SIZE
 from embermq.store.log.retention import is_alive
+from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE
 
 if TYPE_CHECKING:
     from embermq.broker.incremental_work import Pieces
@@ -53,7 +54,7 @@ REFILL_BYTES = 512 * 1024
 PEEK_BYTES = 8 * 1024  # to see the first message; those before it that are gone are read over
 READ_BYTES = 512 * 1024  # of the log in one go, by `messages`
 WEIGHED_BYTES = 128 * 1024  # of the log in one piece
-BESIDE_BODY_BYTES = RECORD_HEADER_SIZE + META.size + 2 + 15  # in a record: names, a content header, at least
+BESIDE_BODY_BYTES = RECORD_HEADER_SIZE + PAYLOAD_BYTES_MIN
 MERGED_COUNT = 1024  # returned messages that the ring gets at a time
 RETURNS_IN_FLAGS_MAX = 127
 TTL_HISTORY_MAX = 100  # changes of x-message-ttl that are remembered
@@ -252,7 +253,7 @@ class Level(Logged):
         if message.header_size != self.meta_header_size or message.priority != self.meta_priority:
             self.meta_header_size = message.header_size
             self.meta_priority = message.priority
-            self.meta = META.pack(message.header_size, message.priority)
+            self.meta = pack_meta(message.header_size, message.priority)
         log.append(sequence, self.turn.now_ms, flags, (self.meta, message.names, message.content))
         if not self.dirty:
             self.mark()

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from embermq.broker.message.message import Message, expiration_ms, expiry_of
-from embermq.broker.message.record import META, body_size
+from embermq.broker.message.message import Message, expiry_of
+from embermq.broker.message.record import body_size, message_of
 from embermq.broker.stream.stream import Stream
 from embermq.store.log.peek import Glimpse, glimpses
-from embermq.store.log.record import PERSISTENT
 
 if TYPE_CHECKING:
     from embermq.broker.queue.level import Level
@@ -61,14 +60,7 @@ def on_disk(level: Level, first: int, body_bytes: int) -> Iterator[Glimpsed | No
 
 
 def from_record(level: Level, seen: Glimpse, body_bytes: int) -> Glimpsed:
-    payload = seen.payload
-    header_size, priority = META.unpack_from(payload, 0)
-    key_at = 6 + payload[5]
-    content_at = key_at + 1 + payload[key_at]
-    content = payload[content_at : content_at + header_size + body_bytes]
-    message = Message(payload[5:content_at], content, header_size, seen.flags & PERSISTENT != 0, priority, 0)
-    if header_size <= len(content):
-        message.ttl_ms = expiration_ms(content, header_size)
+    message = message_of(seen.payload, seen.flags, body_bytes)
     returns = level.returns.get(seen.sequence, seen.flags >> 1)
     return Glimpsed(
         message,

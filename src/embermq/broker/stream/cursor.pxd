@@ -3,7 +3,8 @@ cimport cython
 from embermq.broker.queue.consumer cimport Consumer
 from embermq.broker.queue.level cimport Entry, Level
 from embermq.broker.message.message cimport Message
-from embermq.store.kernel cimport Header
+from embermq.broker.message.record cimport content_at, header_size_at, names_at
+from embermq.store.log.record cimport Header
 from embermq.store.log.segment cimport Segment
 
 cdef Message NOTHING
@@ -38,5 +39,5 @@ cdef class Cursor:
     @cython.locals(header=Header, segment=Segment, data=bytes, at=Py_ssize_t, start=Py_ssize_t,
                    begin=Py_ssize_t, stop=Py_ssize_t, first=cython.ulonglong, count=Py_ssize_t)
     cdef Py_ssize_t hand_over_block(self, unsigned long long limit) except -1
-    @cython.locals(data=bytes, header_size=Py_ssize_t, key_at=Py_ssize_t, content_at=Py_ssize_t, entry=Entry)
+    @cython.locals(data=bytes, header_size=Py_ssize_t, header_at=Py_ssize_t, entry=Entry)
     cdef int hand_over(self, unsigned long long offset, Py_ssize_t at, Py_ssize_t stop) except -1

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from embermq.broker.message.message import Message
-from embermq.broker.message.record import message_of
+from embermq.broker.message.record import content_at, header_size_at, message_of, names_at
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry
-from embermq.store.kernel import Header
-from embermq.store.log.record import PERSISTENT, RECORD_HEADER_SIZE
+from embermq.store.log.record import PERSISTENT, RECORD_HEADER_SIZE, Header
 from embermq.store.log.retention import Block, BlockReader, whole_record
 from embermq.store.log.segment import Segment
 from embermq.wire.delivery_headers import OFFSET_FIELD, TIME_FIELD
@@ -204,13 +203,8 @@ class Cursor:
     def hand_over(self, offset: int, at: int, stop: int) -> int:
         """Deliver the message whose record's payload (see `level`) stands at `at`."""
         data = self.data
-        header_size = data[at + 3]
-        header_size = header_size << 8 | data[at + 2]
-        header_size = header_size << 8 | data[at + 1]
-        header_size = header_size << 8 | data[at]
-        key_at = at + 6 + data[at + 5]
-        content_at = key_at + 1 + data[key_at]
-        if self.choice is not None and not self.choice.wants(data[content_at : content_at + header_size]):
+        header_size, header_at = header_size_at(data, at), content_at(data, at)
+        if self.choice is not None and not self.choice.wants(data[header_at : header_at + header_size]):
             return 0
         self.delivered += 1
         entry: Entry | None = None
@@ -230,9 +224,11 @@ class Cursor:
             if self.group is not None:
                 self.group.out.append(offset)
         if self.timed:
-            # The record's header ends with the time, little-endian, and an octet of flags.
-            self.consumer.field = TIME_FIELD + data[at - 9 : at - 1][::-1] + OFFSET_FIELD
-        self.consumer.deliver_stored(entry, data, at + 5, content_at, stop, header_size, offset + self.shift)
+            time = self.header.timestamp_ms.to_bytes(8, "big")
+            self.consumer.field = TIME_FIELD + time + OFFSET_FIELD
+        self.consumer.deliver_stored(
+            entry, data, names_at(at), header_at, stop, header_size, offset + self.shift
+        )
         return 0
 
     def pass_segments_over(self, limit: int) -> None:

@@ -1,7 +1,5 @@
 import cython
 
-from embermq.store.kernel cimport write_synced
-
 cdef class File:
     cdef object __weakref__
     cdef readonly int descriptor

@@ -10,9 +10,8 @@ import ctypes
 import errno
 import os
 
-from embermq.store.kernel import write_synced
-
 WRITE_BYTES_MAX = 0x7FFFF000  # Linux transfers no more than this in one call
+SYNCED_WRITE = getattr(os, "RWF_DSYNC", 0)
 PIECE_BYTES = 64 * 1024  # of what is read only to see that it is there
 
 
@@ -52,7 +51,12 @@ class FileSystem:
     def write_synced(self, file: File, data: bytearray, size: int, position: int) -> int:
         """`write_at` of the first `size` bytes, and what was written is safe (it alone: what else the file
         holds need not be)."""
-        return write_synced(file.descriptor, data, size, position)
+        with memoryview(data) as view, view[:size] as part:
+            if SYNCED_WRITE:
+                return os.pwritev(file.descriptor, (part,), position, SYNCED_WRITE)
+            done = os.pwrite(file.descriptor, part, position)
+        os.fdatasync(file.descriptor)
+        return done
 
     def read_at(self, file: File, size: int, position: int) -> bytes:
         try:

@@ -7,7 +7,7 @@ Notes stand in the ack file: they are as safe as acks, the last one counts, and 
 from __future__ import annotations
 
 from embermq.store.log.log import Log
-from embermq.store.log.record import NOTE, encode_ack_entry, encode_ack_header
+from embermq.store.log.segment_file import NOTE, encode_ack_entry, encode_ack_header
 
 NOTED_MAX = NOTE - 1
 

@@ -21,8 +21,8 @@ from hashlib import blake2b
 from zlib import crc32
 
 from embermq.store.log.log import Log
-from embermq.store.log.record import SEGMENT_SUFFIX
 from embermq.store.log.segment import Segment
+from embermq.store.log.segment_file import SEGMENT_SUFFIX
 
 MAGIC = b"EMBRFILT"
 VERSION = 1

@@ -23,11 +23,11 @@ from embermq.store.disk.filesystem import File, write_all, write_part
 from embermq.store.disk.layout import LABEL
 from embermq.store.disk.page_cache import Callback, segment_began
 from embermq.store.disk.reserve import NO_SPACE
-from embermq.store.kernel import put_spans
 from embermq.store.log.preallocation import make_room
 from embermq.store.log.reader import Reader
-from embermq.store.log.record import SEQUENCE_MAX, SEQUENCE_SPAN_MAX, Record
+from embermq.store.log.record import Record, put_spans
 from embermq.store.log.segment import Segment, new_identity
+from embermq.store.log.segment_file import SEQUENCE_MAX, SEQUENCE_SPAN_MAX
 from embermq.store.recovery.recovery import Recovery, recover
 from embermq.store.sync.committer import NO_FILES, NO_NAMES, Dirty
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from embermq.store.log.record import RECORD_HEADER, RECORD_HEADER_SIZE, Record
+from embermq.store.log.record import RECORD_HEADER_SIZE, Header, Record
+from embermq.store.log.segment import parse_records
 from embermq.store.log.segment_index import position_before
-from embermq.store.recovery.scan import parse_records
 
 if TYPE_CHECKING:
     from embermq.store.log.log import Log
@@ -76,19 +76,16 @@ def in_segment(
 
 
 def is_small(block: bytes, block_bytes: int) -> bool:
-    return (
-        len(block) >= RECORD_HEADER_SIZE
-        and RECORD_HEADER.unpack_from(block)[1] + RECORD_HEADER_SIZE <= block_bytes
-    )
+    return 0 < Header().peek(block, 0) <= block_bytes
 
 
 def beginning(block: bytes, segment: Segment, position: int, block_bytes: int) -> Glimpse | None:
     """Of a record that is too large for a block; None where there seems to be none."""
-    if len(block) < RECORD_HEADER_SIZE or is_small(block, block_bytes):
+    header = Header()
+    size = header.peek(block, 0)
+    if size <= block_bytes or position + size > segment.size:
         return None
-    _, size, sequence, timestamp_ms, flags = RECORD_HEADER.unpack_from(block)
-    if position + RECORD_HEADER_SIZE + size > segment.size:
+    if not segment.first <= header.sequence <= segment.last:
         return None
-    if not segment.first <= sequence <= segment.last:
-        return None
-    return Glimpse(sequence, timestamp_ms, flags, block[RECORD_HEADER_SIZE:block_bytes], size)
+    payload = block[RECORD_HEADER_SIZE:block_bytes]
+    return Glimpse(header.sequence, header.timestamp_ms, header.flags, payload, header.length)

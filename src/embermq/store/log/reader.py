@@ -11,12 +11,12 @@ import os
 from typing import TYPE_CHECKING
 
 from embermq.store.disk.page_cache import at_hand
-from embermq.store.log.record import RECORD_HEADER, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
-from embermq.store.log.segment import Segment
+from embermq.store.log.record import RECORD_HEADER_SIZE, Header, Record
+from embermq.store.log.segment import Segment, find_record, parse_records
+from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE
 from embermq.store.log.segment_index import position_before, position_before_time
 from embermq.store.recovery.recovery import damage_read
 from embermq.store.recovery.salvage import salvage_span
-from embermq.store.recovery.scan import find_record, parse_records
 
 if TYPE_CHECKING:
     from embermq.store.disk.page_cache import Callback
@@ -120,10 +120,8 @@ class Reader:
         position = self.position
         if len(block) < RECORD_HEADER_SIZE:
             block += self._block(segment, position + len(block), RECORD_HEADER_SIZE - len(block))
-            if len(block) < RECORD_HEADER_SIZE:
-                return block
-        end = position + RECORD_HEADER_SIZE + RECORD_HEADER.unpack_from(block)[1]
-        if end > segment.size:
+        end = position + Header().peek(block, 0)
+        if end == position or end > segment.size:
             return block
         while position + len(block) < end:
             more = self._block(segment, position + len(block), end - position - len(block))

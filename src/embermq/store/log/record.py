@@ -1,70 +1,99 @@
-"""The layout of segment files, ack files and the records in them. All numbers are little-endian.
+"""Codec of the records in a segment file: the one module that knows their layout.
 
-Segment file `<first sequence, 20 digits>-<identity, 16 hex digits>.segment`:
-
-     0  8  magic "EMBRSEGM"          the first 40 bytes keep this layout in all versions
-     8  2  version                   1
-    10  2  reserved                  0
-    12  8  first sequence            no record in the file has a smaller one
-    20  8  identity                  random; seeds every checksum in the file and in its ack file
-    28  8  created, ms since 1970
-    36  4  crc32 of bytes 0..35
-    40     records, one after the other
-
-    record:
-     0  4  crc32 of bytes 4..end     begun with crc32(identity as 8 bytes), so that bytes which look like a
+     0  4  crc32 of bytes 4..end     begun with crc32(identity of the file), so that bytes which look like a
      4  4  payload length            record (a stale block, a message that quotes a segment) are not one
      8  8  sequence                  larger than that of the record before; gaps are allowed
     16  8  timestamp, ms since 1970
     24  1  flags                     bit 0: persistent; the others belong to the caller
     25     payload
 
-Ack file `<the same name>.acks`: the sequences of the segment that are done with.
-
-     0  8  magic "EMBRACKS"
-     8  2  version                   1
-    10  2  reserved                  0
-    12  8  first sequence            both as in the segment
-    20  8  identity
-    28  4  crc32 of bytes 0..27
-    32     entries of 16 bytes: first sequence (8), how many sequences (4), crc32 (4) of the 12 bytes before,
-           begun like a record's; with bit 31 of "how many" set the entry is a note about that one sequence
-           (see note), and the other bits are the number noted
+All numbers are little-endian. `record.pyx` is the compiled form of this file; tests run over both.
 """
 
 from __future__ import annotations
 
-import struct
+from struct import Struct
 from zlib import crc32
 
-from embermq.store.errors import NewerVersion
+from embermq.store.log.bitmap import Bitmap
 
-VERSION = 1
 PERSISTENT = 1  # flag: without it a record is forgotten when the log is opened again
-
-SEGMENT_MAGIC = b"EMBRSEGM"
-ACK_MAGIC = b"EMBRACKS"
-SEGMENT_HEADER = struct.Struct("<8sHHQQQ")
-ACK_HEADER = struct.Struct("<8sHHQQ")
-CHECKSUM = struct.Struct("<I")
-SEGMENT_HEADER_SIZE = 40
-ACK_HEADER_SIZE = 32
-
 RECORD_HEADER_SIZE = 25
-RECORD_REST = struct.Struct("<IQQB")  # the header behind its checksum
-RECORD_HEADER = struct.Struct("<IIQQB")
-ACK_RANGE = struct.Struct("<QI")
-ACK_ENTRY = struct.Struct("<QII")
-ACK_ENTRY_SIZE = 16
-NOTE = 1 << 31
+JOIN_BYTES_MAX = 2048  # below this, joining a record is cheaper than a checksum call per part
 
-# A segment covers at most so many sequences, which bounds its bitmap of live records to 128 KiB.
-SEQUENCE_SPAN_MAX = 1 << 20
-SEQUENCE_MAX = (1 << 64) - 1
-PAYLOAD_BYTES_MAX = (1 << 32) - 1
+_header = Struct("<IIQQB")
+_unpack_header = _header.unpack_from
+_pack_rest = Struct("<IQQB").pack
+_pack_checksum = Struct("<I").pack
+_join = b"".join
 
-SEGMENT_SUFFIX = ".segment"
-ACK_SUFFIX = ".acks"
+
+def put_record(
+    buffer: bytearray,
+    fill: int,
+    seed: int,
+    sequence: int,
+    timestamp_ms: int,
+    flags: int,
+    parts: tuple[bytes, ...],
+) -> int:
+    """Write a record at `fill`, growing the buffer if need be; answer where it ends."""
+    length = 0
+    for part in parts:
+        length += len(part)
+    rest = _pack_rest(length, sequence, timestamp_ms, flags)
+    end = fill + RECORD_HEADER_SIZE + length
+    if length <= JOIN_BYTES_MAX:
+        record = _join((rest, *parts))
+        buffer[fill:end] = _pack_checksum(crc32(record, seed)) + record
+        return end
+    checksum = crc32(rest, seed)
+    for part in parts:
+        checksum = crc32(part, checksum)
+    buffer[fill:end] = _join((_pack_checksum(checksum), rest, *parts))
+    return end
+
+
+def put_spans(
+    buffer: bytearray,
+    fill: int,
+    seed: int,
+    sequence: int,
+    timestamp_ms: int,
+    flags: int,
+    prefix: bytes,
+    source: bytearray,
+    start_1: int,
+    stop_1: int,
+    start_2: int,
+    stop_2: int,
+) -> int:
+    """As `put_record`, of a payload whose parts are `prefix` and two spans of another buffer."""
+    if not 0 <= start_1 <= stop_1 <= start_2 <= stop_2 <= len(source):
+        raise IndexError(f"bytes {start_1}..{stop_1} and {start_2}..{stop_2} of {len(source)}")
+    parts = (prefix, bytes(source[start_1:stop_1]), bytes(source[start_2:stop_2]))
+    return put_record(buffer, fill, seed, sequence, timestamp_ms, flags, parts)
+
+
+def keep_alive(buffer: bytearray, begin: int, fill: int, live: Bitmap) -> int:
+    """Of the records in `buffer[begin:fill]`, move those that are alive together; answer where they end."""
+    if begin < 0 or fill > len(buffer):
+        raise IndexError("more than the buffer holds")
+    position = target = begin
+    while position < fill:
+        end, sequence = fill + 1, 0
+        if position + RECORD_HEADER_SIZE <= fill:
+            _, length, sequence, _, _ = _unpack_header(buffer, position)
+            end = position + RECORD_HEADER_SIZE + length
+        if end > fill:
+            raise IndexError(f"no whole record at {position} of {fill}")
+        if live.has(sequence):
+            size = end - position
+            if target < position:
+                buffer[target : target + size] = buffer[position:end]
+            target += size
+        position = end
+    return target
 
 
 class Record:
@@ -82,61 +111,42 @@ class Record:
         return f"Record({self.sequence}, {self.timestamp_ms}, {self.flags}, {len(self.payload)} bytes)"
 
 
-def checksum_seed(identity: int) -> int:
-    return crc32(identity.to_bytes(8, "little"))
+class Header:
+    """The header of the record loaded last."""
 
+    __slots__ = ("flags", "length", "sequence", "timestamp_ms")
 
-def segment_name(first: int, identity: int) -> str:
-    """The common part of the names of a segment and its ack file."""
-    return f"{first:020d}-{identity:016x}"
+    def __init__(self) -> None:
+        self.length = 0
+        self.sequence = 0
+        self.timestamp_ms = 0
+        self.flags = 0
 
+    def load(self, data: bytes, position: int, seed: int, low: int, high: int) -> int:
+        """Load the record at `position` if a whole and sound one with a sequence in [low, high) stands there.
 
-def parse_segment_name(name: str) -> tuple[int, int] | None:
-    """(first sequence, identity) of the name of a segment or ack file without its suffix, or None."""
-    first, dash, identity = name.partition("-")
-    if not dash or len(first) != 20 or len(identity) != 16 or not (first.isascii() and first.isdecimal()):
-        return None
-    try:
-        return int(first), int(identity, 16)
-    except ValueError:
-        return None
+        Answers where it ends, or 0: no number in front of a checksum that does not match is worth anything.
+        """
+        stop = len(data)
+        if position + RECORD_HEADER_SIZE > stop:
+            return 0
+        checksum, length, sequence, self.timestamp_ms, self.flags = _unpack_header(data, position)
+        end: int = position + RECORD_HEADER_SIZE + length
+        if end > stop or sequence < low or sequence >= high:
+            return 0
+        with memoryview(data) as view:
+            if crc32(view[position + 4 : end], seed) != checksum:
+                return 0
+        self.length = length
+        self.sequence = sequence
+        return end
 
+    def peek(self, data: bytes, position: int) -> int:
+        """Load the header at `position` without checking it; where the record ends if it is one.
 
-def encode_segment_header(first: int, identity: int, created_ms: int) -> bytes:
-    head = SEGMENT_HEADER.pack(SEGMENT_MAGIC, VERSION, 0, first, identity, created_ms)
-    return head + CHECKSUM.pack(crc32(head))
-
-
-def encode_ack_header(first: int, identity: int) -> bytes:
-    head = ACK_HEADER.pack(ACK_MAGIC, VERSION, 0, first, identity)
-    return head + CHECKSUM.pack(crc32(head))
-
-
-def encode_ack_entry(first: int, count: int, seed: int) -> bytes:
-    return ACK_ENTRY.pack(first, count, crc32(ACK_RANGE.pack(first, count), seed))
-
-
-def is_segment_header(data: bytes, path: str, first: int, identity: int) -> bool:
-    """Whether `data` begins with the header that belongs to the name; a newer version is refused."""
-    head = _verified(data, SEGMENT_HEADER, SEGMENT_MAGIC, path)
-    return head is not None and (head[3], head[4]) == (first, identity)
-
-
-def is_ack_header(data: bytes, path: str, first: int, identity: int) -> bool:
-    head = _verified(data, ACK_HEADER, ACK_MAGIC, path)
-    return head is not None and (head[3], head[4]) == (first, identity)
-
-
-def _verified(data: bytes, layout: struct.Struct, magic: bytes, path: str) -> tuple[int, ...] | None:
-    size = layout.size
-    if len(data) < size + CHECKSUM.size or data[: len(magic)] != magic:
-        return None
-    if CHECKSUM.unpack_from(data, size)[0] != crc32(data[:size]):
-        return None
-    head = layout.unpack_from(data, 0)
-    if head[1] > VERSION:
-        raise NewerVersion(
-            f"{path} has format version {head[1]}; this EmberMQ reads up to version {VERSION}: "
-            "start the newer EmberMQ that wrote it"
-        )
-    return head
+        0 if the data ends before the header does. The record may end behind the data.
+        """
+        if position + RECORD_HEADER_SIZE > len(data):
+            return 0
+        _, self.length, self.sequence, self.timestamp_ms, self.flags = _unpack_header(data, position)
+        return position + RECORD_HEADER_SIZE + self.length

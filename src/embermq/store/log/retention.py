@@ -5,7 +5,7 @@ from __future__ import annotations
 from embermq.store.disk.page_cache import Callback, at_hand
 from embermq.store.log.log import READ_BLOCK_BYTES, Log
 from embermq.store.log.reader import Reader, first_at_time
-from embermq.store.log.record import RECORD_HEADER_SIZE
+from embermq.store.log.record import RECORD_HEADER_SIZE, Header
 from embermq.store.log.segment import Segment
 from embermq.store.log.segment_index import index_path
 
@@ -94,9 +94,7 @@ def is_alive(log: Log, sequence: int) -> bool:
 
 def whole_record(data: bytes, at: int) -> bool:
     """Does the record that begins there end in the data as well?"""
-    if at + RECORD_HEADER_SIZE > len(data):
-        return False
-    return at + RECORD_HEADER_SIZE + int.from_bytes(data[at + 4 : at + 8], "little") <= len(data)
+    return 0 < Header().peek(data, at) <= len(data)
 
 
 def sequence_at_time(log: Log, timestamp_ms: int) -> int:

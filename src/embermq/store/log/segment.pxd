@@ -1,7 +1,7 @@
 import cython
 
 from embermq.store.log.bitmap cimport Bitmap
-from embermq.store.kernel cimport keep_alive, put_record
+from embermq.store.log.record cimport Header, Record, keep_alive, put_record
 
 cdef class Segment:
     cdef public str name
@@ -60,3 +60,17 @@ cdef class Segment:
     cpdef void add_index(self, unsigned long long sequence, Py_ssize_t position) except *
     @cython.locals(live=Bitmap, sequence=cython.ulonglong)
     cdef bint _none_alive(self, unsigned long long begin, unsigned long long end) except -1
+
+@cython.locals(header=Header, stop=Py_ssize_t)
+cpdef Py_ssize_t find_record(
+    bytes data, Py_ssize_t position, unsigned int seed, unsigned long long low, unsigned long long high
+) except -2
+
+@cython.locals(
+    live=Bitmap, header=Header, seed=cython.uint, end=Py_ssize_t, taken=Py_ssize_t, payload=bytes,
+    sequence=cython.ulonglong, low=cython.ulonglong, high=cython.ulonglong
+)
+cpdef Py_ssize_t parse_records(
+    bytes data, Py_ssize_t position, Segment segment, unsigned long long sequence_min, Py_ssize_t bytes_max,
+    list records
+) except -1

@@ -14,9 +14,9 @@ import os
 from array import array
 from bisect import bisect_right
 
-from embermq.store.kernel import keep_alive, put_record
 from embermq.store.log.bitmap import Bitmap
-from embermq.store.log.record import (
+from embermq.store.log.record import RECORD_HEADER_SIZE, Header, Record, keep_alive, put_record
+from embermq.store.log.segment_file import (
     ACK_HEADER_SIZE,
     ACK_SUFFIX,
     SEGMENT_HEADER_SIZE,
@@ -295,3 +295,40 @@ class Segment:
             else:
                 high = middle
         return self.index_positions[low - 1] if low else SEGMENT_HEADER_SIZE
+
+
+def find_record(data: bytes, position: int, seed: int, low: int, high: int) -> int:
+    """Where the next sound record begins, at `position` or behind; -1 if there is none."""
+    header = Header()
+    stop = len(data) - RECORD_HEADER_SIZE
+    while position <= stop:
+        if header.load(data, position, seed, low, high):
+            return position
+        position += 1
+    return -1
+
+
+def parse_records(
+    data: bytes, position: int, segment: Segment, sequence_min: int, bytes_max: int, records: list[Record]
+) -> int:
+    """Collect the live records from `position` on up to `bytes_max`; answer the position behind the last one
+    looked at. That is `position` itself if no whole, sound record stands there."""
+    seed = segment.seed
+    live = segment.live
+    header = Header()
+    low = segment.first
+    high = segment.last + 1
+    taken = 0
+    while True:
+        end = header.load(data, position, seed, low, high)
+        if end == 0:
+            break
+        sequence = header.sequence
+        if sequence >= sequence_min and live.has(sequence):
+            if taken + end - position > bytes_max and taken:
+                break
+            payload = data[position + RECORD_HEADER_SIZE : end]
+            records.append(Record(sequence, header.timestamp_ms, header.flags, payload))
+            taken += end - position
+        position = end
+    return position

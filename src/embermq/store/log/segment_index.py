@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from embermq.store.disk.filesystem import FileSystem, read_all, write_all
-from embermq.store.log.record import SEGMENT_HEADER_SIZE, SEGMENT_SUFFIX, SEQUENCE_SPAN_MAX
 from embermq.store.log.segment import Segment
+from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE, SEGMENT_SUFFIX, SEQUENCE_SPAN_MAX
 
 if TYPE_CHECKING:
     from embermq.store.log.log import Log

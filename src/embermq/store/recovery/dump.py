@@ -9,11 +9,11 @@ from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import FileSystem
 from embermq.store.disk.layout import IDENTITIES_PART, Layout, owner_id
 from embermq.store.errors import StoreFailure
-from embermq.store.kernel import Header
-from embermq.store.log.record import RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, Record
+from embermq.store.log.record import Record
 from embermq.store.recovery.check import queue_names
 from embermq.store.recovery.recovery import scan_directory
 from embermq.store.recovery.salvage import salvage_all
+from embermq.store.recovery.scan import live_records
 from embermq.store.recovery.unclaimed import unclaimed_ids
 
 
@@ -44,22 +44,7 @@ def dump_queue(
 def dump_log(filesystem: FileSystem, directory: str) -> Iterator[Record]:
     """The live records of a log, in order, one segment in memory at a time."""
     scans = scan_directory(Disk(filesystem, ""), directory, filesystem.list(directory), keep_transient=False)
-    header = Header()
     for scan in scans:
-        segment = scan.segment
-        if not segment.live.count:
-            continue
-        path = os.path.join(directory, segment.name)
-        data = salvage_all(filesystem, filesystem.open(path, writable=False)).data
-        gaps = dict(scan.gaps)
-        position = SEGMENT_HEADER_SIZE
-        while position < len(data):
-            if position in gaps:
-                position = gaps[position]
-                continue
-            end = header.load(data, position, segment.seed, segment.first, segment.last + 1)
-            assert end, "the file has changed since it was scanned"
-            if segment.live.has(header.sequence):
-                payload = data[position + RECORD_HEADER_SIZE : end]
-                yield Record(header.sequence, header.timestamp_ms, header.flags, payload)
-            position = end
+        if scan.segment.live.count:
+            path = os.path.join(directory, scan.segment.name)
+            yield from live_records(salvage_all(filesystem, filesystem.open(path, writable=False)).data, scan)

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import FileSystem, write_all
-from embermq.store.log.record import (
+from embermq.store.log.record import RECORD_HEADER_SIZE
+from embermq.store.log.segment import NO_BUFFER, Segment, new_identity
+from embermq.store.log.segment_file import (
     ACK_SUFFIX,
     NOTE,
-    RECORD_HEADER,
-    RECORD_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
     SEGMENT_SUFFIX,
     SEQUENCE_MAX,
@@ -33,10 +33,9 @@ from embermq.store.log.record import (
     encode_ack_header,
     parse_segment_name,
 )
-from embermq.store.log.segment import NO_BUFFER, Segment, new_identity
 from embermq.store.log.segment_index import delete_stray_indexes, load_from_index
 from embermq.store.recovery.salvage import salvage_all
-from embermq.store.recovery.scan import AckScan, Scan, lost_while_running, scan_segment
+from embermq.store.recovery.scan import AckScan, Scan, live_records, lost_while_running, scan_segment
 
 UNFINISHED_SUFFIX = ".new"
 
@@ -266,25 +265,15 @@ def _set_aside(
 
 def _copy_live(data: bytes, scan: Scan) -> Segment:
     """A fresh segment with the sound live records of a scanned one."""
-    live = scan.segment.live
     saved: Segment | None = None
-    position = SEGMENT_HEADER_SIZE
-    gaps = dict(scan.gaps)
-    while position < len(data):
-        if position in gaps:
-            position = gaps[position]
-            continue
-        _, length, sequence, timestamp_ms, flags = RECORD_HEADER.unpack_from(data, position)
-        end = position + RECORD_HEADER_SIZE + length
-        if live.has(sequence):
-            if saved is None:
-                saved = Segment(sequence, new_identity())
-                saved.buffer = bytearray()
-                saved.begin(timestamp_ms)
-            saved.append(sequence, timestamp_ms, flags, (data[position + RECORD_HEADER_SIZE : end],))
-        position = end
+    for record in live_records(data, scan):
+        if saved is None:
+            saved = Segment(record.sequence, new_identity())
+            saved.buffer = bytearray()
+            saved.begin(record.timestamp_ms)
+        saved.append(record.sequence, record.timestamp_ms, record.flags, (record.payload,))
     assert saved is not None
-    assert saved.count == live.count
+    assert saved.count == scan.segment.live.count
     return saved
 
 

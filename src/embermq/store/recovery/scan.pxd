@@ -1,8 +1,7 @@
 import cython
 
 from embermq.store.log.bitmap cimport Bitmap
-from embermq.store.kernel cimport Header
-from embermq.store.log.record cimport Record
+from embermq.store.log.record cimport Header
 from embermq.store.log.segment cimport Segment
 
 cdef class Walk:
@@ -21,17 +20,3 @@ cdef class Walk:
         keep_transient=bint
     )
     cpdef Py_ssize_t walk(self, Py_ssize_t position) except -1
-
-@cython.locals(header=Header, stop=Py_ssize_t)
-cpdef Py_ssize_t find_record(
-    bytes data, Py_ssize_t position, unsigned int seed, unsigned long long low, unsigned long long high
-) except -2
-
-@cython.locals(
-    live=Bitmap, header=Header, seed=cython.uint, end=Py_ssize_t, taken=Py_ssize_t, payload=bytes,
-    sequence=cython.ulonglong, low=cython.ulonglong, high=cython.ulonglong
-)
-cpdef Py_ssize_t parse_records(
-    bytes data, Py_ssize_t position, Segment segment, unsigned long long sequence_min, Py_ssize_t bytes_max,
-    list records
-) except -1

@@ -1,36 +1,33 @@
-"""Reading what stands in segment and ack files, believing nothing: every record is checked before it counts.
+"""Scan of segment and ack files: every record is checked before it counts.
 
-`walk` is the tight loop over one segment's bytes; `find_record` looks for the next sound record behind a
-damaged place. Neither changes a file: recovery and `check` both build on `scan_segment`.
+`Walk.walk` is the loop over one segment's bytes. Nothing here changes a file: recovery and `check` both build
+on `scan_segment`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from zlib import crc32
 
 from embermq.store.disk.filesystem import FileSystem
-from embermq.store.kernel import Header
 from embermq.store.log.bitmap import Bitmap
-from embermq.store.log.record import (
+from embermq.store.log.record import PERSISTENT, RECORD_HEADER_SIZE, Header, Record
+from embermq.store.log.segment import Segment, find_record
+from embermq.store.log.segment_file import (
     ACK_ENTRY,
     ACK_ENTRY_SIZE,
     ACK_HEADER_SIZE,
     ACK_RANGE,
     NOTE,
-    PERSISTENT,
-    RECORD_HEADER,
-    RECORD_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
     SEQUENCE_MAX,
     SEQUENCE_SPAN_MAX,
-    Record,
     is_ack_header,
     is_segment_header,
 )
-from embermq.store.log.segment import Segment
 from embermq.store.log.segment_index import index_path
 from embermq.store.recovery.salvage import salvage_all
 
@@ -154,43 +151,6 @@ class Walk:
         return position
 
 
-def find_record(data: bytes, position: int, seed: int, low: int, high: int) -> int:
-    """Where the next sound record begins, at `position` or behind; -1 if there is none."""
-    header = Header()
-    stop = len(data) - RECORD_HEADER_SIZE
-    while position <= stop:
-        if header.load(data, position, seed, low, high):
-            return position
-        position += 1
-    return -1
-
-
-def parse_records(
-    data: bytes, position: int, segment: Segment, sequence_min: int, bytes_max: int, records: list[Record]
-) -> int:
-    """Collect the live records from `position` on up to `bytes_max`; answer the position behind the last one
-    looked at. That is `position` itself if no whole, sound record stands there."""
-    seed = segment.seed
-    live = segment.live
-    header = Header()
-    low = segment.first
-    high = segment.last + 1
-    taken = 0
-    while True:
-        end = header.load(data, position, seed, low, high)
-        if end == 0:
-            break
-        sequence = header.sequence
-        if sequence >= sequence_min and live.has(sequence):
-            if taken + end - position > bytes_max and taken:
-                break
-            payload = data[position + RECORD_HEADER_SIZE : end]
-            records.append(Record(sequence, header.timestamp_ms, header.flags, payload))
-            taken += end - position
-        position = end
-    return position
-
-
 def scan_acks(filesystem: FileSystem, path: str, segment: Segment) -> AckScan:
     """Read an ack file; entries that do not check out are left out, which can only bring a message back."""
     scan = AckScan()
@@ -272,8 +232,26 @@ def walk_all(walk: Walk, scan: Scan) -> None:
             scan.lost.append((walk.low, scan.stop))
             break
         scan.gaps.append((position, found))
-        scan.lost.append((walk.low, RECORD_HEADER.unpack_from(data, found)[2]))
+        header = Header()
+        header.peek(data, found)
+        scan.lost.append((walk.low, header.sequence))
         position = walk.walk(found)
+
+
+def live_records(data: bytes, scan: Scan) -> Iterator[Record]:
+    """The sound live records of a segment file that was scanned."""
+    segment, header, gaps = scan.segment, Header(), dict(scan.gaps)
+    position = SEGMENT_HEADER_SIZE
+    while position < len(data):
+        if position in gaps:
+            position = gaps[position]
+            continue
+        end = header.load(data, position, segment.seed, segment.first, segment.last + 1)
+        assert end, "the file has changed since it was scanned"
+        if segment.live.has(header.sequence):
+            payload = data[position + RECORD_HEADER_SIZE : end]
+            yield Record(header.sequence, header.timestamp_ms, header.flags, payload)
+        position = end
 
 
 def lost_while_running(filesystem: FileSystem, path: str, segment: Segment) -> Scan:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from embermq.store.disk.filesystem import FileSystem, read_all
 from embermq.store.disk.layout import IDENTITIES_PART, LABEL, TRANSIENT_PREFIX, Layout, owner_id
-from embermq.store.log.record import ACK_SUFFIX, SEGMENT_SUFFIX
+from embermq.store.log.segment_file import ACK_SUFFIX, SEGMENT_SUFFIX
 
 logger = logging.getLogger("embermq.store")
 

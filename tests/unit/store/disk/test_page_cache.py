@@ -15,7 +15,8 @@ from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import File, FileSystem
 from embermq.store.disk.page_cache import PageCache
 from embermq.store.log.log import Log
-from embermq.store.log.record import PERSISTENT, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE
+from embermq.store.log.record import PERSISTENT, RECORD_HEADER_SIZE
+from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE
 
 SEGMENT_BYTES = 10_000
 KEPT_SEGMENTS = 5

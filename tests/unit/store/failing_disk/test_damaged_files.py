@@ -13,7 +13,8 @@ from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import File, FileSystem
 from embermq.store.errors import NewerVersion
 from embermq.store.log.log import Log
-from embermq.store.log.record import PERSISTENT, SEGMENT_HEADER_SIZE, SEQUENCE_MAX, encode_segment_header
+from embermq.store.log.record import PERSISTENT
+from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE, SEQUENCE_MAX, encode_segment_header
 from embermq.store.recovery.check import check_log
 from embermq.store.recovery.recovery import Damage
 from tests.unit.store.log.test_log import Entry, contents

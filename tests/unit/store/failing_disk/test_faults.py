@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import FileSystem, write_all
 from embermq.store.log.log import Log
-from embermq.store.log.record import PERSISTENT, encode_segment_header
+from embermq.store.log.record import PERSISTENT
 from embermq.store.log.segment import Segment, new_identity
+from embermq.store.log.segment_file import encode_segment_header
 from tests.support.faulty_disk import FaultyFileSystem
 from tests.unit.store.log.test_log import contents, fill
 

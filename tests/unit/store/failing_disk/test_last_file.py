@@ -10,7 +10,7 @@ import pytest
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import FileSystem
 from embermq.store.log.log import Log
-from embermq.store.log.record import SEGMENT_HEADER_SIZE
+from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE
 from embermq.store.recovery.check import check_log
 from tests.unit.store.failing_disk.test_damaged_files import (
     HastyFileSystem,

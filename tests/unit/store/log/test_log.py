@@ -16,8 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import FileSystem
 from embermq.store.log.log import Log
-from embermq.store.log.record import PERSISTENT, SEQUENCE_SPAN_MAX
+from embermq.store.log.record import PERSISTENT
 from embermq.store.log.retention import retain
+from embermq.store.log.segment_file import SEQUENCE_SPAN_MAX
 
 Entry = tuple[int, int, bytes]  # timestamp, flags, payload
 

@@ -10,11 +10,11 @@ import pytest
 
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import FileSystem
-from embermq.store.kernel import keep_alive
 from embermq.store.log.ack_note import note
 from embermq.store.log.log import DRAINED_PART, Log
-from embermq.store.log.record import ACK_HEADER_SIZE, PERSISTENT, SEGMENT_HEADER_SIZE
+from embermq.store.log.record import PERSISTENT, keep_alive
 from embermq.store.log.segment import Segment
+from embermq.store.log.segment_file import ACK_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from tests.support.faulty_disk import FaultyFileSystem
 from tests.unit.store.log.test_log import contents, fill
 

@@ -1,4 +1,4 @@
-"""The kernel's two forms, and the layout that both must keep."""
+"""The two forms of the record codec, and the layout that both must keep; names and headers of its files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import embermq.store.kernel as imported
-import embermq.store.log.record as record_module
+import embermq.store.log.record as imported
+import embermq.store.log.segment_file as segment_file
 from embermq.store import checksum
 
 
 def interpreted() -> ModuleType:
-    path = Path(imported.__file__).with_name("kernel.py")
-    spec = importlib.util.spec_from_file_location("interpreted_store_kernel", path)
+    path = Path(imported.__file__).with_name("record.py")
+    spec = importlib.util.spec_from_file_location("interpreted_record", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -29,13 +29,13 @@ def interpreted() -> ModuleType:
 
 
 # The imported one is compiled where the package is; then both forms are tested, else the same one twice.
-KERNELS = [pytest.param(imported, id="imported"), pytest.param(interpreted(), id="interpreted")]
+CODECS = [pytest.param(imported, id="imported"), pytest.param(interpreted(), id="interpreted")]
 
 numbers = st.integers(0, 2**64 - 1)
 parts_strategy = st.lists(st.binary(max_size=3000), max_size=4).map(tuple)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("codec", CODECS)
 @given(
     before=st.binary(max_size=100),
     seed=st.integers(0, 2**32 - 1),
@@ -45,7 +45,7 @@ parts_strategy = st.lists(st.binary(max_size=3000), max_size=4).map(tuple)
     parts=parts_strategy,
 )
 def test_a_record_stands_as_documented_and_comes_back(
-    kernel: ModuleType,
+    codec: ModuleType,
     before: bytes,
     seed: int,
     sequence: int,
@@ -54,11 +54,11 @@ def test_a_record_stands_as_documented_and_comes_back(
     parts: tuple[bytes, ...],
 ) -> None:
     buffer = bytearray(before)
-    end = kernel.put_record(buffer, len(before), seed, sequence, timestamp_ms, flags, parts)
+    end = codec.put_record(buffer, len(before), seed, sequence, timestamp_ms, flags, parts)
     payload = b"".join(parts)
     rest = struct.pack("<IQQB", len(payload), sequence, timestamp_ms, flags) + payload
     assert bytes(buffer[:end]) == before + struct.pack("<I", zlib.crc32(rest, seed)) + rest
-    header = kernel.Header()
+    header = codec.Header()
     data = bytes(buffer[:end])
     assert header.load(data, len(before), seed, 0, 2**64 - 1) == end
     loaded = (header.sequence, header.timestamp_ms, header.flags, header.length)
@@ -67,9 +67,13 @@ def test_a_record_stands_as_documented_and_comes_back(
     assert header.load(data, len(before), seed, 0, sequence) == 0
     assert header.load(data, len(before), seed ^ 1, 0, 2**64 - 1) == 0
     assert header.load(data[:-1], len(before), seed, 0, 2**64 - 1) == 0
+    peeked = codec.Header()
+    assert peeked.peek(data, len(before)) == peeked.peek(data[: len(before) + 25], len(before)) == end
+    assert (peeked.sequence, peeked.timestamp_ms, peeked.flags, peeked.length) == loaded
+    assert peeked.peek(data[: len(before) + 24], len(before)) == 0
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("codec", CODECS)
 @given(
     prefix=st.binary(max_size=30),
     source=st.binary(max_size=3000),
@@ -77,34 +81,34 @@ def test_a_record_stands_as_documented_and_comes_back(
     ordered=st.booleans(),
 )
 def test_a_record_of_spans_is_one_of_parts(
-    kernel: ModuleType, prefix: bytes, source: bytes, cuts: list[int], ordered: bool
+    codec: ModuleType, prefix: bytes, source: bytes, cuts: list[int], ordered: bool
 ) -> None:
     a, b, c, d = sorted(cuts) if ordered else cuts
     numbers = (12345, 6, 7, 1)
     spans, parts = bytearray(b"before"), bytearray(b"before")
     if not 0 <= a <= b <= c <= d <= len(source):
         with pytest.raises(IndexError):
-            kernel.put_spans(spans, 6, *numbers, prefix, bytearray(source), a, b, c, d)
+            codec.put_spans(spans, 6, *numbers, prefix, bytearray(source), a, b, c, d)
         return
-    end = kernel.put_spans(spans, 6, *numbers, prefix, bytearray(source), a, b, c, d)
-    assert end == kernel.put_record(parts, 6, *numbers, (prefix, source[a:b], source[c:d]))
+    end = codec.put_spans(spans, 6, *numbers, prefix, bytearray(source), a, b, c, d)
+    assert end == codec.put_record(parts, 6, *numbers, (prefix, source[a:b], source[c:d]))
     assert spans[:end] == parts[:end]
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("codec", CODECS)
 @given(data=st.binary(max_size=200), position=st.integers(0, 220))
-def test_garbage_is_not_a_record(kernel: ModuleType, data: bytes, position: int) -> None:
-    assert kernel.Header().load(data, position, 12345, 0, 2**64 - 1) == 0
+def test_garbage_is_not_a_record(codec: ModuleType, data: bytes, position: int) -> None:
+    assert codec.Header().load(data, position, 12345, 0, 2**64 - 1) == 0
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_records_follow_each_other_in_a_lent_buffer(kernel: ModuleType) -> None:
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_follow_each_other_in_a_lent_buffer(codec: ModuleType) -> None:
     buffer = bytearray(b"old rubbish" * 10)
     fill = 0
     for sequence in range(50):
-        fill = kernel.put_record(buffer, fill, 7, sequence, 0, 1, (b"abc", b"d" * sequence))
+        fill = codec.put_record(buffer, fill, 7, sequence, 0, 1, (b"abc", b"d" * sequence))
     data = bytes(buffer[:fill])
-    header = kernel.Header()
+    header = codec.Header()
     position = 0
     for sequence in range(50):
         position = header.load(data, position, 7, sequence, sequence + 1)
@@ -128,15 +132,14 @@ def test_the_checksum_is_that_of_zlib_for_anything(data: bytes, value: int, repe
 
 
 def test_headers_are_as_long_as_documented() -> None:
-    assert len(record_module.encode_segment_header(1, 2, 3)) == record_module.SEGMENT_HEADER_SIZE
-    assert len(record_module.encode_ack_header(1, 2)) == record_module.ACK_HEADER_SIZE
-    assert len(record_module.encode_ack_entry(1, 2, 3)) == record_module.ACK_ENTRY_SIZE
-    assert record_module.RECORD_HEADER.size == record_module.RECORD_HEADER_SIZE == imported.HEADER_SIZE
+    assert len(segment_file.encode_segment_header(1, 2, 3)) == segment_file.SEGMENT_HEADER_SIZE
+    assert len(segment_file.encode_ack_header(1, 2)) == segment_file.ACK_HEADER_SIZE
+    assert len(segment_file.encode_ack_entry(1, 2, 3)) == segment_file.ACK_ENTRY_SIZE
 
 
 def test_segment_names_come_back() -> None:
-    name = record_module.segment_name(2**64 - 1, 255)
+    name = segment_file.segment_name(2**64 - 1, 255)
     assert name == "18446744073709551615-00000000000000ff"
-    assert record_module.parse_segment_name(name) == (2**64 - 1, 255)
+    assert segment_file.parse_segment_name(name) == (2**64 - 1, 255)
     for wrong in ("", "1-2", name[1:], name + "0", name.replace("f", "g"), "x" * 20 + "-" + "0" * 16):
-        assert record_module.parse_segment_name(wrong) is None
+        assert segment_file.parse_segment_name(wrong) is None
