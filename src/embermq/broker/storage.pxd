@@ -5,7 +5,7 @@ from embermq.broker.interfaces cimport Logged, LogWriter
 from embermq.store.sync.committer cimport Committer
 from embermq.store.log.log cimport Log
 
-cdef int note_turn(Log written, unsigned long long turn) except -1
+cdef void note_turn(Log written, unsigned long long turn) noexcept
 
 cdef class Storage(LogWriter):
     cdef readonly object data

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from embermq.broker.interfaces import Logged, LogWriter
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log.log import Log
-from embermq.store.log.preallocation import give_up_room
 
 if TYPE_CHECKING:
     from embermq.broker.queue.queue import Queue
@@ -42,7 +41,7 @@ def begins(log: Log | None) -> bool:
     return log is not None and log.count > 0 and not log.segments[0].created
 
 
-def note_turn(written: Log | None, turn: int) -> int:
+def note_turn(written: Log | None, turn: int) -> None:
     """Since the log was last seen here, has it written records, has it left some out?"""
     if written is not None:
         if written.wrote:
@@ -51,7 +50,6 @@ def note_turn(written: Log | None, turn: int) -> int:
         if written.spared:
             written.spared = False
             written.spared_in = turn
-    return 0
 
 
 class Storage(LogWriter):
@@ -195,7 +193,7 @@ class Storage(LogWriter):
                 if level.log.count == 0:
                     level.log.trim()
                     level.log.write()
-                give_up_room(level.log)
+                level.log.give_up_room()
         return bool(self.untidy)
 
     def close(self) -> None:
@@ -203,7 +201,7 @@ class Storage(LogWriter):
         for level in self.quiet.union(self.written, self.untidy):
             if level.log is not None:
                 with contextlib.suppress(OSError):  # recovery takes zeros at the end for what they are
-                    give_up_room(level.log)
+                    level.log.give_up_room()
 
     def when_safe(self, callback: Callback, with_acks: bool = False) -> None:
         """Call back when everything written so far would survive a power cut, with the queues it is in."""

@@ -3,7 +3,6 @@ import cython
 from embermq.broker.fairness cimport Fairness
 from embermq.broker.interfaces cimport Logged, LogWriter, Sink
 from embermq.clock cimport monotonic_s, wall_ms
-from embermq.store.histogram cimport Histogram
 
 cdef unsigned long long TIMED_MASK
 cdef Py_ssize_t LIGHT_SINKS_MAX
@@ -34,7 +33,7 @@ cdef class Turn:
     cdef public long long copies
     cdef readonly unsigned long long count
     cdef readonly unsigned long long telling
-    cdef readonly Histogram times
+    cdef readonly object times
     cdef readonly unsigned long long now_ms
     cpdef int refresh(self) except -1
     cpdef long long uptime_ms(self) except? -1

@@ -77,7 +77,7 @@ def committed(channel: Channel) -> None:
     channel.unsafe = False
     channel.connection.hold_output()
     channel.send(methods.TxCommitOk())
-    channel.link.turn.after_safe(channel.connection.release_output, with_acks=True)
+    channel.connection.turn.after_safe(channel.connection.release_output, with_acks=True)
 
 
 def on_tx_rollback(channel: Channel, method: methods.TxRollback) -> None:

@@ -21,7 +21,7 @@ from embermq.broker.message.record import message_of, record_parts
 from embermq.store.log.record import PERSISTENT
 
 if TYPE_CHECKING:
-    from embermq.broker.delayed.run import Part
+    from embermq.broker.delayed.schedule import Part
     from embermq.broker.message.message import Message
     from embermq.store.log.record import Record
 

@@ -1,4 +1,4 @@
-"""Messages in the order of a time in the future, however many, with little memory.
+"""A priority queue on disk: messages in the order of the time they are due, any number in little memory.
 
     head    what fits nowhere else: a heap in memory, and a log that only a restart reads
     runs    logs whose records are in the order they are due; the next few of each are in memory
@@ -14,20 +14,24 @@ its number, and takes one.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 from embermq.broker.delayed.record import Delayed, number_and_destination
-from embermq.broker.delayed.run import Part, Run
+from embermq.broker.interfaces import Logged
 from embermq.store.disk.layout import new_queue_id
+from embermq.store.log.record import PERSISTENT
 
 if TYPE_CHECKING:
     from embermq.broker.storage import Storage
     from embermq.broker.turn import Turn
+    from embermq.store.log.log import Log
 
 HEAD_COUNT_MAX = 4096
 HEAD_BYTES_MAX = 4 * 1024 * 1024
@@ -39,6 +43,115 @@ READ_BYTES_MIN = 4 * 1024
 READ_BYTES_ALL = 2 * 1024 * 1024  # of all runs together
 SCAN_BYTES = 1024 * 1024
 HEAD, RUN = "head", "run"  # in the names of the logs
+TRANSIENT = 0
+
+
+class Part(Logged):
+    """A log, as the storage wants it."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self, turn: Turn, log: Log, log_id: str) -> None:
+        super().__init__(log_id, log)
+        self.turn = turn
+
+    def mark(self) -> None:
+        """The log has something to write at the end of the turn."""
+        if not self.dirty:
+            self.dirty = True
+            self.turn.add_log(self)
+
+    def append(self, delayed: Delayed) -> None:
+        """Write it here; from now on this is where it is acked."""
+        log = self.log
+        assert log is not None
+        delayed.part = self
+        delayed.sequence = log.next_sequence
+        log.append(
+            delayed.sequence, delayed.due_ms, PERSISTENT if delayed.keeps else TRANSIENT, delayed.record()
+        )
+        self.mark()
+
+    def write_some(self) -> None:
+        """Not at the end of the turn: there is much, and it need not be gathered in memory."""
+        assert self.log is not None
+        with contextlib.suppress(OSError):  # the turn will meet it again, and report it
+            self.log.write()
+
+    def ack(self, sequence: int) -> None:
+        if self.log is not None and self.log.ack(sequence):
+            self.mark()
+
+    @property
+    def is_empty(self) -> bool:
+        """Everything in it is done with."""
+        return self.log is None or self.log.count == 0
+
+    def drop(self) -> None:
+        if self.log is not None:
+            self.log.drop()
+            self.log = None
+
+
+class Run(Part):
+    """Its next messages are in memory, the rest is read from the log in blocks as these go."""
+
+    __slots__ = ("front", "last_due_ms", "unread_count", "unread_from", "window")
+
+    def __init__(self, turn: Turn, log: Log, log_id: str) -> None:
+        super().__init__(turn, log, log_id)
+        self.window: deque[Delayed] = deque()
+        self.unread_count = log.count
+        self.unread_from = log.first_sequence
+        self.last_due_ms = max((segment.time_max for segment in log.segments), default=0)
+        self.front: tuple[int, int] | None = None  # (due, number) of what leaves next
+
+    def add(self, delayed: Delayed, window_max: int) -> None:
+        """Something that is not due before anything else here."""
+        assert delayed.due_ms >= self.last_due_ms
+        self.last_due_ms = delayed.due_ms
+        self.append(delayed)
+        if self.unread_count == 0 and len(self.window) < window_max:
+            self.window.append(delayed)
+            self.unread_from = delayed.sequence + 1
+        else:
+            self.unread_count += 1
+        if self.front is None:
+            self.front = delayed.due_ms, delayed.number
+
+    def take(self, read_bytes: int) -> Delayed | None:
+        """What leaves next; None if it cannot be read any more, which the log has reported."""
+        if not self.window:
+            self.read(read_bytes)
+            if not self.window:
+                self.front = None
+                return None
+        taken = self.window.popleft()
+        if not self.window:
+            try:
+                self.read(read_bytes)
+            except OSError:
+                # Too many open files, perhaps. The next `take` needs it, and tells; this one is on its way.
+                self.front = taken.due_ms, taken.number  # nothing here is due before that
+                return taken
+        self.front = (self.window[0].due_ms, self.window[0].number) if self.window else None
+        return taken
+
+    def read(self, read_bytes: int) -> None:
+        if self.unread_count == 0:
+            return
+        assert self.log is not None
+        records = self.log.read(self.unread_from, read_bytes)
+        if not records:
+            self.unread_count = 0
+            return
+        for record in records:
+            delayed = Delayed.of(record)
+            delayed.part = self
+            delayed.sequence = record.sequence
+            self.window.append(delayed)
+        self.unread_from = records[-1].sequence + 1
+        self.unread_count -= len(records)
 
 
 class Schedule:
@@ -70,12 +183,12 @@ class Schedule:
 
     # -- in
 
-    def add(self, delayed: Delayed) -> int:
+    def add(self, delayed: Delayed) -> None:
         delayed.number = self.next_number
         self.next_number += 1
         if self.storage is None:
             heappush(self.heap, (delayed.due_ms, delayed.number, delayed))
-            return 0
+            return
         at = bisect_right(self.last_dues, delayed.due_ms) - 1
         if at >= 0:
             run = self.runs[at]
@@ -84,7 +197,7 @@ class Schedule:
             self.last_dues[at] = delayed.due_ms
             if was_empty:
                 heappush(self.fronts, (delayed.due_ms, delayed.number, run))
-            return 0
+            return
         if not self.heads:
             log_id = self.new_log_id(HEAD)
             self.heads.append(Part(self.turn, self.storage.open_log(log_id), log_id))
@@ -93,7 +206,6 @@ class Schedule:
         self.heap_bytes += delayed.size
         if len(self.heap) >= HEAD_COUNT_MAX or self.heap_bytes >= HEAD_BYTES_MAX:
             self.make_run()
-        return 0
 
     def make_run(self) -> None:
         """Write the head to disk in order, but for what will leave soon."""
@@ -162,14 +274,13 @@ class Schedule:
                 taken.append(delayed)
         return taken
 
-    def done(self, delayed: Delayed) -> int:
+    def done(self, delayed: Delayed) -> None:
         part = delayed.part
         if part is None:
-            return 0
+            return
         part.ack(delayed.sequence)
         if isinstance(part, Run) and part.front is None and part.is_empty:
             self.drop_run(part)
-        return 0
 
     def drop_run(self, run: Run) -> None:
         if run in self.runs:

@@ -36,7 +36,6 @@ from embermq.broker.stream.retention import StreamRetention
 from embermq.broker.turn import Turn
 from embermq.errors import NotImplementedYet, PreconditionFailed
 from embermq.store.log.retention import Block, sequence_at_time
-from embermq.store.log.segment_index import write_indexes
 
 if TYPE_CHECKING:
     from embermq.broker.storage import Storage
@@ -172,7 +171,7 @@ class Stream(Queue):
             return
         self.safe_end = end
         self.filters.write()
-        write_indexes(self.log, end)
+        self.log.write_indexes(end)
         self.retention.retain()
         self.mark()
         if self.unwritten:
@@ -324,7 +323,7 @@ class Stream(Queue):
         self.turn.after_write(self.recovered)  # when all that was recovered is synced, not before
 
     def recovered(self) -> None:
-        write_indexes(self.log, self.safe_end, everywhere=True)
+        self.log.write_indexes(self.safe_end, everywhere=True)
         self.retention.retain()
 
     def label(self) -> bytes:

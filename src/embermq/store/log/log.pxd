@@ -4,7 +4,6 @@ from embermq.store.disk.filesystem cimport File, write_part
 from embermq.store.sync.committer cimport Dirty
 from embermq.store.disk.disk cimport Disk
 from embermq.store.log.record cimport put_spans
-from embermq.store.log.preallocation cimport make_room
 from embermq.store.log.segment cimport Segment
 
 cdef unsigned long long EVERYTHING

@@ -21,18 +21,21 @@ from typing import Protocol
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import File, write_all, write_part
 from embermq.store.disk.layout import LABEL
-from embermq.store.disk.page_cache import Callback, segment_began
+from embermq.store.disk.page_cache import Callback
 from embermq.store.disk.reserve import NO_SPACE
 from embermq.store.log.preallocation import make_room
 from embermq.store.log.reader import Reader
 from embermq.store.log.record import Record, put_spans
 from embermq.store.log.segment import Segment, new_identity
 from embermq.store.log.segment_file import SEQUENCE_MAX, SEQUENCE_SPAN_MAX
+from embermq.store.log.segment_index import write_indexes
 from embermq.store.recovery.recovery import Recovery, recover
 from embermq.store.sync.committer import NO_FILES, NO_NAMES, Dirty
 
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BLOCK_BYTES = 256 * 1024
+KEPT_BYTES = 256 * 1024 * 1024  # of a queue's files in the page cache, from where it is read
+LAST_SEGMENTS = 2  # one is written to, one may not be safe yet
 # An active segment whose records are all acked goes once it is worth a new file: at a quarter of full size,
 # or when it is the last of several, so that nothing is left of a backlog.
 DRAINED_PART = 4
@@ -223,8 +226,25 @@ class Log:
         self.segments.append(segment)
         self.active = segment
         if self.in_order:
-            segment_began(self)
+            self._evict_unread()
         return segment
+
+    def _evict_unread(self) -> None:
+        """A queue goes on in a new file: if the one that became safe meanwhile will not be read soon, it can
+        leave the page cache."""
+        at = len(self.segments) - 1 - LAST_SEGMENTS
+        if at < 0:
+            return
+        path = os.path.join(self.directory, self.segments[at].name)
+        place = self.reader.segment if self.reader is not None else None
+        between = 0
+        while at >= 0 and between <= KEPT_BYTES:
+            if self.segments[at] is place:
+                return
+            between += self.segments[at].size
+            at -= 1
+        if between > KEPT_BYTES:
+            self.disk.cache.let_go(path)
 
     def _queue(self, segment: Segment) -> None:
         """Lend the segment a buffer until the next write."""
@@ -401,6 +421,19 @@ class Log:
             self.ack_segment = None
         if segment.created:
             self.delete(segment)
+
+    def give_up_room(self) -> None:
+        """The log is quiet, or at its end: its last file shall be as long as what it holds."""
+        segment = self.active
+        if segment is None or segment.queued or segment.reach <= segment.written:
+            return
+        file = self.disk.open_file(os.path.join(self.directory, segment.name))
+        self.disk.filesystem.truncate(file, segment.written)
+        segment.reach = segment.writes = 0
+
+    def write_indexes(self, safe_end: int, everywhere: bool = False) -> None:
+        """Give full segments before `safe_end` an index file (see `segment_index`)."""
+        write_indexes(self.disk.filesystem, self.directory, self.segments, safe_end, everywhere)
 
     # -- reading
 

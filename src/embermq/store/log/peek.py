@@ -43,7 +43,7 @@ def glimpses(log: Log, sequence: int, block_bytes: int, tells: bool = False) -> 
 def in_segment(
     log: Log, segment: Segment, sequence: int, block_bytes: int, tells: bool
 ) -> Iterator[Glimpse | None]:
-    position, cuts = position_before(log, segment, sequence), segment.cuts
+    position, cuts = position_before(log.disk.filesystem, log.directory, segment, sequence), segment.cuts
     reader = log.new_reader()
     while position < segment.size and not segment.removed and segment.cuts == cuts:
         reader.position = position

@@ -12,15 +12,9 @@ for a while, and when the broker stops (docs/decisions/0010-room-at-the-end.md).
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import File, FileSystem, write_all
 from embermq.store.log.segment import Segment
-
-if TYPE_CHECKING:
-    from embermq.store.log.log import Log
 
 WRITES_BEFORE_ROOM = 8  # a log that is seldom written to is left alone
 WRITE_BYTES_MAX = 16 * 1024  # what writes more at a time gathers much per sync: the size matters little
@@ -62,13 +56,3 @@ def write_zeros(
     except OSError:
         filesystem.truncate(file, reached)
         raise
-
-
-def give_up_room(log: Log) -> None:
-    """The log is quiet, or at its end: its last file shall be as long as what it holds."""
-    segment = log.active
-    if segment is None or segment.queued or segment.reach <= segment.written:
-        return
-    file = log.disk.open_file(os.path.join(log.directory, segment.name))
-    log.disk.filesystem.truncate(file, segment.written)
-    segment.reach = segment.writes = 0

@@ -10,7 +10,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from embermq.store.disk.page_cache import at_hand
+from embermq.store.disk.page_cache import Callback
 from embermq.store.log.record import RECORD_HEADER_SIZE, Header, Record
 from embermq.store.log.segment import Segment, find_record, parse_records
 from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE
@@ -19,11 +19,12 @@ from embermq.store.recovery.recovery import damage_read
 from embermq.store.recovery.salvage import salvage_span
 
 if TYPE_CHECKING:
-    from embermq.store.disk.page_cache import Callback
     from embermq.store.log.log import Log
 
-
 logger = logging.getLogger("embermq.store")
+
+AHEAD_BYTES = 2 * 1024 * 1024  # that the disk is asked for before they are needed
+RECENT_BYTES = 64 * 1024  # of the last segment: what was written last is in memory
 
 
 class Reader:
@@ -37,7 +38,7 @@ class Reader:
         self.position = 0
         self.cuts = 0  # of the segment, when that was true
         self.sequence = 0  # every record of the segment before `position` has a smaller one
-        # How far the disk was asked to read ahead of us, if it ever had to (see read_ahead); and the place,
+        # How far the disk was asked to read ahead of us, if it ever had to (`_keep_ahead`); and the place,
         # by sequence and position, that we waited for last.
         self.asked_in: Segment | None = None
         self.asked = 0
@@ -68,7 +69,51 @@ class Reader:
             segment = self.log.segment_after(segment)
             if segment is not None:
                 self._seek(segment, segment.first)
-        return segment is None or at_hand(self, segment, bytes_max + RECORD_HEADER_SIZE, done)
+        return segment is None or self._is_cached(segment, bytes_max + RECORD_HEADER_SIZE, done)
+
+    def _is_cached(self, segment: Segment, size: int, done: Callback) -> bool:
+        """Can it go on in the segment without waiting for the disk? If not, the disk is asked, and `done` is
+        called when it has answered; after that it is read, whatever the answer was."""
+        log, position = self.log, self.position
+        if position >= segment.written - (RECENT_BYTES if segment is log.active else 0):
+            return True
+        size = min(size, segment.written - position)
+        place = (segment.first, position)
+        if self.fetched == place:
+            self._keep_ahead(segment, position + size)
+            return True
+        path = os.path.join(log.directory, segment.name)
+        try:
+            file = log.disk.open_file(path)
+        except OSError:
+            return True  # reading meets that again, and reports it
+        if log.disk.cache.has(file, size, position):
+            if self.asked_in is not None:
+                self._keep_ahead(segment, position + size)
+            return True
+        self.fetched = place
+        if self.asked_in is None or self.asked_in not in (segment, log.segment_after(segment)):
+            self.asked_in, self.asked = segment, position + size
+        if not log.disk.cache.fetch(path, size, position, done):
+            return True
+        self._keep_ahead(segment, position + size)
+        return False
+
+    def _keep_ahead(self, segment: Segment, position: int) -> None:
+        """Have the disk read what comes next while this is delivered."""
+        log, asked_in = self.log, self.asked_in
+        assert asked_in is not None
+        if asked_in.first > segment.first:
+            return  # of this one all is under way
+        begin = max(self.asked, position) if asked_in is segment else position
+        if begin - position > AHEAD_BYTES // 2:
+            return  # there is enough under way
+        wanted: Segment | None = segment
+        if begin >= segment.size:
+            wanted, begin = log.segment_after(segment), 0
+        if wanted is not None and begin < wanted.written:
+            log.disk.cache.expect(os.path.join(log.directory, wanted.name), AHEAD_BYTES, begin)
+            self.asked_in, self.asked = wanted, min(begin + AHEAD_BYTES, wanted.size)
 
     def _go_to(self, sequence: int) -> Segment | None:
         """Be where `sequence` is, or a bit before; None if nothing is there or behind."""
@@ -81,13 +126,16 @@ class Reader:
             self._seek(segment, sequence)
         else:
             # Forward in the same segment: whichever is closer, where we stopped or an index entry.
-            self.position = max(self.position, position_before(self.log, segment, sequence))
+            self.position = max(self.position, self._position_before(segment, sequence))
         return segment
+
+    def _position_before(self, segment: Segment, sequence: int) -> int:
+        return position_before(self.log.disk.filesystem, self.log.directory, segment, sequence)
 
     def _seek(self, segment: Segment, sequence: int) -> None:
         self.segment = segment
         self.cuts = segment.cuts
-        self.position = position_before(self.log, segment, sequence)
+        self.position = self._position_before(segment, sequence)
         self.sequence = sequence
 
     def _read_segment(self, segment: Segment, sequence: int, bytes_max: int, records: list[Record]) -> None:
@@ -162,7 +210,9 @@ def forget_damaged(log: Log, segment: Segment) -> None:
 def first_at_time(reader: Reader, segment: Segment, timestamp_ms: int, bytes_max: int) -> int | None:
     """The sequence of the segment's first live record that is not older than `timestamp_ms`."""
     reader.segment = segment
-    reader.position = position_before_time(reader.log, segment, timestamp_ms)
+    reader.position = position_before_time(
+        reader.log.disk.filesystem, reader.log.directory, segment, timestamp_ms
+    )
     sequence = segment.first
     assert reader.position >= SEGMENT_HEADER_SIZE
     while True:

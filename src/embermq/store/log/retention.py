@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embermq.store.disk.page_cache import Callback, at_hand
+from embermq.store.disk.page_cache import Callback
 from embermq.store.log.log import READ_BLOCK_BYTES, Log
 from embermq.store.log.reader import Reader, first_at_time
 from embermq.store.log.record import RECORD_HEADER_SIZE, Header
@@ -50,7 +50,7 @@ class BlockReader(Reader):
         segment = self._go_to_block(sequence)
         if segment is None or (known is not None and self._is_in(known)):
             return True
-        return at_hand(self, segment, bytes_max, done)
+        return self._is_cached(segment, bytes_max, done)
 
     def _go_to_block(self, sequence: int) -> Segment | None:
         """Be where the caller has stopped, or where `sequence` is; None if nothing is there or behind."""

@@ -31,15 +31,11 @@ import os
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from embermq.store.disk.filesystem import FileSystem, read_all, write_all
 from embermq.store.log.segment import Segment
 from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE, SEGMENT_SUFFIX, SEQUENCE_SPAN_MAX
-
-if TYPE_CHECKING:
-    from embermq.store.log.log import Log
 
 MAGIC = b"EMBRINDX"
 VERSION = 1
@@ -54,23 +50,24 @@ def index_path(directory: str, segment: Segment) -> str:
     return os.path.join(directory, segment.name.removesuffix(SEGMENT_SUFFIX) + INDEX_SUFFIX)
 
 
-def write_indexes(log: Log, safe_end: int, everywhere: bool = False) -> None:
+def write_indexes(
+    filesystem: FileSystem, directory: str, segments: list[Segment], safe_end: int, everywhere: bool
+) -> None:
     """Give the full segments before `safe_end` an index, and let go of what is in it.
 
     Looks at those behind the last one that has an index; `everywhere`: before that, too.
     """
-    for at in range(len(log.segments) - 2, -1, -1):
-        segment = log.segments[at]
+    for segment in segments[-2::-1]:
         if segment.indexed:
             if everywhere:
                 continue
             return
         if segment.last < safe_end and segment.live.count == segment.count and segment.ack_written == 0:
             with contextlib.suppress(OSError):  # a full disk: the segment is read at the next start
-                write_index(log, segment)
+                write_index(filesystem, directory, segment)
 
 
-def write_index(log: Log, segment: Segment) -> None:
+def write_index(filesystem: FileSystem, directory: str, segment: Segment) -> None:
     assert segment.sealed and segment.written == segment.size and segment.count
     entries = b"".join(
         ENTRY.pack(*entry)
@@ -89,8 +86,7 @@ def write_index(log: Log, segment: Segment) -> None:
         len(entries) // ENTRY.size,
         crc32(entries),
     )
-    filesystem = log.disk.filesystem
-    path = index_path(log.directory, segment)
+    path = index_path(directory, segment)
     file = filesystem.open(path, create=not filesystem.exists(path))
     write_all(filesystem, file, head + CHECKSUM.pack(crc32(head)) + entries, 0)
     segment.rest_on_index(segment.count)
@@ -121,22 +117,22 @@ def load_from_index(filesystem: FileSystem, directory: str, segment: Segment, lo
     return True
 
 
-def position_before(log: Log, segment: Segment, sequence: int) -> int:
+def position_before(filesystem: FileSystem, directory: str, segment: Segment, sequence: int) -> int:
     """Where to start reading forward to find `sequence`; at most an index step too early."""
     if not segment.indexed:
         return segment.position_before(sequence)
     if sequence <= segment.first:
         return SEGMENT_HEADER_SIZE
-    columns = _columns(log, segment)
+    columns = _columns(filesystem, directory, segment)
     at = bisect_right(columns[0], sequence)
     return columns[1][at - 1] if at else SEGMENT_HEADER_SIZE
 
 
-def position_before_time(log: Log, segment: Segment, timestamp_ms: int) -> int:
+def position_before_time(filesystem: FileSystem, directory: str, segment: Segment, timestamp_ms: int) -> int:
     """Where to start reading forward to find the first record that is not older than `timestamp_ms`."""
     if not segment.indexed:
         return segment.position_before_time(timestamp_ms)
-    columns = _columns(log, segment)
+    columns = _columns(filesystem, directory, segment)
     at = bisect_left(columns[2], timestamp_ms)
     return columns[1][at - 1] if at else SEGMENT_HEADER_SIZE
 
@@ -149,12 +145,13 @@ def delete_stray_indexes(filesystem: FileSystem, directory: str, segments: list[
             filesystem.unlink(os.path.join(directory, name))
 
 
-def _columns(log: Log, segment: Segment) -> tuple[array[int], array[int], array[int]]:
+def _columns(
+    filesystem: FileSystem, directory: str, segment: Segment
+) -> tuple[array[int], array[int], array[int]]:
     """Sequences, positions and times of the entries; none if the file is not sound any more."""
-    filesystem = log.disk.filesystem
     columns = array("Q"), array("Q"), array("Q")
     with contextlib.suppress(OSError):
-        file = filesystem.open(index_path(log.directory, segment), writable=False)
+        file = filesystem.open(index_path(directory, segment), writable=False)
         data = read_all(filesystem, file)
         head = _sound_head(data)
         entries = data[HEADER_SIZE:]

@@ -1,7 +1,5 @@
 import cython
 from embermq.store.disk.filesystem cimport FileSystem
-from embermq.store.histogram cimport Histogram
-from embermq.store.sync.latency cimport SyncSpeed
 
 cdef class Dirty:
     cdef readonly frozenset files
@@ -18,14 +16,26 @@ cdef class Batch:
     cpdef bint is_dirty(self) except -1
     cpdef bint is_small(self) except -1
 
-cpdef int call_all(list callbacks, object failure) except -1
+@cython.final
+cdef class SyncSpeed:
+    cdef double quick_seconds
+    cdef double hiccup_seconds
+    cdef double average_seconds
+    cdef double weight
+    cdef Py_ssize_t syncs_until_quick
+    cpdef void call_quick(self, double seconds) except *
+    cpdef bint is_quick(self) except -1
+    cpdef void note(self, double seconds) except *
+    cpdef void pause(self, Py_ssize_t syncs) except *
+
+cpdef void call_all(list callbacks, object failure) except *
 
 cdef class Committer:
     cdef readonly FileSystem filesystem
     cdef object _directory
     cdef readonly object sync
     cdef public object failure
-    cdef readonly Histogram sync_times
+    cdef readonly object sync_times
     cdef object _call_soon_threadsafe
     cdef Batch _batch
     cdef object _lock
@@ -51,4 +61,4 @@ cdef class Committer:
     cdef bint _is_alone(self, Batch batch) except -1
     cdef object _synced(self, Batch batch)
     cdef Batch _take_batch(self)
-    cpdef int _sync(self, Batch batch) except -1
+    cpdef void _sync(self, Batch batch) except *

@@ -31,7 +31,6 @@ from typing import Literal, Protocol
 from embermq.store.disk.filesystem import File, FileSystem
 from embermq.store.errors import CommitFailed
 from embermq.store.histogram import Histogram
-from embermq.store.sync.latency import QUICK_SYNC_SECONDS, SyncSpeed
 
 logger = logging.getLogger("embermq.store")
 
@@ -39,6 +38,10 @@ FILES_SYNCED_SINGLY_MAX = 8
 FILES_SYNCED_HERE_MAX = 2  # by the loop's own thread
 ACK_SYNC_SECONDS_MAX = 1.0
 SYNCS_AFTER_COMPANY = 16  # so many are left to the thread when anybody else had a turn between two of them
+QUICK_SYNC_SECONDS = 1e-3  # longer than this, on average, and the loop must not wait for it
+AVERAGED_SYNCS = 8
+HICCUP = 3  # a sync that takes so many times longer leaves the next ones to the thread
+SYNCS_AFTER_HICCUP = 16
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 DESCRIPTOR_WAIT_SECONDS = 0.1
 TRIES_WHEN_CLOSING = 20
@@ -102,6 +105,40 @@ class Turns(Protocol):
     def at_end(self, action: Callable[[bool], None]) -> None:
         """Call when the round has done all else, with True if nothing is left for another."""
         ...
+
+
+class SyncSpeed:
+    """Is the disk quick enough that the loop may wait for it? While small syncs are, on average; one that
+    takes far longer leaves the next ones to the thread."""
+
+    __slots__ = ("average_seconds", "hiccup_seconds", "quick_seconds", "syncs_until_quick", "weight")
+
+    def __init__(self) -> None:
+        self.weight = 1 / AVERAGED_SYNCS  # of the last one
+        self.syncs_until_quick = 0
+        self.call_quick(QUICK_SYNC_SECONDS)
+
+    def call_quick(self, seconds: float) -> None:
+        """What takes less than that is quick; no disk is before it has shown it."""
+        self.quick_seconds = seconds
+        self.hiccup_seconds = HICCUP * seconds
+        self.average_seconds = 2 * seconds
+
+    def is_quick(self) -> bool:
+        return self.average_seconds < self.quick_seconds and not self.syncs_until_quick
+
+    def note(self, seconds: float) -> None:
+        """A small sync took so long."""
+        if seconds >= self.hiccup_seconds:
+            self.syncs_until_quick = SYNCS_AFTER_HICCUP
+            return
+        self.average_seconds += (seconds - self.average_seconds) * self.weight
+        if self.syncs_until_quick:
+            self.syncs_until_quick -= 1
+
+    def pause(self, syncs: int) -> None:
+        """Whatever they take, the loop does not wait for the next ones."""
+        self.syncs_until_quick = max(self.syncs_until_quick, syncs)
 
 
 class Committer:
@@ -313,11 +350,11 @@ class Committer:
             self._batch.acks, batch.acks = batch.acks, set()
         return batch
 
-    def _sync(self, batch: Batch) -> int:
+    def _sync(self, batch: Batch) -> None:
         if batch.everything or len(batch.files) + len(batch.acks) > FILES_SYNCED_SINGLY_MAX:
             assert self._directory is not None
             self.filesystem.sync_everything(self._directory)
-            return 0
+            return
         for file in batch.files:
             self.filesystem.sync(file)
         for file in batch.acks:
@@ -325,7 +362,6 @@ class Committer:
         # A new file is safe only with its name; a new directory only with its own.
         for path in sorted(batch.directories, reverse=True):
             self._sync_directory(path)
-        return 0
 
     def _sync_directory(self, path: str) -> None:
         """This alone takes a descriptor, which clients may have used up. Nothing is lost by that: wait."""
@@ -354,11 +390,10 @@ class Committer:
             return
 
 
-def call_all(callbacks: list[Callback], failure: CommitFailed | None) -> int:
+def call_all(callbacks: list[Callback], failure: CommitFailed | None) -> None:
     """Tell each, in order, whatever the others make of it."""
     for callback in callbacks:
         try:
             callback(failure)
         except Exception:  # the others wait as well
             logger.exception("a fault of ours, telling that something is safe: %r", callback)
-    return 0

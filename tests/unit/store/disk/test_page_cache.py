@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from embermq.store.disk import page_cache
 from embermq.store.disk.disk import Disk
 from embermq.store.disk.filesystem import File, FileSystem
 from embermq.store.disk.page_cache import PageCache
+from embermq.store.log import log as log_module
+from embermq.store.log import reader as reader_module
 from embermq.store.log.log import Log
 from embermq.store.log.record import PERSISTENT, RECORD_HEADER_SIZE
 from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE
@@ -86,7 +87,7 @@ class Queue:
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Queue:
     # The last record of a segment reaches beyond its size.
-    monkeypatch.setattr(page_cache, "KEPT_BYTES", KEPT_SEGMENTS * (SEGMENT_BYTES + 1000))
+    monkeypatch.setattr(log_module, "KEPT_BYTES", KEPT_SEGMENTS * (SEGMENT_BYTES + 1000))
     return Queue(tmp_path)
 
 
@@ -143,7 +144,7 @@ def test_what_is_not_is_fetched_once_and_then_read(queue: Queue) -> None:
 
 
 def test_the_end_of_the_log_is_in_memory(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_cache, "RECENT_BYTES", 5000)
+    monkeypatch.setattr(reader_module, "RECENT_BYTES", 5000)
     queue.fill(2)
     for _ in range(8):
         queue.log.append(queue.log.next_sequence, 1000, PERSISTENT, (b"x" * 1000,))
@@ -160,7 +161,7 @@ def test_a_reader_that_had_to_wait_asks_for_what_follows(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So far ahead, in order and without gaps, from one segment into the next, as far as they are written."""
-    monkeypatch.setattr(page_cache, "AHEAD_BYTES", 4000)
+    monkeypatch.setattr(reader_module, "AHEAD_BYTES", 4000)
     queue.fill(4)
     queue.filesystem.cold = True
     sequence = 0

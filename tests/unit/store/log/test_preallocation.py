@@ -17,10 +17,8 @@ from embermq.store.log.preallocation import (
     WRITE_BYTES_MAX,
     WRITES_BEFORE_ROOM,
     ZEROS_WRITE_BYTES_MIN,
-    give_up_room,
 )
 from embermq.store.log.record import PERSISTENT
-from embermq.store.log.segment_index import write_indexes
 from embermq.store.recovery.check import check_log
 from embermq.store.recovery.dump import dump_log
 from tests.support.faulty_disk import FaultyFileSystem
@@ -82,7 +80,7 @@ def test_larger_writes_get_room_that_takes_space(opened: Opened, tmp_path: Path)
     assert contents(opened()) == contents(log)
     write(log, 200, bytes(ZEROS_WRITE_BYTES_MIN))
     assert contents(opened()) == contents(log)
-    give_up_room(log)
+    log.give_up_room()
     assert excess(log, tmp_path) == 0
 
 
@@ -152,7 +150,7 @@ def test_a_segment_that_is_sealed_early_loses_it_with_the_next_write(opened: Ope
     write(log, 1)
     first, second = files(tmp_path)
     assert [first.stat().st_size, second.stat().st_size] == [segment.size for segment in log.segments]
-    write_indexes(log, log.next_sequence)
+    log.write_indexes(log.next_sequence)
     again = opened(keep_place=True, indexed=True)
     assert [segment.indexed for segment in again.segments] == [True, False]
     assert again.recovery.damages == []
@@ -179,7 +177,7 @@ def test_a_segment_that_is_sealed_with_nothing_alive_but_must_stay_loses_it_too(
 def test_a_quiet_log_gives_it_up(opened: Opened, tmp_path: Path) -> None:
     log = opened()
     write(log)
-    give_up_room(log)
+    log.give_up_room()
     assert excess(log, tmp_path) == 0
     write(log, 1)
     assert excess(log, tmp_path) == 0, "it must be busy again first"
@@ -192,7 +190,7 @@ def test_what_is_not_written_yet_is_not_cut_off(opened: Opened, tmp_path: Path) 
     log = opened()
     write(log)
     log.append(log.next_sequence, 1000, PERSISTENT, (b"in memory",))
-    give_up_room(log)
+    log.give_up_room()
     log.write()
     assert contents(opened()) == contents(log)
 

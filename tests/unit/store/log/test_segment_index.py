@@ -14,7 +14,7 @@ from embermq.store.disk.filesystem import File, FileSystem
 from embermq.store.log.log import Log
 from embermq.store.log.record import PERSISTENT
 from embermq.store.log.retention import retain, sequence_at_time
-from embermq.store.log.segment_index import HEADER_SIZE, write_indexes
+from embermq.store.log.segment_index import HEADER_SIZE
 
 COUNT, SEGMENT_BYTES = 6000, 200_000
 
@@ -38,7 +38,7 @@ def written(directory: Path) -> Log:
     for sequence in range(COUNT):
         log.append(sequence, 1000 + sequence * 10, PERSISTENT, (b"%d|" % sequence, b"x" * 100))
     log.write()
-    write_indexes(log, log.next_sequence)
+    log.write_indexes(log.next_sequence)
     return log
 
 
@@ -91,9 +91,9 @@ def test_what_is_not_safe_gets_no_index(tmp_path: Path) -> None:
         log.append(sequence, 0, PERSISTENT, (b"%d|" % sequence, b"x" * 100))
     log.write()
     second = log.segments[1]
-    write_indexes(log, second.last)
+    log.write_indexes(second.last)
     assert [segment.indexed for segment in log.segments[:2]] == [True, False]
-    write_indexes(log, log.next_sequence)
+    log.write_indexes(log.next_sequence)
     assert all(segment.indexed for segment in log.segments[1:-1])
 
 
@@ -149,7 +149,7 @@ def test_an_index_that_does_not_check_out_is_replaced(
     assert [segment.indexed for segment in log.segments[:3]] == [True, False, True]
     assert (log.count, sequences(log)) == (COUNT, list(range(COUNT)))
     assert log.recovery.damages == []
-    write_indexes(log, log.next_sequence, everywhere=True)
+    log.write_indexes(log.next_sequence, everywhere=True)
     assert [path.read_bytes() for path in indexes(tmp_path)] == sound
 
 
@@ -174,11 +174,11 @@ def test_damage_is_found_by_who_reads_and_at_the_next_start(tmp_path: Path) -> N
     assert f"{path} is damaged, set aside as {path.name}.damaged-1" in str(log.recovery.damages[0])
     assert sequences(log) == found
     assert len(log.recovery.damages) == 1, "once is enough"
-    write_indexes(log, log.next_sequence)
+    log.write_indexes(log.next_sequence)
     again = opened(tmp_path)
     assert (again.count, sequences(again)) == (COUNT - 1, found)
     assert len(again.recovery.damages) == 1
-    write_indexes(again, again.next_sequence, everywhere=True)
+    again.write_indexes(again.next_sequence, everywhere=True)
     assert opened(tmp_path).recovery.damages == []
 
 

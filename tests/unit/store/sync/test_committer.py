@@ -13,8 +13,15 @@ import pytest
 from embermq.store.disk.disk import Disk
 from embermq.store.errors import CommitFailed
 from embermq.store.log.log import Log
-from embermq.store.sync.committer import FILES_SYNCED_SINGLY_MAX, SYNCS_AFTER_COMPANY, Committer
-from embermq.store.sync.latency import HICCUP, SYNCS_AFTER_HICCUP
+from embermq.store.sync.committer import (
+    AVERAGED_SYNCS,
+    FILES_SYNCED_SINGLY_MAX,
+    HICCUP,
+    SYNCS_AFTER_COMPANY,
+    SYNCS_AFTER_HICCUP,
+    Committer,
+    SyncSpeed,
+)
 from tests.support.faulty_disk import FaultyFileSystem
 from tests.unit.store.log.test_log import fill
 
@@ -406,3 +413,49 @@ def test_what_one_makes_of_it_does_not_keep_it_from_the_others(
     assert told == [None]
     assert caplog.text.count("a fault of ours") == 1
     bench.committer.close()
+
+
+# -- which disks are quick enough to be waited for
+
+QUICK_S = 0.001
+
+
+def shown(seconds: float, syncs: int = 10 * AVERAGED_SYNCS) -> SyncSpeed:
+    """A disk that has taken so long several times."""
+    speed = SyncSpeed()
+    speed.call_quick(QUICK_S)
+    for _ in range(syncs):
+        speed.note(seconds)
+    return speed
+
+
+def test_a_disk_has_to_show_that_it_is_quick() -> None:
+    assert not shown(QUICK_S / 2, syncs=0).is_quick()
+    assert not shown(QUICK_S / 2, syncs=1).is_quick()
+    assert shown(QUICK_S / 2).is_quick()
+    assert not shown(QUICK_S * 2).is_quick()
+
+
+def test_one_slow_sync_among_many_does_not_matter() -> None:
+    speed = shown(QUICK_S / 2)
+    speed.note(QUICK_S * 2)
+    assert speed.is_quick()
+
+
+def test_a_hiccup_does_and_counts_for_nothing_else() -> None:
+    speed = shown(QUICK_S / 2)
+    speed.note(QUICK_S * HICCUP)
+    for _ in range(SYNCS_AFTER_HICCUP):
+        assert not speed.is_quick()
+        speed.note(QUICK_S / 2)
+    assert speed.is_quick()
+
+
+def test_the_longer_of_two_pauses_holds() -> None:
+    speed = shown(QUICK_S / 2)
+    speed.pause(3)
+    speed.pause(1)
+    for _ in range(3):
+        assert not speed.is_quick()
+        speed.note(QUICK_S / 2)
+    assert speed.is_quick()

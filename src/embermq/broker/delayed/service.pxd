@@ -1,1 +1,0 @@
-# Compiled as it is: every delayed message passes through here.
