@@ -346,7 +346,7 @@ class Queue:
     def weigh_soon(self) -> None:
         """For a request that shows the bytes. One queue at a time: others when they are shown again."""
         works = self.turn.incremental_work
-        if self.is_unweighed() and not any(work.about is WEIGHING for work in works.works):
+        if self.is_unweighed() and not works.about(WEIGHING):
             works.begin(self.weigh_pieces(), about=WEIGHING)
 
     def weigh_pieces(self) -> Pieces:
