@@ -174,11 +174,11 @@ def test_what_cannot_be_read_now_is_read_later(
     queue.append(message(b"%d" % count, persistent=True))
     stored.loop.run()
     assert len(timers) == 1 and caplog.text.count("cannot read from") == 1, "it is left alone for a while"
-    timers.pop()()
+    timers[-1]()
     stored.loop.run()
     assert caplog.text.count("cannot read from") == 2
     Path(f"{log.directory}.away").rename(log.directory)
-    timers.pop()()
+    timers[-1]()
     stored.loop.run()
     count += 1
     assert taker.bodies == [b"%d" % number for number in range(count)]
