@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from dataclasses import replace
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
@@ -12,7 +13,8 @@ from pyspark_embermq.catalog import is_table, options_of, with_options
 from pyspark_embermq.decoding.columns import SCHEMA, TEXT_SCHEMA
 from pyspark_embermq.decoding.rows import check_schema
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.options import Options, options_from
+from pyspark_embermq.formats import cloudevents, protobuf
+from pyspark_embermq.options import AS_THEY_ARE, Options, options_from
 from pyspark_embermq.runtime.error_text import Refusal, with_plain_errors
 from pyspark_embermq.sink.writers import BatchWriter, StreamWriter
 from pyspark_embermq.source import pushdown
@@ -36,7 +38,9 @@ class AMQPDataSource(DataSource):
         return "amqp"
 
     def schema(self) -> str:
-        if self.parsed.format in ("json", "csv", "avro"):
+        if self.parsed.format == "cloudevents":
+            return cloudevents.SCHEMA
+        if self.parsed.format not in AS_THEY_ARE:
             raise AMQPSourceError(
                 f"option 'format' is {self.parsed.format!r}: give the fields of the body with .schema(...)"
             )
@@ -44,13 +48,20 @@ class AMQPDataSource(DataSource):
         return with_options(schema, self.options) if is_table(self.options) else schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = options_of(schema, self.options)
+        options = self.reading_options(schema)
         if options.delivery != Options.delivery:
             raise AMQPSourceError("option 'delivery' is for streaming reads; for batch reads there is 'mode'")
         check_schema(schema, options)
         if options.push_filters and pushdown.is_enabled():
             return FilteringReader(schema, options)
         return BatchReader(schema, options)
+
+    def reading_options(self, schema: StructType) -> Options:
+        options = options_of(schema, self.options)
+        if options.format != "protobuf":
+            return options
+        # Executors need not have the file.
+        return replace(options, protobuf_descriptor=protobuf.embedded(options.protobuf_descriptor))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         try:
@@ -59,7 +70,7 @@ class AMQPDataSource(DataSource):
             return Refusal(why)
 
     def stream_reader(self, schema: StructType) -> DataSourceStreamReader:
-        options = options_of(schema, self.options)
+        options = self.reading_options(schema)
         if options.mode != Options.mode:
             raise AMQPSourceError("option 'mode' is for batch reads; for streaming reads there is 'delivery'")
         check_schema(schema, options)

@@ -15,7 +15,9 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from pyspark_embermq.errors import AMQPSourceError
 
-FORMATS = ("binary", "text", "json", "csv", "avro")
+FORMATS = ("binary", "text", "json", "csv", "avro", "protobuf", "msgpack", "cloudevents")
+AS_THEY_ARE = ("binary", "text")  # the formats in which a body is a column
+CLOUD_EVENTS_MODES = ("binary", "structured")
 MODES = ("browse", "drain", "lease")
 DELIVERIES = ("at-least-once", "exactly-once")
 ON_DECODE_ERROR = ("fail", "null", "dead-letter")
@@ -36,6 +38,7 @@ LEAST = {
     "max_records_per_trigger": 0,
     "max_bytes_per_trigger": 0,
     "max_records_per_second": 0,
+    "schema_id": 0,
     "min_offsets_per_trigger": 0,
 }
 
@@ -82,6 +85,12 @@ class Options:
     dead_letter_exchange: str = ""
     dead_letter_routing_key: str = ""
     avro_schema: str = ""
+    schema_registry: str = ""
+    schema_subject: str = ""
+    schema_id: int = 0
+    protobuf_descriptor: str = ""
+    protobuf_message: str = ""
+    cloud_events_mode: str = "binary"
     csv_separator: str = ","
     # writing
     exchange: str = ""
@@ -101,6 +110,7 @@ class Options:
             ("delivery", DELIVERIES),
             ("on_decode_error", ON_DECODE_ERROR),
             ("on_return", ON_RETURN),
+            ("cloud_events_mode", CLOUD_EVENTS_MODES),
         ):
             if getattr(self, name) not in allowed:
                 raise AMQPSourceError(
@@ -130,9 +140,11 @@ class Options:
             )
         if self.mode == "lease" and not self.lease_name:
             raise AMQPSourceError("option 'mode' is 'lease': give it a name with option 'leaseName'")
-        if self.format == "avro" and not self.avro_schema:
+        if self.format == "protobuf" and not (self.protobuf_descriptor and self.protobuf_message):
             raise AMQPSourceError(
-                "option 'format' is 'avro': give the writer's schema in option 'avroSchema'"
+                "option 'format' is 'protobuf': give a descriptor set (protoc --include_imports "
+                "--descriptor_set_out=FILE) in option 'protobufDescriptor' and the name of the message in "
+                "'protobufMessage'"
             )
 
     @property
@@ -144,7 +156,7 @@ class Options:
     @property
     def column_prefix(self) -> str:
         """What the names of metadata columns begin with: the others are fields of the body."""
-        return "" if self.format in ("binary", "text") else self.metadata_prefix
+        return "" if self.format in AS_THEY_ARE else self.metadata_prefix
 
     @property
     def queue_names(self) -> list[str]:

@@ -32,6 +32,7 @@ ONCE_IS_ENOUGH = {
     "test_rabbitmq.py",
     "test_reading_queues.py",
     "test_reading_streams.py",
+    "test_formats.py",
     "test_pace.py",
     "test_pushdown.py",
     "test_subscription.py",

@@ -97,7 +97,7 @@ def test_the_examples(
         with contextlib.redirect_stdout(printed):
             exec(compile(text, str(PAGE), "exec"), program)
         assert printed.getvalue() == expected
-    assert len(outputs) == 4
+    assert len(outputs) == 5
     # Pipelines, on what these have left.
     channel.exchange_declare("countries", "topic")
     channel.queue_declare("enriched")

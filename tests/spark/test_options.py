@@ -46,7 +46,7 @@ def test_secrets_are_not_shown(url: str) -> None:
         ({"minPartitions": "0"}, "'minPartitions' is 0; expected 1 or more"),
         ({"mandatory": "perhaps"}, "'mandatory' is 'perhaps'; expected true or false"),
         ({"format": "xml"}, "'format' is 'xml'; expected one of binary, text, json, csv, avro"),
-        ({"format": "avro"}, "give the writer's schema in option 'avroSchema'"),
+        ({"format": "protobuf"}, "give a descriptor set"),
         ({"maxRecordsPerTrigger": "-1"}, "'maxRecordsPerTrigger' is -1; expected 0 or more"),
         ({"csvSeparator": "||"}, "'csvSeparator' is '||'; expected one character".replace("|", r"\|")),
         ({"queue": "q", "superStream": "s"}, "option 'queue' or option 'superStream', not both"),

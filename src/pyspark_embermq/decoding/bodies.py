@@ -1,4 +1,4 @@
-"""Bodies as columns: json, csv and avro with a schema of the user's.
+"""Bodies as columns, with a schema of the user's: json and csv; other formats by pyspark_embermq.formats.
 
 Each body is read by itself, and gives what Spark's from_json and from_csv would give for it: a body that is
 not of the format has nulls in all columns, a field that does not fit has null, and both are told as problems.
@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from embermq.wire.properties import Properties
 from pyspark_embermq.decoding.casting import (
     Convert,
     FloatText,
@@ -26,6 +27,11 @@ from pyspark_embermq.decoding.casting import (
     text_converter,
 )
 from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.formats.avro import avro_reader
+from pyspark_embermq.formats.cloudevents import event_of
+from pyspark_embermq.formats.msgpack import msgpack_reader
+from pyspark_embermq.formats.protobuf import protobuf_reader
+from pyspark_embermq.formats.typed_values import typed_converter
 from pyspark_embermq.options import Options
 
 Row = dict[str, Any]
@@ -49,9 +55,9 @@ def check_types(options: Options, schema: pa.Schema) -> None:
 
 
 def maker(options: Options, kind: pa.DataType) -> Convert | None:
-    if options.format == "avro":
-        return avro_converter(kind)
-    return converter(kind) if options.format == "json" else text_converter(kind)
+    if options.format == "json":
+        return converter(kind)
+    return text_converter(kind) if options.format == "csv" else typed_converter(kind)
 
 
 class Decoder:
@@ -166,65 +172,47 @@ def csv_reader(options: Options, schema: pa.Schema) -> Read:
 
 
 def avro_row_reader(options: Options, schema: pa.Schema) -> Read:
-    read_avro = avro_reader(options.avro_schema)
+    return library_reader(avro_reader(options), "not Avro of that schema")
 
+
+def protobuf_row_reader(options: Options, schema: pa.Schema) -> Read:
+    return library_reader(protobuf_reader(options, schema), f"not a {options.protobuf_message}")
+
+
+def msgpack_row_reader(options: Options, schema: pa.Schema) -> Read:
+    return library_reader(msgpack_reader(), "not MessagePack")
+
+
+def library_reader(read_body: Callable[[bytes], Any], problem: str) -> Read:
     def read(body: bytes, problems: list[str]) -> Row:
         try:
-            row = read_avro(body)
-        except Exception as error:  # fastavro raises whatever its C code met
-            raise Undecodable(f"not Avro of that schema: {type(error).__name__} {error}".rstrip()) from None
+            row = read_body(body)
+        except AMQPSourceError:
+            raise  # a registry that does not answer is not the message's fault
+        except Exception as error:  # whatever the library's C code met
+            raise Undecodable(f"{problem}: {type(error).__name__} {error}".rstrip()) from None
         if not isinstance(row, dict):
-            raise Undecodable("the Avro schema is not of a record")
+            raise Undecodable(f"{problem}: it is no record")
         return row
 
     return read
 
 
-READERS = {"json": json_reader, "csv": csv_reader, "avro": avro_row_reader}
-
-
-def avro_reader(schema_text: str) -> Any:
-    try:
-        import fastavro
-    except ImportError:
-        raise AMQPSourceError(
-            "option 'format' is 'avro': that needs fastavro (pip install fastavro)"
-        ) from None
-    try:
-        schema = fastavro.parse_schema(json.loads(schema_text))
-    except Exception as error:
-        raise AMQPSourceError(f"option 'avroSchema' is not an Avro schema: {error}") from None
-
-    def read(body: bytes) -> Any:
-        stream = io.BytesIO(body)
-        row = fastavro.schemaless_reader(stream, schema)
-        if stream.read(1):
-            raise ValueError("bytes are left over")
-        return row
-
-    return read
-
-
-def avro_converter(kind: pa.DataType) -> Convert:
-    """Avro has types, and fastavro Python's objects for them: pyarrow knows which fit."""
-
-    def convert(value: Any, problems: list[str]) -> Any:
-        found = with_pairs(value, kind)
+def event_reader(options: Options, schema: pa.Schema) -> Callable[[Any, list[str]], Row]:
+    def read(message: tuple[bytes, Properties], problems: list[str]) -> Row:
         try:
-            pa.array([found], kind)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise Misfit(f"does not fit: {error}") from None
-        return found
+            return event_of(*message)
+        except ValueError as why:
+            raise Undecodable(str(why)) from None
 
-    return convert
+    return read
 
 
-def with_pairs(value: Any, kind: pa.DataType) -> Any:
-    """Maps as pyarrow takes them."""
-    if isinstance(value, dict) and pa.types.is_map(kind):
-        return [(name, with_pairs(item, kind.item_type)) for name, item in value.items()]
-    if isinstance(value, dict) and pa.types.is_struct(kind):
-        return {field.name: with_pairs(value.get(field.name), field.type) for field in kind}
-    if isinstance(value, list) and pa.types.is_list(kind):
-        return [with_pairs(item, kind.value_type) for item in value]
-    return value
+READERS: dict[str, Callable[[Options, pa.Schema], Read]] = {
+    "json": json_reader,
+    "csv": csv_reader,
+    "avro": avro_row_reader,
+    "protobuf": protobuf_row_reader,
+    "msgpack": msgpack_row_reader,
+    "cloudevents": event_reader,
+}

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from embermq.client import Message
-from pyspark_embermq.decoding.bodies import Decoder, avro_reader, check_types
+from embermq.client import Message, Properties
+from pyspark_embermq.decoding.bodies import Decoder, check_types
 from pyspark_embermq.decoding.columns import (
     COLUMNS,
     DIRECT,
@@ -24,7 +24,7 @@ from pyspark_embermq.decoding.columns import (
 )
 from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.options import Options
+from pyspark_embermq.options import AS_THEY_ARE, Options
 
 # Takes messages that could not be read, with the reason: to a dead-letter exchange.
 Refuse = Callable[[list[tuple[Message, str]]], None]
@@ -32,7 +32,7 @@ Refuse = Callable[[list[tuple[Message, str]]], None]
 
 def body_fields(schema: StructType, options: Options) -> list[str]:
     """The columns that come from the body; the rest is about the message."""
-    if options.format in ("binary", "text"):
+    if options.format in AS_THEY_ARE:
         return []
     prefix = options.metadata_prefix
     return [
@@ -45,7 +45,7 @@ def body_fields(schema: StructType, options: Options) -> list[str]:
 
 def check_schema(schema: StructType, options: Options) -> None:
     """On the driver, before a task starts: can every column be had, with that type?"""
-    if options.format in ("binary", "text"):
+    if options.format in AS_THEY_ARE:
         kinds = {**COLUMNS, "body": "string" if options.format == "text" else "binary"}
         for field in schema.fields:
             maker_of(field.name)
@@ -60,9 +60,9 @@ def check_schema(schema: StructType, options: Options) -> None:
         )
     else:
         fields = [field for field in schema.fields if field.name in body_fields(schema, options)]
-        check_types(options, to_arrow_schema(StructType(fields), timezone="UTC"))
-    if options.format == "avro":
-        avro_reader(options.avro_schema)  # or a sentence
+        arrow_schema = to_arrow_schema(StructType(fields), timezone="UTC")
+        check_types(options, arrow_schema)
+        Decoder(options, arrow_schema)  # or a sentence: of a schema that is none, or a missing library
 
 
 class RowMaker:
@@ -95,6 +95,8 @@ class RowMaker:
         if self.refuse is not None:
             return {*DIRECT, "properties"}  # a whole message may have to go elsewhere
         found = {column for name in self.metadata.values() for column in taken_from(name)}
+        if self.options.format == "cloudevents":
+            found.add("properties")
         return found if self.decoder is None else {"body", *found}
 
     @property
@@ -112,7 +114,7 @@ class RowMaker:
         made: dict[str, pa.Array] = {}
         problems: dict[int, str] = {}
         if self.decoder is not None:
-            columns, problems = self.decoder.decode(arrived.body.to_pylist())
+            columns, problems = self.decoder.decode(bodies_of(arrived, self.options))
             problems = {index: self.body_problem(arrived, index, why) for index, why in problems.items()}
             made = dict(zip(self.from_body, columns, strict=True))
         if self.properties is not None:
@@ -181,6 +183,15 @@ def fitting(values: list[Any], field: pa.Field, problems: dict[int, str]) -> lis
             found[index] = None
             problems.setdefault(index, f"column '{field.name}' cannot be {field.type}: {why}")
     return found
+
+
+def bodies_of(arrived: Arrivals, options: Options) -> list[Any]:
+    """What a decoder takes: bodies; with the properties of events, which have attributes in headers."""
+    bodies: list[Any] = arrived.body.to_pylist()
+    if options.format != "cloudevents":
+        return bodies
+    raw = arrived.array(arrived.batch.properties, pa.binary()).to_pylist()
+    return [(body, Properties.decode(one, 0, len(one))) for body, one in zip(bodies, raw, strict=True)]
 
 
 def corrupt_column(arrived: Arrivals, problems: dict[int, str], kind: pa.DataType) -> pa.Array:

@@ -37,8 +37,13 @@ def parsed(schema_text: str) -> Any:
 
 
 def avro_reader(options: Options) -> Callable[[bytes], Any]:
-    """What reads a body. With a registry `avroSchema`, if given, is the reader's schema, else the writer's."""
+    """What reads a body. With a registry `avroSchema`, if it is given, is the reader's schema."""
     fastavro = fastavro_module()
+    if not options.avro_schema and not options.schema_registry:
+        raise AMQPSourceError(
+            "option 'format' is 'avro': give the writer's schema in option 'avroSchema', or a registry of "
+            "schemas in 'schemaRegistry'"
+        )
     given = parsed(options.avro_schema) if options.avro_schema else None
     known: dict[int, Any] = {}
 
@@ -83,7 +88,8 @@ def avro_schema_of(schema: pa.Schema) -> str:
 
 
 def field_of(field: pa.Field, path: str) -> dict[str, Any]:
-    return {"name": field.name, "type": ["null", avro_type(field.type, f"{path}_{field.name}")], "default": None}
+    kind = avro_type(field.type, f"{path}_{field.name}")
+    return {"name": field.name, "type": ["null", kind], "default": None}
 
 
 def avro_type(kind: pa.DataType, name: str) -> Any:

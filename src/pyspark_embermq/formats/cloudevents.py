@@ -175,7 +175,9 @@ def data_of(data: bytes | str, kind: str) -> dict[str, Any]:
         try:
             return {"data": json.loads(data)}
         except ValueError:
-            raise AMQPSourceError("a row is no event: its data is not JSON, as its datacontenttype says") from None
+            raise AMQPSourceError(
+                "a row is no event: its data is not JSON, as its datacontenttype says"
+            ) from None
     if isinstance(data, str):
         return {"data": data}
     return {"data_base64": base64.b64encode(data).decode()}

@@ -52,7 +52,7 @@ def message_class(options: Options) -> Any:
         found = pool.FindMessageTypeByName(options.protobuf_message)
     except KeyError:
         raise AMQPSourceError(
-            f"option 'protobufMessage' is {options.protobuf_message!r}, which the descriptor set does not have "
+            f"option 'protobufMessage' is {options.protobuf_message!r}, which the descriptor set lacks "
             f"(it has {', '.join(names_in(files)) or 'none'})"
         ) from None
     except Exception as error:
@@ -128,7 +128,9 @@ def is_map(field: Any) -> bool:
 
 
 def is_wrapper(kind: Any) -> bool:
-    return bool(kind.full_name.startswith(WRAPPERS) and kind.full_name.endswith("Value") and kind.name != "Value")
+    """google.protobuf.Int64Value and the like; google.protobuf.Value is any JSON."""
+    name = kind.full_name.removeprefix(WRAPPERS)
+    return bool(name != kind.full_name and name.endswith("Value") and name not in ("Value", "ListValue"))
 
 
 # -- writing

@@ -1,5 +1,5 @@
-"""Schema registries: Confluent's HTTP API, or a directory with a file `ID.avsc` for each schema; and the frame
-that says which schema a body has.
+"""Schema registries: Confluent's HTTP API, or a directory with a file `ID.avsc` for each schema; and the
+frame that says which schema a body has.
 
     0  1  zero
     1  4  the schema's id, big-endian
@@ -129,6 +129,8 @@ def ask(registry: str, path: str, given: dict[str, Any] | None = None) -> dict[s
     except urllib.error.HTTPError as error:
         with error:
             why = error.read(1000).decode("utf-8", "replace")
-        raise AMQPSourceError(f"the schema registry at {place} answers {error.code} to {path}: {why}") from None
+        raise AMQPSourceError(
+            f"the schema registry at {place} answers {error.code} to {path}: {why}"
+        ) from None
     except (OSError, ValueError) as error:
         raise AMQPSourceError(f"the schema registry at {place} cannot be asked: {error}") from None

@@ -1,17 +1,18 @@
 """Columns of the sink: which say where a message goes, which are its properties, which its body.
 
-With `format` = `json` those begin with the option `metadataPrefix`, as they do in reading, and all others are
-fields of the body.
+Where the body is made of columns (`json`, `avro`, ...) those about the message begin with the option
+`metadataPrefix`, as they do in reading, and all others are fields of the body.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -29,7 +30,8 @@ from pyspark_embermq.decoding.columns import PLAIN_PROPERTIES
 from pyspark_embermq.encoding.headers import headers_from
 from pyspark_embermq.encoding.json_bodies import can_be_json, json_bodies
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.options import Options
+from pyspark_embermq.formats import avro, cloudevents, msgpack, protobuf, schema_registry
+from pyspark_embermq.options import AS_THEY_ARE, Options
 from pyspark_embermq.sink.message_columns import (
     DEDUPLICATION_HEADER,
     NUMBERS,
@@ -44,18 +46,18 @@ KNOWN = {*ADDRESS, "body", "headers", "timestamp", "deduplication_id", *PLAIN_PR
 PASSED_OVER = {"queue", "offset", "redelivered", "ingest_timestamp", "headers_json"}
 
 
-# In a JSON body there is a place for everything but these.
+# In such a body there is a place for everything but these.
 NOT_IN_BODY = (KNOWN | PASSED_OVER) - {"body"}
 
 
 def column_name(name: str, options: Options) -> str:
     """What the column that says something about the message is called."""
-    return (options.metadata_prefix if options.format == "json" else "") + name
+    return options.column_prefix + name
 
 
 def meaning(column: str, options: Options) -> str:
-    """What a column says about the message; empty: it is a field of a JSON body."""
-    if options.format != "json":
+    """What a column says about the message; empty: it is a field of the body."""
+    if options.format in AS_THEY_ARE:
         return column
     name = column.removeprefix(options.metadata_prefix)
     return name if column == column_name(name, options) and name in NOT_IN_BODY else ""
@@ -64,7 +66,7 @@ def meaning(column: str, options: Options) -> str:
 def check_columns(schema: StructType, options: Options) -> None:
     """On the driver: can rows of this schema be sent?"""
     names = schema.fieldNames()
-    if options.format in ("binary", "text"):
+    if options.format in AS_THEY_ARE:
         if "body" not in names:
             raise AMQPSourceError(
                 f"rows need a column 'body' (binary or string); there are {', '.join(names)}. "
@@ -76,8 +78,10 @@ def check_columns(schema: StructType, options: Options) -> None:
                 f"nobody knows what to do with column {unknown[0]!r}; known are {', '.join(sorted(KNOWN))}. "
                 "Drop it, or say option 'format' = 'json' to send it in the body"
             )
-    elif options.format != "json":
-        raise AMQPSourceError(f"rows can be sent as binary, text or json, not as {options.format!r}")
+    elif options.format == "csv":
+        raise AMQPSourceError("rows cannot be sent as csv: make a text of them with to_csv, and send that")
+    else:
+        check_body(schema, options)
     for field in schema.fields:
         check_column(field, options)
     exchange, routing_key = column_name("exchange", options), column_name("routing_key", options)
@@ -90,7 +94,8 @@ def check_columns(schema: StructType, options: Options) -> None:
 
 def check_column(field: StructField, options: Options) -> None:
     name = meaning(field.name, options)
-    if not name and not can_be_json(to_arrow_type(field.dataType, timezone="UTC")):
+    is_json = not name and options.format == "json"
+    if is_json and not can_be_json(to_arrow_type(field.dataType, timezone="UTC")):
         raise AMQPSourceError(
             f"column {field.name!r} is {field.dataType.simpleString()}, which has no form in JSON: cast it "
             "to a string"
@@ -118,9 +123,55 @@ def kinds_of(name: str) -> tuple[type[DataType], ...]:
     return ()
 
 
+def check_body(schema: StructType, options: Options) -> None:
+    """Can the columns that are fields of the body be written in its format?"""
+    fields = {field.name: field.dataType for field in schema.fields if not meaning(field.name, options)}
+    if options.format == "cloudevents":
+        cloudevents.check_fields({name: kind.simpleString() for name, kind in fields.items()})
+        is_binary = options.cloud_events_mode == cloudevents.BINARY
+        if is_binary and column_name("headers", options) in schema.names:
+            raise AMQPSourceError(
+                "attributes of an event are headers in binary mode: put others into the map 'extensions'"
+            )
+    elif options.format == "protobuf":
+        protobuf.check_fields(options, list(fields))
+    elif options.format == "msgpack":
+        msgpack.msgpack_module()
+
+
+def prepared(schema: StructType, options: Options) -> Options:
+    """On the driver: with what executors would have to look up in files or at a registry."""
+    if options.format == "protobuf":
+        return replace(options, protobuf_descriptor=protobuf.embedded(options.protobuf_descriptor))
+    if options.format != "avro":
+        return options
+    fields = [field for field in schema.fields if not meaning(field.name, options)]
+    text = options.avro_schema
+    if not text:
+        text = avro.avro_schema_of(to_arrow_schema(StructType(fields), timezone="UTC"))
+    avro.parsed(text)  # or a sentence
+    number = options.schema_id
+    if options.schema_registry and not number:
+        number = schema_registry.schema_id(options.schema_registry, options.schema_subject, text)
+    return replace(options, avro_schema=text, schema_id=number)
+
+
+def encoded(fields: dict[str, pa.Array], count: int, options: Options) -> dict[str, pa.Array]:
+    """The columns of a message that are made of the fields of its body."""
+    if options.format == "avro":
+        return {"body": avro.avro_bodies(fields, count, options)}
+    if options.format == "protobuf":
+        return {"body": protobuf.protobuf_bodies(fields, count, options)}
+    if options.format == "msgpack":
+        return {"body": msgpack.msgpack_bodies(fields, count)}
+    if options.format == "cloudevents":
+        return cloudevents.event_columns(fields, count, options.cloud_events_mode)
+    return {"body": json_bodies(fields, count)}
+
+
 def with_body(batch: pa.RecordBatch, options: Options) -> pa.RecordBatch:
     """What is about the message under its plain name, and a body of all other columns."""
-    if options.format != "json":
+    if options.format in AS_THEY_ARE:
         return batch
     fields: dict[str, pa.Array] = {}
     found: dict[str, pa.Array] = {}
@@ -130,7 +181,15 @@ def with_body(batch: pa.RecordBatch, options: Options) -> pa.RecordBatch:
             found[name] = array
         else:
             fields[column] = array
-    return pa.RecordBatch.from_pydict({**found, "body": json_bodies(fields, batch.num_rows)})
+    return pa.RecordBatch.from_pydict({**found, **encoded(fields, batch.num_rows, options)})
+
+
+CONTENT_TYPES = {
+    "json": "application/json",
+    "avro": "application/avro",
+    "protobuf": "application/protobuf",
+    "msgpack": "application/msgpack",
+}
 
 
 class Sender:
@@ -143,7 +202,7 @@ class Sender:
         self.fixed = self.fixed_properties()
 
     def fixed_properties(self) -> dict[str, Any]:
-        kind = self.options.content_type or ("application/json" if self.options.format == "json" else None)
+        kind = self.options.content_type or CONTENT_TYPES.get(self.options.format)
         return {"content_type": kind, "delivery_mode": 2 if self.options.persistent else 1}
 
     def publish(self, channel: Channel, batch: pa.RecordBatch) -> Confirmation:

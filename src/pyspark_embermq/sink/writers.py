@@ -27,7 +27,7 @@ from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
 from pyspark_embermq.sink.message_columns import DEDUPLICATION_HEADER
-from pyspark_embermq.sink.row_writer import Sender, check_columns, column_name
+from pyspark_embermq.sink.row_writer import Sender, check_columns, column_name, prepared
 
 # What a task is part of: the same when Spark runs it again.
 RunOf = Callable[[TaskContext], str]
@@ -149,7 +149,7 @@ class BatchWriter(DataSourceArrowWriter):
                 f"the same when it is run again; or a column {id_column!r}"
             )
         check_broker(schema, options)
-        self.options = options
+        self.options = prepared(schema, options)
         self.ids_max = ids_max(schema, options)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -160,7 +160,7 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, schema: StructType, options: Options) -> None:
         check_target(schema, options)
-        self.options = options
+        self.options = prepared(schema, options)
         self.ids_max = ids_max(schema, options)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
