@@ -35,20 +35,20 @@ cdef class Turn:
     cdef readonly unsigned long long telling
     cdef readonly object times
     cdef readonly unsigned long long now_ms
-    cpdef int refresh(self) except -1
+    cpdef object refresh(self)
     cpdef long long uptime_ms(self) except? -1
-    cpdef int add_log(self, Logged level) except -1
-    cpdef int add_queue(self, object queue) except -1
-    cpdef int add_sink(self, Sink sink) except -1
-    cdef int wake(self) except -1
+    cpdef object add_log(self, Logged level)
+    cpdef object add_queue(self, object queue)
+    cpdef object add_sink(self, Sink sink)
+    cdef object wake(self)
     @cython.locals(drained=bint)
-    cdef int work(self) except -1
-    cdef int await_safe(self) except -1
+    cdef object work(self)
+    cdef object await_safe(self)
     cdef bint has_work(self) except -1
     @cython.locals(unreadable=set)
-    cdef int drain(self) except -1
+    cdef object drain(self)
     @cython.locals(logs=list)
-    cdef int write(self, bint nothing_drained) except -1
+    cdef object write(self, bint nothing_drained)
     @cython.locals(sink=Sink, sinks=list)
-    cdef int send(self) except -1
-    cdef int end(self) except -1
+    cdef object send(self)
+    cdef object end(self)

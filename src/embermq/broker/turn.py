@@ -135,36 +135,31 @@ class Turn:
         self.telling = 0  # those in which anybody was to get anything
         self.times = Histogram()  # how long some of them took
 
-    def refresh(self) -> int:
+    def refresh(self) -> None:
         """Look at the clock; once per turn and read, not per message."""
         self.now_ms = wall_ms() if self.clock is None else int(self.clock() * 1000)
-        return 0
 
     def uptime_ms(self) -> int:
         """Since some moment; whoever sets the clock does not change it."""
         return int((monotonic_s() if self.uptime is None else self.uptime()) * 1000)
 
-    def wake(self) -> int:
+    def wake(self) -> None:
         if not self.scheduled:
             self.scheduled = True
             self.schedule(self.run)
-        return 0
 
-    def add_queue(self, queue: Drainable) -> int:
+    def add_queue(self, queue: Drainable) -> None:
         """Mark a queue; it looks after its own `dirty` flag so that marking twice costs nothing."""
         self.queues.append(queue)
         self.wake()
-        return 0
 
-    def add_sink(self, sink: Sink) -> int:
+    def add_sink(self, sink: Sink) -> None:
         self.sinks.append(sink)
         self.wake()
-        return 0
 
-    def add_log(self, level: Logged) -> int:
+    def add_log(self, level: Logged) -> None:
         self.logs.append(level)
         self.wake()
-        return 0
 
     def after_write(self, action: Callable[[], None]) -> None:
         """Do it in this turn, once the logs are written."""
@@ -179,7 +174,7 @@ class Turn:
         self.unsafe_acks = self.unsafe_acks or with_acks
         self.wake()
 
-    def await_safe(self) -> int:
+    def await_safe(self) -> None:
         """The logs are written: one sync for all actions of this turn."""
         actions, with_acks = self.unsafe, self.unsafe_acks
         self.unsafe, self.unsafe_acks = [], False
@@ -187,7 +182,6 @@ class Turn:
             do_all(actions)
         else:
             self.storage.when_safe(partial(do_all, actions), with_acks)
-        return 0
 
     def at_end(self, action: Callable[[bool], None]) -> None:
         """Do it when this turn has done all else (or the next one, if none is at work), and tell it whether
@@ -212,7 +206,7 @@ class Turn:
             self.work()
             self.times.observe(monotonic_s() - began_s)
 
-    def work(self) -> int:
+    def work(self) -> None:
         self.scheduled = False
         self.working = True
         if self.queues or self.sinks or self.actions or self.unsafe or self.last:
@@ -238,12 +232,11 @@ class Turn:
         if self.last:
             self.end()
         self.working = False
-        return 0
 
     def has_work(self) -> bool:
         return bool(self.queues or self.sinks or self.logs or self.actions or self.unsafe or self.last)
 
-    def drain(self) -> int:
+    def drain(self) -> None:
         queues = self.queues
         self.queues = []
         if self.left:
@@ -266,9 +259,8 @@ class Turn:
         if left:
             self.queues = left + self.queues
             self.wake()
-        return 0
 
-    def write(self, nothing_drained: bool) -> int:
+    def write(self, nothing_drained: bool) -> None:
         """Write the logs; so that it is safe at once if one publisher waits for that and for nothing else."""
         storage = self.storage
         assert storage is not None
@@ -277,14 +269,13 @@ class Turn:
             if not (self.scheduled or self.actions or self.unsafe or self.last):
                 self.synced = storage.write_synced(logs[0], self.telling)
                 if self.synced:
-                    return 0
+                    return
         left = storage.write(logs, self.count)
         if left:
             self.logs = left + self.logs
             self.wake()
-        return 0
 
-    def send(self) -> int:
+    def send(self) -> None:
         sinks, self.sinks = self.sinks, []
         if 1 < len(sinks) <= LIGHT_SINKS_MAX and sinks[-1].has_little():
             # A message on its way goes before the confirm of its publisher, who was marked when it came: what
@@ -296,9 +287,8 @@ class Turn:
                 sink.end_turn()
             except Exception:
                 log.exception("a fault of ours, sending to %r", sink)
-        return 0
 
-    def end(self) -> int:
+    def end(self) -> None:
         actions = self.last
         self.last = []
         scheduled = self.scheduled  # perhaps only for what this turn has done meanwhile
@@ -314,4 +304,3 @@ class Turn:
             self.scheduled = scheduled
             if self.has_work():
                 self.wake()
-        return 0

@@ -82,38 +82,38 @@ cdef class Channel:
     cdef StreamPublish stream_publish
     cdef public object transaction
 
-    cdef int on_publish(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
+    cdef object on_publish(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop)
     @cython.locals(next_at=Py_ssize_t, header_size=Py_ssize_t, body_stop=Py_ssize_t, following_at=Py_ssize_t,
                    size=cython.ulonglong, route=Route)
     cdef Py_ssize_t on_header(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop, Py_ssize_t end) except -1
     @cython.locals(peek=Peek)
-    cdef int check_properties(self, bytearray buf) except -1
-    cdef int on_body(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop) except -1
+    cdef object check_properties(self, bytearray buf)
+    cdef object on_body(self, bytearray buf, Py_ssize_t pos, Py_ssize_t stop)
     @cython.locals(message=Message, route=Route, queues=tuple)
-    cdef int on_content(self, bytes content, Py_ssize_t header_size) except -1
+    cdef object on_content(self, bytes content, Py_ssize_t header_size)
     @cython.locals(straight=StreamPublish, following_at=Py_ssize_t)
     cdef Py_ssize_t take_straight(
         self, Route route, bytearray buf, Py_ssize_t pos, Py_ssize_t stop, Py_ssize_t body_stop, Py_ssize_t end
     ) except -1
     @cython.locals(queue=Queue)
-    cpdef int publish(self, Message message, tuple queues, int bits) except -1
+    cpdef object publish(self, Message message, tuple queues, int bits)
     @cython.locals(entry=Entry)
-    cpdef int on_ack(self, unsigned long long delivery_tag, bint multiple) except -1
-    cdef int count_published(self, Py_ssize_t count) except -1
-    cpdef int keep(self, tuple queues) except -1
-    cpdef int put_confirms(self) except -1
-    cdef int refused(self) except -1
-    cdef int put_ack(self) except -1
-    cpdef int begin_block(self) except -1
+    cpdef object on_ack(self, unsigned long long delivery_tag, bint multiple)
+    cdef object count_published(self, Py_ssize_t count)
+    cpdef object keep(self, tuple queues)
+    cpdef object put_confirms(self)
+    cdef object refused(self)
+    cdef object put_ack(self)
+    cpdef object begin_block(self)
     cpdef Entry take_older(self, unsigned long long delivery_tag)
     cpdef bint spans_blocks(self, unsigned long long delivery_tag) except -1
     @cython.locals(entry=Entry, unacked=dict)
     cpdef list take_unacked(self, unsigned long long delivery_tag, bint multiple)
     @cython.locals(consumer=Consumer, size=Py_ssize_t)
-    cpdef int release(self, Entry entry) except -1
+    cpdef object release(self, Entry entry)
     @cython.locals(entry=Entry)
-    cpdef int release_all(self, list entries) except -1
+    cpdef object release_all(self, list entries)
     @cython.locals(entry=Entry, queue=Queue)
-    cpdef int settle(self, list entries) except -1
+    cpdef object settle(self, list entries)
     @cython.locals(consumer=Consumer)
-    cpdef int credit_returned(self) except -1
+    cpdef object credit_returned(self)

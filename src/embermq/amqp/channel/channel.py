@@ -182,7 +182,7 @@ class Channel:
 
     # -- content in
 
-    def on_publish(self, buf: bytearray, pos: int, stop: int) -> int:
+    def on_publish(self, buf: bytearray, pos: int, stop: int) -> None:
         """basic.publish: find the route and wait for the content. `pos` is at the (unused) ticket."""
         if self.expects != METHOD:
             raise unexpected(self.expects)
@@ -199,7 +199,6 @@ class Channel:
         self.expects = HEADER
         if self.connection.turn.alarmed:
             self.connection.block()
-        return 0
 
     def find_route(self, buf: bytearray, pos: int, stop: int) -> None:
         """The slow half of on_publish: a route that is not the one of the message before."""
@@ -263,7 +262,7 @@ class Channel:
         self.expects = BODY
         return next_at
 
-    def check_properties(self, buf: bytearray) -> int:
+    def check_properties(self, buf: bytearray) -> None:
         """Properties that RabbitMQ refuses a message for."""
         peek = self.peek
         if peek.user_id_at != NOT_THERE or peek.expiration_at != NOT_THERE:
@@ -276,9 +275,8 @@ class Channel:
             raise PreconditionFailed(
                 f"invalid message: {{delivery_mode_unknown,{peek.delivery_mode}}}", blame=BASIC_PUBLISH
             )
-        return 0
 
-    def on_body(self, buf: bytearray, pos: int, stop: int) -> int:
+    def on_body(self, buf: bytearray, pos: int, stop: int) -> None:
         if self.expects != BODY:
             raise unexpected(self.expects)
         self.body_received += stop - pos
@@ -291,9 +289,8 @@ class Channel:
             content = bytes(self.gathered)
             self.gathered = bytearray()
             self.on_content(content, len(self.header))
-        return 0
 
-    def on_content(self, content: bytes, header_size: int) -> int:
+    def on_content(self, content: bytes, header_size: int) -> None:
         """A message is complete."""
         self.expects = METHOD
         route = self.route
@@ -313,7 +310,8 @@ class Channel:
             wishes, self.wishes = self.wishes, None
             message, route = granted(message, route, wishes)
             if wishes.due_ms:
-                return publish_later(self, message, route, wishes)
+                publish_later(self, message, route, wishes)
+                return
         queues = route.queues
         if route.version == route.exchange.version and not route.varies:
             route.count += 1
@@ -322,8 +320,8 @@ class Channel:
         if self.transaction is not None:
             # Routed now, as bindings are now; taken by the queues at commit.
             self.transaction.publishes.append((message, queues, self.publish_bits))
-            return 0
-        return self.publish(message, queues, self.publish_bits)
+            return
+        self.publish(message, queues, self.publish_bits)
 
     def take_straight(
         self, route: Route, buf: bytearray, pos: int, stop: int, body_stop: int, end: int
@@ -359,7 +357,7 @@ class Channel:
                 self.count_published(straight.count)
         return following_at
 
-    def publish(self, message: Message, queues: tuple[Queue, ...], bits: int) -> int:
+    def publish(self, message: Message, queues: tuple[Queue, ...], bits: int) -> None:
         """Hand a message to its queues; one that has none goes back where that was asked for."""
         if self.confirming:
             self.count_published(1)
@@ -367,7 +365,7 @@ class Channel:
             if len(queues) == 0:
                 if bits & (MANDATORY | IMMEDIATE):
                     self.return_message(message, NoRoute("") if bits & MANDATORY else NoConsumers(""))
-                return 0
+                return
             self.connection.count_copies(len(queues))
         if bits & IMMEDIATE:
             queues = tuple([queue for queue in queues if has_ready_consumer(queue, message)])
@@ -380,7 +378,6 @@ class Channel:
                 self.keep(queues)
             if queue.is_pressed():
                 self.connection.pressed_queue = queue
-        return 0
 
     def return_message(self, message: Message, why: NoRoute | NoConsumers) -> None:
         self.returned_count += 1
@@ -391,13 +388,13 @@ class Channel:
 
     # -- acknowledgements in
 
-    def on_ack(self, delivery_tag: int, multiple: bool) -> int:
+    def on_ack(self, delivery_tag: int, multiple: bool) -> None:
         if self.expects != METHOD:
             raise unexpected(self.expects)
         if self.transaction is None and not (multiple and self.spans_blocks(delivery_tag)):
-            return self.settle(self.take_unacked(delivery_tag, multiple))
-        settle(self, self.take_blocks(delivery_tag, multiple))
-        return 0
+            self.settle(self.take_unacked(delivery_tag, multiple))
+        else:
+            settle(self, self.take_blocks(delivery_tag, multiple))
 
     def change_user(self, user: User) -> None:
         """The same one, with other permissions: what was allowed is asked again."""
@@ -455,7 +452,7 @@ class Channel:
 
     # -- confirms
 
-    def count_published(self, count: int) -> int:
+    def count_published(self, count: int) -> None:
         """So many more are to be confirmed."""
         self.published += count
         if not self.confirm_pending:
@@ -463,18 +460,16 @@ class Channel:
             self.connection.confirming_channels.append(self)
             self.connection.turn.confirms += 1
             self.connection.touch()
-        return 0
 
-    def keep(self, queues: tuple[Queue, ...]) -> int:
+    def keep(self, queues: tuple[Queue, ...]) -> None:
         """What was published just now is not safe before it is on disk in these queues, or gone from them."""
         if not self.unsafe:
             self.unsafe = True
             self.kept_in = queues
         elif self.kept_in is not queues:
             self.kept_in = SOMEWHERE
-        return 0
 
-    def put_confirms(self) -> int:
+    def put_confirms(self) -> None:
         """At the end of a turn: confirm what is safe, and have the rest synced.
 
         Confirms go out in order, many as one. A confirmed persistent message is on disk in every durable
@@ -495,7 +490,6 @@ class Channel:
         if not unsafe and self.syncs_under_way == 0:
             self.safe = self.published
         self.put_ack()
-        return 0
 
     def on_safe(self, published: int) -> None:
         """Everything published up to this number has reached the disk."""
@@ -507,12 +501,11 @@ class Channel:
             self.put_ack()
             self.connection.touch()
 
-    def refused(self) -> int:
+    def refused(self) -> None:
         """A full queue would not have the message published last; no confirm for it, but the contrary."""
         self.turned_away = True
         if self.confirming and (not self.nacks or self.nacks[-1] != self.published):
             self.nacks.append(self.published)
-        return 0
 
     def put_nacks(self) -> None:
         """Acks up to each refused publish, and a nack for it."""
@@ -523,13 +516,12 @@ class Channel:
             self.send(methods.BasicNack(tag))
             self.confirmed = tag
 
-    def put_ack(self) -> int:
+    def put_ack(self) -> None:
         if self.nacks:
             self.put_nacks()
         if self.safe > self.confirmed and not self.closing:
             self.connection.out.put_ack(self.number, self.safe, self.safe - self.confirmed > 1)
             self.confirmed = self.safe
-        return 0
 
     # -- which are out
 
@@ -543,12 +535,11 @@ class Channel:
             yield from block.values()
         yield from self.unacked.values()
 
-    def begin_block(self) -> int:
+    def begin_block(self) -> None:
         """Enough for one table: so none has to grow past all measure, or be searched from its beginning."""
         self.older.append(self.unacked)
         self.older_ends.append(self.delivery_tag)
         self.unacked = {}
-        return 0
 
     def take_unacked(self, delivery_tag: int, multiple: bool) -> list[Entry]:
         """The deliveries that a tag stands for, no longer unacknowledged; tag 0 with `multiple` is all.
@@ -637,7 +628,7 @@ class Channel:
 
     # -- what becomes of them
 
-    def release(self, entry: Entry) -> int:
+    def release(self, entry: Entry) -> None:
         """A delivery is no longer out: its consumer has the credit back."""
         consumer = entry.consumer
         if consumer is not None:
@@ -646,9 +637,8 @@ class Channel:
             consumer.unacked_bytes -= size
             self.shared_unacked -= 1
             self.shared_unacked_bytes -= size
-        return 0
 
-    def settle(self, entries: list[Entry]) -> int:
+    def settle(self, entries: list[Entry]) -> None:
         queue: Queue | None = None
         self.acked_count += len(entries)
         for entry in entries:
@@ -662,9 +652,8 @@ class Channel:
             self.credit_returned()
         if queue is not None:
             queue.mark()
-        return 0
 
-    def credit_returned(self) -> int:
+    def credit_returned(self) -> None:
         """Any of this channel's consumers may have credit again, each time another one first.
 
         Queues are served in the order in which they are marked: with a credit that all share, the same one
@@ -675,7 +664,6 @@ class Channel:
             break
         for consumer in self.consumers.values():
             consumer.queue.mark()
-        return 0
 
     def requeue(self, entries: list[Entry]) -> None:
         """Give deliveries back to their queues, each to its place."""
@@ -701,10 +689,9 @@ class Channel:
             queue.mark()
         self.credit_returned()
 
-    def release_all(self, entries: list[Entry]) -> int:
+    def release_all(self, entries: list[Entry]) -> None:
         for entry in entries:
             self.release(entry)
-        return 0
 
 
 def unknown_tag(delivery_tag: int) -> PreconditionFailed:

@@ -111,7 +111,7 @@ MANDATORY = 1
 NOBODY = ()
 
 
-def publish_later(channel: Channel, message: Message, route: Route, wishes: Wishes) -> int:
+def publish_later(channel: Channel, message: Message, route: Route, wishes: Wishes) -> None:
     """Let it wait; back with it, or away, where even now no queue could get it.
 
     A queue's own name is no address without the queue. Other exchanges may get bindings meanwhile: there only
@@ -120,16 +120,16 @@ def publish_later(channel: Channel, message: Message, route: Route, wishes: Wish
     bits = channel.publish_bits & MANDATORY
     if (bits or not message.exchange) and not has_queue(message, route, wishes):
         route.exchange.count_one(0)
-        return channel.publish(message, NOBODY, bits)
+        channel.publish(message, NOBODY, bits)
+        return
     message = with_delay_spent(message)
     if channel.transaction is not None:
         channel.transaction.delayed.append((message, wishes.due_ms, wishes.keys))
-        return 0
+        return
     channel.vhost.delays.publish(message, wishes.due_ms, wishes.keys)
     channel.publish(message, NOBODY, 0)  # counted, and confirmed in its turn
     if message.persistent and channel.vhost.storage is not None:
         channel.keep(SOMEWHERE)
-    return 0
 
 
 def has_queue(message: Message, route: Route, wishes: Wishes) -> bool:

@@ -69,9 +69,9 @@ cdef class Connection(Sink):
     cdef Py_ssize_t feed_frames(self, bytearray buf, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(channel=Channel, channels=list)
     cpdef int end_turn(self) except -1
-    cpdef int touch(self) except -1
+    cpdef object touch(self)
     cpdef bint has_room(self) except -1
     cpdef object pause(self, int reason)
     cpdef object resume(self, int reason)
     cpdef object rest(self)
-    cpdef int count_copies(self, Py_ssize_t count) except -1
+    cpdef object count_copies(self, Py_ssize_t count)

@@ -408,12 +408,11 @@ class Connection(Sink):
             self.resume(Pause.OUTPUT)
         return 0
 
-    def touch(self) -> int:
+    def touch(self) -> None:
         """There is output: send it at the end of the turn."""
         if not self.dirty:
             self.dirty = True
             self.turn.add_sink(self)
-        return 0
 
     def has_room(self) -> bool:
         """May another delivery be put together in this turn?"""
@@ -495,13 +494,12 @@ class Connection(Sink):
     def end_rest(self) -> None:
         self.resume(Pause.TURN)
 
-    def count_copies(self, count: int) -> int:
+    def count_copies(self, count: int) -> None:
         """A few bytes for thousands of queues are work for a whole turn: the rest of what was read waits."""
         self.turn.copies += count
         if self.turn.copies > COPIES_PER_TURN_MAX:
             self.turn.wake()
             self.rest()
-        return 0
 
     def block(self) -> None:
         """It publishes while an alarm is raised: read no more, and tell a client that understands it why."""
