@@ -1,4 +1,4 @@
-"""Connections, channels and consumers that come and go, told as events."""
+"""Events about connections, channels and consumers (`amq.rabbitmq.event`)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def login(connection: Connection, user: str, error: str) -> Properties:
 
 
 def access_refused(connection: Connection, channel: int, error: AMQPError) -> Properties:
-    """Not one of RabbitMQ's: somebody who is logged in asked for more than they may."""
+    """Not one of RabbitMQ's: a client that is logged in asked for more than its user may."""
     told = {"connection_name": connection.name, "error": error.detail}
     return {**told, **({"channel": channel} if channel else {})}
 

@@ -1,4 +1,4 @@
-"""How errors are worded on the wire."""
+"""Reply texts: how errors are worded on the wire."""
 
 from __future__ import annotations
 

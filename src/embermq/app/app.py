@@ -237,7 +237,7 @@ class App:
         self.turn.finish()
 
     async def abort(self) -> None:
-        """End as a killed process would: nobody is told, nothing more is written."""
+        """End as a killed process would: clients are not told, nothing more is written."""
         await self.listeners.close()
         await self.management.stop()
         self.server.abort()

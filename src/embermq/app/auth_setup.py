@@ -1,4 +1,4 @@
-"""Logins, as the settings want them: the thread for slow hashes, tokens, patience with strangers."""
+"""Authentication from the settings: the thread for slow hashes, token keys, the login throttle."""
 
 from __future__ import annotations
 

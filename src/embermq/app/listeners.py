@@ -73,7 +73,7 @@ class Listeners:
                 listener.accept(manners[listener.protocol])
 
     def look(self, config: Config, now: float) -> None:
-        """Now and then: has somebody put other certificates into place?"""
+        """At intervals: have certificate files changed?"""
         if not self.files or now - self.looked_at < LOOK_EVERY_S:
             return
         self.looked_at = now

@@ -1,4 +1,4 @@
-"""The settings, read anew: what may change changes at once, and what may not is said."""
+"""Reload (SIGHUP): settings that may change at run time are applied, the others are named in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What systemd gives and wants: sockets that it opened for us, and word of how we are.
+"""systemd: socket activation (LISTEN_FDS) and readiness notification (sd_notify).
 
 LISTEN_FDS, LISTEN_FDNAMES   descriptors from 3 on, named amqp, amqps, http, https in the .socket file
 NOTIFY_SOCKET                READY=1 when we listen, STOPPING=1 when we drain, RELOADING=1 in between

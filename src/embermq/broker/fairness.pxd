@@ -4,6 +4,7 @@ cdef unsigned long long INTERACTIVE_MS
 cdef double SHARE_S
 cdef Py_ssize_t READ_BYTES_MIN
 cdef Py_ssize_t READ_BYTES_MAX
+cdef Py_ssize_t READ_BYTES_STEP
 cdef Py_ssize_t DELIVERY_BYTES
 cdef Py_ssize_t DELIVERY_BYTES_INTERACTIVE
 
@@ -16,5 +17,5 @@ cdef class Fairness:
     cpdef bint has_interactive(self, unsigned long long now_ms) noexcept
     cpdef void note_interactive(self, unsigned long long now_ms) noexcept
     cpdef void begin_turn(self, unsigned long long now_ms) noexcept
-    @cython.locals(share_s=double)
+    @cython.locals(share_s=double, fitting=double)
     cpdef Py_ssize_t read_bytes(self, unsigned long long now_ms, Py_ssize_t size, double took_s) except -1

@@ -10,6 +10,7 @@ from __future__ import annotations
 INTERACTIVE_MS = 200  # so long after such a connection was read from, shares stay small
 SHARE_S = 0.0001  # the time that all bulk connections together may take for what is read in a turn
 READ_BYTES_MIN, READ_BYTES_MAX = 24 * 1024, 512 * 1024
+READ_BYTES_STEP = 8 * 1024
 # A queue hands out a number of bytes in a turn; so much is added for each delivery, whatever its size.
 DELIVERY_BYTES = 64
 DELIVERY_BYTES_INTERACTIVE = 512
@@ -40,4 +41,7 @@ class Fairness:
         if not self.has_interactive(now_ms):
             return READ_BYTES_MAX
         share_s = SHARE_S / max(1, self.bulk_count, self.bulk_before_count)
-        return int(min(max(size * share_s / (took_s + 1e-9), READ_BYTES_MIN), READ_BYTES_MAX))
+        fitting = size * share_s / (took_s + 1e-9)
+        if fitting >= READ_BYTES_MAX:
+            return READ_BYTES_MAX
+        return max(READ_BYTES_MIN, int(fitting) // READ_BYTES_STEP * READ_BYTES_STEP)

@@ -1,4 +1,4 @@
-"""Those whom a turn finds marked, and the one who writes for it: what it needs of each (see `turn`).
+"""Interfaces of the turn: what has a log to be written, what has output to send, what writes logs.
 
 Classes and not Protocols: compiled, calling their methods is a plain call.
 """
@@ -11,7 +11,7 @@ from embermq.store.log.log import Log
 
 
 class Logged:
-    """Somebody with a log to be written: a level of a queue, a part of a schedule."""
+    """Owner of a log to be written: a level of a queue, a part of a schedule."""
 
     __slots__ = ("dirty", "log", "log_id")
 
@@ -22,7 +22,7 @@ class Logged:
 
 
 class Sink:
-    """Somebody with something to send: a connection."""
+    """A connection with output to send."""
 
     __slots__ = ("dirty",)
 
@@ -39,7 +39,7 @@ class Sink:
 
 
 class LogWriter:
-    """Who hands what logs have gathered to the disk."""
+    """Writes what logs have gathered to disk: the storage."""
 
     __slots__ = ()
 

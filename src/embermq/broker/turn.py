@@ -1,4 +1,4 @@
-"""Work that one turn of the loop gathers, done once before the loop sleeps.
+"""The turn: work that one pass of the event loop gathers, done once at its end.
 
 Publishing, acknowledging and consuming only mark: a queue that may have something to deliver, a connection
 that has something to send. `run` is scheduled at the first mark of a turn; it drains the queues, writes the
@@ -132,7 +132,7 @@ class Turn:
         self.confirms = 0  # channels that wait to confirm what was published in this turn
         self.synced = False  # all that this turn has written is on disk already
         self.count = 0  # turns so far
-        self.telling = 0  # those in which anybody was to get anything
+        self.telling = 0  # those that delivered or sent something
         self.times = Histogram()  # how long some of them took
 
     def refresh(self) -> None:
@@ -140,7 +140,7 @@ class Turn:
         self.now_ms = wall_ms() if self.clock is None else int(self.clock() * 1000)
 
     def uptime_ms(self) -> int:
-        """Since some moment; whoever sets the clock does not change it."""
+        """Since some moment; setting the clock does not change it."""
         return int((monotonic_s() if self.uptime is None else self.uptime()) * 1000)
 
     def wake(self) -> None:
@@ -279,7 +279,7 @@ class Turn:
         sinks, self.sinks = self.sinks, []
         if 1 < len(sinks) <= LIGHT_SINKS_MAX and sinks[-1].has_little():
             # A message on its way goes before the confirm of its publisher, who was marked when it came: what
-            # comes second waits for a system call that wakes somebody up. Under load publishers shall go on.
+            # comes second waits for a system call that wakes a process. Under load publishers shall go on.
             sinks.reverse()
         for sink in sinks:
             sink.dirty = False

@@ -1,4 +1,4 @@
-"""One small document from an address that the settings name. Blocks: for a thread.
+"""HTTPS GET of one small document, blocking: to be called on a thread.
 
 It must come over TLS from a server whose certificate is believed (the settings allow other addresses only on
 this machine). All of it has to be there before a deadline, from the first packet to the last byte, and its

@@ -1,4 +1,4 @@
-"""A socket that listens: with TLS or without, for clients themselves or for the proxies before them.
+"""A listening socket: with TLS or without, for clients or for proxies in front of them.
 
 Both may change while it listens (other certificates, other proxies): that counts for those who come then,
 and connections that are there stay. Options of a listening socket pass to those that it accepts.
@@ -92,7 +92,7 @@ def set_options(sock: socket.socket, keepalive_s: int, user_timeout_s: int) -> N
 
 
 class Listener:
-    """Accepts by itself, not by asyncio's server: that would take everybody, however many there are.
+    """Accepts by itself, not by asyncio's server: that would accept all connections, however many there are.
 
     Every connection needs a place (`login_admission`) before anything is done for it: one of its proxy's
     address while the header of that is read, and one of its own address from then on.

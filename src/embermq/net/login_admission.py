@@ -1,4 +1,4 @@
-"""Admission: the connections that have not logged in yet. They have few places, in all and for each address.
+"""Login admission: how many connections may be logging in at a time, in all and for each address.
 
 Every listener asks here before it spends anything on a connection: before TLS, before a proxy's header is
 read. A connection without a place stands in line as a socket that is not read from; that costs a file and no
@@ -45,7 +45,7 @@ class Room:
 
 
 class Place:
-    """Taken by one who is logging in; left once, however often it is said."""
+    """Taken by a connection that is logging in; leaving it twice is harmless."""
 
     __slots__ = ("address", "admission")
 
@@ -192,7 +192,7 @@ def network_of(address: str) -> str:
 
 
 def has_gone(sock: socket.socket) -> bool:
-    """Whoever gave up while standing in line; its socket is closed then."""
+    """Has the client gone while it waited? Then its socket is closed."""
     try:
         gone = not sock.recv(1, socket.MSG_PEEK)
     except BlockingIOError:

@@ -234,7 +234,7 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.server.loop.call_later(FAREWELL_S_MAX, self.abandon)
 
     def abandon(self) -> None:
-        """The last words have waited long enough for somebody to read them, or to take note of them."""
+        """The peer has had long enough to read the last frames and to close its half."""
         if self in self.server.protocols:
             self.transport.abort()
 

@@ -98,7 +98,7 @@ class PublisherThrottle:
         publisher.pause(Pause.THROTTLE)
 
     def begin(self, queue: Queue, now: float) -> None:
-        """How fast the queue is filled is not known: see, before anybody is made to wait for it."""
+        """How fast the queue is filled is not known: measure it before any publisher waits."""
         if len(self.paces) >= QUEUES_REMEMBERED_MAX:
             self.paces.clear()
         self.paces[queue] = Pace(now, queue.published_count, off_until=now + JUDGE_S)

@@ -1,4 +1,4 @@
-"""What the machine has left: memory of this process against a share of what there is, free disk space.
+"""Memory and disk monitor: the memory of this process against its limit, and free disk space.
 
 The limits of control groups (a container, a service) count where they are lower than the machine's.
 """

@@ -1,4 +1,4 @@
-"""What all AMQP connections share: the buffer, the clock for heartbeats, alarms, the end."""
+"""The AMQP server: all connections, their read buffer, the tick for heartbeats and timeouts, shutdown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Server:
         # What else is to be done every half second. True: there is more, call again in the next pass.
         self.on_tick: list[Callable[[], bool]] = []
         self.protocols: set[AMQPProtocol] = set()
-        self.empty = asyncio.Event()  # nobody is connected
+        self.empty = asyncio.Event()  # there are no connections
         self.connection_count = 0
         self.handshake_s = 10.0
         self.take_s = 0.0  # in which a peer must take something of what waits for it; 0: any time
@@ -132,13 +132,13 @@ class Server:
             protocol.transport.abort()
 
     def abort(self) -> None:
-        """Be gone, without a word to anybody."""
+        """Abort all connections."""
         self.ticker.cancel()
         for protocol in list(self.protocols):
             protocol.transport.abort()
 
     async def stop(self, patience_s: float, reason: str = "shutdown") -> None:
-        """Say goodbye to everybody, and wait a little for them to answer."""
+        """Close all connections, and wait a little for the clients to answer."""
         self.ticker.cancel()
         for protocol in list(self.protocols):
             try:

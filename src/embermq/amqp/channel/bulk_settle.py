@@ -1,7 +1,7 @@
-"""What becomes of deliveries that a client settles or gives back: at once, or in pieces if they are many.
+"""Settling or requeueing many deliveries: at once, or in pieces if they are very many.
 
 In pieces means that the connection neither hears nor says anything until all is done, so that whatever comes
-next on it finds it done; everybody else goes on.
+next on it finds it done; other connections go on.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class Channel:
     ) -> None:
         self.consumers: dict[str, ChannelConsumer] = {}
         self.delivery_tag = 0  # of the last one: how many there were
-        self.no_ack_count = 0  # of these, those that nobody acknowledges
+        self.no_ack_count = 0  # of these, those of no-ack consumers
         self.acked_count = 0
         self.unacked: dict[int, Entry] = {}  # the latest of them
         self.older: list[dict[int, Entry]] = []  # blocks of those before, where there are so many

@@ -1,6 +1,6 @@
-"""Consumers that keep a message for too long without acknowledging it: their channel is closed.
+"""Delivery acknowledgement timeout: the channel of a consumer that keeps a message for too long is closed.
 
-Nobody notes when a message is delivered: that would cost every message something. Instead each look at a
+It is not noted when a message is delivered: that would cost every message something. Instead each look at a
 channel remembers how far its delivery tags have come. A delivery that is still out, and was out at a look
 that is longer ago than the timeout, is overdue. So it may be found late by the time between two looks,
 never early. Messages fetched by basic.get may be kept, as in RabbitMQ.
@@ -23,7 +23,7 @@ log = logging.getLogger("embermq.connection")
 
 LOOKS_PER_TIMEOUT = 8
 CONNECTIONS_PER_STEP = 25
-PAUSE_MS_MAX = 10_000  # somebody with a shorter timeout may come at any time
+PAUSE_MS_MAX = 10_000  # a consumer with a shorter timeout may come at any time
 NEVER = 2**63
 
 Marks = deque[tuple[int, int]]  # (time of a look, the last delivery tag then), oldest first
@@ -40,7 +40,7 @@ class DeliveryTimeouts:
         self.shortest_ms = NEVER
 
     def tick(self, now_ms: int) -> bool:
-        """Look at everybody once in a while, at some of many at a time: nobody else must wait for it. True
+        """Look at all channels at intervals, a few connections in a step. True
         while there are more."""
         if self.ahead is None:
             if now_ms < self.next_look_ms:

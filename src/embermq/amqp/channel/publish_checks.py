@@ -1,4 +1,4 @@
-"""What a message is refused for: the rights to publish it, and properties that few messages carry.
+"""Checks of a published message: permission to publish it, and properties that few messages carry.
 
 The user-id must be the user's own, so that receivers can trust it; the expiration must be a number.
 """

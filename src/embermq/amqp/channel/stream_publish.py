@@ -1,4 +1,4 @@
-"""The short way of messages that go to one stream and to nothing else: out of the read buffer into its log.
+"""Publishing to one stream and nothing else: from the read buffer straight into its log.
 
 Who floods a stream sends one message like the other: the same frames before the body, but for its size. What
 was found out about the first of them (route, permission, properties) holds for all, so it is asked once;

@@ -1,8 +1,8 @@
-"""Channels and connections end, and with them all that lived by them: at once, or in pieces if that is much.
+"""The end of a channel or connection, and of all that belongs to it: at once, or in pieces if that is much.
 
 First what was unacknowledged goes back, then the consumers leave, because an auto-delete queue goes with its
 last one; then the exclusive queues go. In pieces means that the last words of the connection wait until all
-is done, so that whoever has read them finds it done. Whatever it is, it takes part in nothing from the first
+is done, so that a client finds it done. Whatever it is, it takes part in nothing from the first
 moment on, and who asks for an exclusive queue that is about to go does not find it.
 """
 
@@ -134,7 +134,7 @@ def step_aside(consumers: list[ChannelConsumer]) -> set[Queue]:
 @contextmanager
 def awaited(vhost: VirtualHost | None, consumers: list[ChannelConsumer]) -> Iterator[None]:
     """While messages come back from consumers in pieces, who comes to consume from the same queues waits (see
-    `waiting`): he would get others before those that were sent earlier."""
+    `state.wait_while`): they would get others before those that were sent earlier."""
     queues = {consumer.queue for consumer in consumers}
     if vhost is None or not queues:
         yield

@@ -1,4 +1,4 @@
-"""What a channel in tx mode holds back until commit: publishes, and what was acknowledged or rejected."""
+"""The transaction of a channel in tx mode: publishes, acks and rejects that wait for the commit."""
 
 from __future__ import annotations
 

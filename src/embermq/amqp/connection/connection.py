@@ -352,7 +352,7 @@ class Connection(Sink):
 
     def close(self, error: AMQPError, blame: int = 0) -> None:
         """Begin a hand-shaken close from our side."""
-        self.shut(in_order=isinstance(error, ConnectionForced))  # by a stop or an operator: nobody's fault
+        self.shut(in_order=isinstance(error, ConnectionForced))  # not the client's fault
         self.state = CLOSING
         self.send(0, close_method(error, blame))
         if isinstance(error, FrameError):

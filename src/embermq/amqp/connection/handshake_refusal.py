@@ -1,7 +1,7 @@
-"""Before a connection is open there is little to say to a stranger, and no hurry to say it.
+"""Errors during the handshake: answered slowly, and mostly by closing the socket without a word.
 
 Only once the client has agreed on a tune, or announced that it understands a refused login, is it told; any
-other error is a pause and a closed socket (002, 2.2.4 and 4.10.2). One who has logged in need not wait.
+other error is a pause and a closed socket (002, 2.2.4 and 4.10.2). After login there is no pause.
 """
 
 from __future__ import annotations

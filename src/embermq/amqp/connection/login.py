@@ -1,6 +1,6 @@
 """The login of a connection, from connection.start-ok to connection.tune.
 
-Whoever it is may have to wait: for their turn, where their address failed often, and for a slow hash.
+It may have to wait: for its turn, where logins from its address failed often, and for a slow hash.
 Meanwhile the connection is in state CHECKING, in which it expects nothing but its end.
 """
 

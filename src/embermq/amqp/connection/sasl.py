@@ -1,4 +1,4 @@
-"""SASL mechanisms: from what a client says to a name that is proven, or a name with a password to be checked.
+"""SASL mechanisms: from a client's responses to a proven name, or to a name and a password to be checked.
 
 A mechanism is made for one login and told each response of the client. It answers a `Challenge` (sent as
 connection.secure), `Credentials` or a `Proven` name; or it raises `LoginFailed`, whose text is for the log.

@@ -1,4 +1,4 @@
-"""Into a virtual host and out of it again: who may, and how many at a time."""
+"""Permission to enter a virtual host, and the limits of connections and channels."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def queue_name(channel: Channel, name: str) -> str:
 
 
 def serve_consumers(queue: Queue) -> None:
-    """Before anybody looks at a queue: what its consumers wait for is theirs, also what came in this turn.
+    """Before a queue is looked at: what its consumers wait for is theirs, also what came in this turn.
 
     So a message that was published before is not counted, purged, deleted or got instead of delivered.
     """
@@ -74,14 +74,14 @@ def on_queue_declare(channel: Channel, method: methods.QueueDeclare) -> None:
     if given and given != queue.name:
         channel.aliases[given] = queue.name  # its name in its namespace, which means it on this channel
     if not method.no_wait:
-        # Who gave a name hears that name again: clients take an answer with another one for somebody else's.
+        # The answer has the name that was asked for: clients take any other for a different answer.
         told = given or queue.name
         serve_consumers(queue)
         channel.send(methods.QueueDeclareOk(told, queue.ready_count, queue.active_consumer_count))
 
 
 def on_reply_queue_declare(channel: Channel, method: methods.QueueDeclare, name: str) -> None:
-    """Direct replies: whoever answers may ask whether somebody still waits; every declaration is passive."""
+    """Direct replies: a responder may ask whether the requester still waits; every declaration is passive."""
     if name != REPLY_TO:
         channel.vhost.queue(name)
     if not method.no_wait:

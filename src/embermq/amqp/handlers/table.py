@@ -1,4 +1,4 @@
-"""Which handler answers which method: a table beats an if-chain."""
+"""The tables of handlers, by method."""
 
 from __future__ import annotations
 
