@@ -1,4 +1,4 @@
-"""How many commits the definitions have had, noted in a file of its own beside the database.
+"""Commit counter of the definitions, in a file of its own beside the database.
 
 SQLite takes a damaged or shortened WAL for one that ends earlier, and an older copy of the database for the
 database: both are sound in themselves. The note, written behind every commit, is what they are held against.

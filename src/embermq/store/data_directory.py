@@ -1,4 +1,4 @@
-"""Everything of one data directory in one place, opened at start and closed at the end.
+"""A data directory: its lock, definitions, logs and committer, opened at start and closed at the end.
 
 data = DataDirectory.open("/var/lib/embermq", loop.call_soon_threadsafe, sync="always")
 log = data.open_log(queue_id)

@@ -1,4 +1,4 @@
-"""What the store refuses, in one small tree. Errors of the disk itself stay `OSError`.
+"""Exceptions of the store, in one small tree. Errors of the disk itself stay `OSError`.
 
 StoreFailure
 |-- NewerVersion        a file was written by a newer EmberMQ; nothing was touched

@@ -1,4 +1,4 @@
-"""How long something took, as counts of how often it took no longer than each of a few bounds."""
+"""Histogram of durations: how many took no longer than each of a few bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that were published before, recognised and dropped: x-deduplication on a queue or an exchange.
+"""Deduplication of published messages: x-deduplication on a queue or an exchange.
 
 A publisher writes an identity into a header. A queue that deduplicates remembers the identities of what it
 took, for a time and up to a number; a message with one of these is confirmed and not stored again. Identities

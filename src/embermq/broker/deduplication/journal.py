@@ -1,4 +1,4 @@
-"""The identities that a queue has taken, on disk beside its messages: a log `<queue id>.ids`.
+"""Journal of the identities that a queue has taken: a log `<queue id>.ids` beside its messages.
 
 Each record is for one message and is written in the same group commit:
 

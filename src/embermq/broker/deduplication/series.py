@@ -1,4 +1,4 @@
-"""Identities that are the numbers of a series, kept as ranges: few bytes for a batch of any size.
+"""Table of numbered identities, kept as ranges: few bytes for a batch of any size.
 
 A publisher that numbers what it publishes says so in the identity, `series:NAME/PART/NUMBER`: NAME is that of
 a batch, PART one of those that publish it side by side, each of which counts its messages from 0. Of each

@@ -1,4 +1,4 @@
-"""When a message is to come to its queues: the headers `x-delay` and `x-deliver-at`.
+"""Headers of delayed messages: `x-delay` and `x-deliver-at`.
 
     x-delay        milliseconds from now: any number, or digits as text (RabbitMQ's delayed message exchange)
     x-deliver-at   a point in time: a timestamp field (seconds), a number of milliseconds since 1970, or text

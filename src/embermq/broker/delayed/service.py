@@ -1,10 +1,10 @@
-"""The messages of a virtual host that wait for a time: delayed by publishers, or given back for another try.
+"""Delayed messages of a virtual host: delayed by publishers, or requeued for a later try.
 
 Published messages are routed when they are due, by the bindings there are then. What was given back goes to
 the end of its queue. Both leave the schedule when they are safe where they went: a crash in between makes a
 duplicate, never a loss.
 
-Taking messages back (a queue purged or deleted, an exchange deleted, somebody asked) costs one note: messages
+Taking messages back (a queue purged or deleted, an exchange deleted, a request) costs one note: messages
 to that destination with a number below this count no more, and fall out of the schedule when they are due.
 """
 

@@ -1,4 +1,4 @@
-"""What is where in a data directory.
+"""Layout of a data directory: names of its files and folders.
 
     DIR/VERSION              "embermq data 1\\n"
     DIR/LOCK                 held by the running broker (see lock)

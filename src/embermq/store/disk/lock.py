@@ -1,4 +1,4 @@
-"""One data directory, one broker: an flock on DIR/LOCK, held as long as the process lives.
+"""Lock of a data directory: an flock on DIR/LOCK, held as long as the broker's process lives.
 
 The kernel releases it however the process ends, so a lock can never be stale. The file also holds the
 process id, for the message that the second broker gets. The directory itself is locked as well, for those who

@@ -1,4 +1,4 @@
-"""Room on the disk for what must be written when the disk is full: a file that shrinks to make it.
+"""Disk reserve: a file that shrinks to make room for what must be written when the disk is full.
 
 Acknowledgements make room one day, but are written first; so do deletions of queues. A stop notes that it was
 one, and a start that it began. New messages and declarations wait until others have made room. The file is

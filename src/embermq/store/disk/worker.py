@@ -1,4 +1,4 @@
-"""A thread that does one thing after the other, for somebody who must not wait for them."""
+"""A worker thread: does one thing after the other, so that the loop need not wait for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number kept beside a record that cannot be changed any more, for example how often it was given back.
+"""Notes in ack files: a number kept beside a written record, for example how often it was requeued.
 
 Notes stand in the ack file: they are as safe as acks, the last one counts, and they go with their segment.
 `Recovery.notes` has those of the records that are alive.

@@ -1,4 +1,4 @@
-"""Which values occur in a segment: a Bloom filter beside it, so that whoever looks for others can skip it.
+"""Bloom filter of a segment: which values occur in it, so that a reader of others can skip it.
 
 File `<the segment's name>.filter`, written when the segment is full. It may be missing, or wrong by its
 checksum: then the segment is read. All numbers are little-endian.

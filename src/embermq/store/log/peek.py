@@ -1,8 +1,8 @@
-"""The beginnings of records, for people who look at what waits: 100 MB are not read for their first lines.
+"""Previews of records: of one that is larger than a block only the beginning is read.
 
 A block is read at a time, and the records that are whole in it are checked as always. Of one that is larger
 than a block only its beginning is read, and no checksum can be: what it says is good enough to be shown, and
-for nothing else. Who only looks ends at damage in silence; who counts (`tells`) meets it as any reader does.
+for nothing else. A preview ends at damage; with `tells` it is reported and skipped, as any reader does.
 """
 
 from __future__ import annotations

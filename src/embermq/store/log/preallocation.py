@@ -1,4 +1,4 @@
-"""Room at the end of a segment file: its size runs ahead of its records, so that a sync need not move it.
+"""Preallocation of segment files: the size runs ahead of the records, so that a sync need not change it.
 
 A file that grows with every write makes every sync commit its new size, which costs as much again as the
 data. So a segment that is written to in small pieces again and again is stretched a step ahead: by a hole

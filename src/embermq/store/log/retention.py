@@ -1,4 +1,4 @@
-"""What a stream does with a log: the sequence is its offset; blocks, look-up by time, retention."""
+"""Reading and retention of streams: blocks, look-up by time, removal of old segments."""
 
 from __future__ import annotations
 

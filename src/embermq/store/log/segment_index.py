@@ -1,4 +1,4 @@
-"""What there is to know of a full segment of a stream without reading it, in a small file beside it.
+"""Index files of full segments of a stream: what a start has to know of a segment without reading it.
 
 A stream may be longer than memory and than anybody wants to read at a start. So of a full segment that is
 safe on disk only the ends, the size and the count stay in memory; where its records stand is looked up here,

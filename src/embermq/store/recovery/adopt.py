@@ -1,4 +1,4 @@
-"""Bringing back directories that belong to no queue: each becomes one again, as its label describes it.
+"""Adoption of unclaimed directories: each becomes a queue again, as its label describes it.
 
     1. definitions that have lost commits are copied, and accepted as they are
     2. the directory moves from DIR/unclaimed back to DIR/queues

@@ -1,4 +1,4 @@
-"""Read-only access to the records of one queue of a stopped broker, damaged or not."""
+"""Dump of a stopped broker's queue: its records, read-only, damaged or not."""
 
 from __future__ import annotations
 

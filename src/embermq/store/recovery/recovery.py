@@ -1,4 +1,4 @@
-"""Opening the directory of a log after whatever happened to it.
+"""Recovery of a log: opening its directory after a stop, a crash or damage.
 
     zeros at the end of the last     cut off without a word: room for records that never came (see room)
     torn tail of the last segment    cut off: nothing in it was ever reported safe. Unless the broker had

@@ -1,4 +1,4 @@
-"""Reading a file of which the disk cannot give back every block.
+"""Salvage of files with bad sectors: all blocks that the disk can still read.
 
 A bad sector is damage like any other: what it hit is lost, told, and the rest is served. In place of a block
 that cannot be read stand bytes that are neither a record nor zeros, which would be room for one. If there is

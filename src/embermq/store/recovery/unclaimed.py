@@ -1,4 +1,4 @@
-"""Directories under DIR/queues that belong to no queue that is defined.
+"""Unclaimed directories: those under DIR/queues that belong to no defined queue.
 
 Some are accounted for: of a queue that ended with its broker (its id says so), of one that was deleted (there
 is a note in the definitions, kind "deleting", written with the deletion), or without any message in them.
