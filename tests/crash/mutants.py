@@ -16,8 +16,8 @@ from typing import Any
 
 from embermq.broker.dead_letter.router import DeadLetters
 from embermq.broker.queue import features as rules
+from embermq.broker.queue.classic import ClassicQueue
 from embermq.broker.queue.level import Level
-from embermq.broker.queue.queue import Queue
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.store import definitions
@@ -44,7 +44,7 @@ def skips_a_write(write: Any) -> Any:
 
 
 def loses_a_copy(append: Any) -> Any:
-    def mutant(self: Queue, message: Any) -> Any:
+    def mutant(self: ClassicQueue, message: Any) -> Any:
         return 0 if seldom() else append(self, message)
 
     return mutant
@@ -78,7 +78,7 @@ def turns_returned_messages_around(insert: Any) -> Any:
 
 
 def mixes_up_the_levels(take_head: Any) -> Any:
-    def mutant(self: Queue) -> Any:
+    def mutant(self: ClassicQueue) -> Any:
         self.levels.reverse()
         try:
             return take_head(self)
@@ -89,7 +89,7 @@ def mixes_up_the_levels(take_head: Any) -> Any:
 
 
 def recovers_the_lowest_level_only(recover: Any) -> Any:
-    def mutant(self: Queue, delivered_up_to: Any) -> None:
+    def mutant(self: ClassicQueue, delivered_up_to: Any) -> None:
         levels, self.levels = self.levels, self.levels[-1:]
         recover(self, delivered_up_to)
         self.levels = levels
@@ -208,11 +208,11 @@ ELECTRIC: dict[str, Place] = {
 # What both show.
 PLAIN: dict[str, Place] = {
     "skips a write": (Log, "write", skips_a_write),
-    "loses a copy": (Queue, "append", loses_a_copy),
+    "loses a copy": (ClassicQueue, "append", loses_a_copy),
     "forgets an ack": (Level, "forget", forgets_an_ack),
     "purges only memory": (Level, "clear", purges_only_memory),
-    "mixes up the levels": (Queue, "take_head", mixes_up_the_levels),
-    "recovers the lowest level only": (Queue, "recover", recovers_the_lowest_level_only),
+    "mixes up the levels": (ClassicQueue, "take_head", mixes_up_the_levels),
+    "recovers the lowest level only": (ClassicQueue, "recover", recovers_the_lowest_level_only),
     "does not mark redelivered": (Level, "recover", does_not_mark_redelivered),
     "keeps transient messages": (Level, "store", keeps_transient_messages),
     "drops a dead letter": (DeadLetters, "send", drops_a_dead_letter),

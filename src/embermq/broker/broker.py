@@ -19,12 +19,12 @@ from embermq.broker.lease.registry import restore_all as restore_leases
 from embermq.broker.policy.parameter import Parameters
 from embermq.broker.policy.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.queue import deletion
+from embermq.broker.queue.classic import ClassicQueue
 from embermq.broker.queue.defaults import Defaults
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.user_store import DEFAULT_VHOST, Accounts
 from embermq.broker.storage import Storage
 from embermq.broker.stream import consumer_group
-from embermq.broker.stream.stream import Stream
 from embermq.broker.tasks import Tasks
 from embermq.broker.timers import Timers
 from embermq.broker.turn import Turn
@@ -189,7 +189,7 @@ class Broker(Accounts):
 
     def restore_queue(self, vhost_name: str, name: str, body: definitions.Body) -> None:
         vhost = self.vhosts[vhost_name]
-        queue = vhost.add_queue(
+        vhost.add_queue(
             name,
             id=body["id"],
             durable=True,
@@ -197,18 +197,17 @@ class Broker(Accounts):
             arguments=definitions.unpacked(body),
             template=definitions.unpacked(body.get("template", {})),
         )
-        vhost.policies.apply_to_queue(queue)
         self.ttl_histories.update(body.get("ttl_history", {}))
 
     def restore_offsets(self, catalog: DiskCatalog) -> None:
         """Where the consumers of streams were, by their names."""
-        streams = {queue.id: queue for queue in self.queues() if isinstance(queue, Stream)}
+        queues = {queue.id: queue for queue in self.queues()}
         for definition in catalog.definitions.all(consumer_group.KIND):
-            stream = streams.get(definition.vhost)
+            stream = queues.get(definition.vhost)
             if stream is None:
                 catalog.note(consumer_group.KIND, definition.vhost, definition.name, None)
             else:
-                stream.groups.named(definition.name).left_at = definition.body["offset"]
+                stream.restore_offset(definition.name, definition.body["offset"])
 
     def restore_binding(self, definition: Definition) -> None:
         vhost, body = self.vhosts[definition.vhost], definition.body
@@ -274,7 +273,7 @@ class Broker(Accounts):
                 catalog.note(deletion.KIND, definition.vhost, definition.name, None)
             else:
                 body = definition.body
-                queue = Queue(
+                queue = ClassicQueue(
                     vhost,
                     body["queue"],
                     self.turn,

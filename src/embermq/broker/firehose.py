@@ -19,7 +19,6 @@ from embermq.broker.dead_letter.router import copy_keys
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.message.rewrite import composed
 from embermq.broker.node import node_name
-from embermq.broker.queue.dispatch import is_selective
 from embermq.wire.properties import Properties
 from embermq.wire.table import Timestamp, encode_table
 
@@ -115,4 +114,4 @@ def set_tracing(vhost: VirtualHost, wanted: bool) -> None:
     for exchange in vhost.exchanges.values():
         exchange.changed()
     for queue in vhost.queues.values():
-        queue.selective = is_selective(queue)
+        queue.trace_changed()

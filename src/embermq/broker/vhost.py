@@ -35,6 +35,7 @@ from embermq.broker.limits import changed_limits, limit_reached
 from embermq.broker.policy.parameter import Parameters
 from embermq.broker.policy.policy import Policies
 from embermq.broker.queue import arguments as args
+from embermq.broker.queue.classic import ClassicQueue
 from embermq.broker.queue.defaults import Defaults
 from embermq.broker.queue.deletion import QueueDeletion
 from embermq.broker.queue.queue import Queue, describe
@@ -182,7 +183,6 @@ class VirtualHost:
             arguments=arguments,
             template=template,
         )
-        self.policies.apply_to_queue(queue)
         if queue.durable:
             self.catalog.put("queue", self.name, name, queue_body(queue))
         self.events.emit("queue.created", queue_created, queue)
@@ -225,11 +225,11 @@ class VirtualHost:
         arguments: dict[str, object],
         template: dict[str, object] | None = None,
     ) -> Queue:
-        declared = arguments
-        if template:
-            arguments = {**template, **arguments}
-        is_stream = arguments.get("x-queue-type") == STREAM
-        kind: type[Queue] = Stream if is_stream else Queue
+        queue_type = str({**(template or {}), **arguments}.get("x-queue-type", "classic"))
+        policies = self.policies.for_queue(name, queue_type)
+        effective = policies.over(arguments, template).values
+        is_stream = queue_type == STREAM
+        kind: type[Stream] | type[ClassicQueue] = Stream if is_stream else ClassicQueue
         queue = kind(
             self,
             name,
@@ -238,11 +238,12 @@ class VirtualHost:
             auto_delete=auto_delete,
             owner=owner,
             arguments=arguments,
+            effective=effective,
             storage=self.stream_storage() if is_stream else self.storage,
             id=id,
         )
+        self.policies.note(queue, policies)
         if template:
-            queue.arguments = declared  # and the template stays in effect
             self.templated[queue] = template
         self.queues[name] = queue
         self.past.queues_created += 1

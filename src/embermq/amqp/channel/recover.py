@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from embermq.amqp.channel.bulk_settle import GIVEN_BACK_AT_ONCE_MAX, count_of, give_back
 from embermq.broker.incremental_work import Share
-from embermq.broker.stream.stream import Stream
 
 if TYPE_CHECKING:
     from embermq.amqp.channel.channel import Blocks, Channel
@@ -85,6 +84,6 @@ def deliver_all(channel: Channel, entries: Iterable[Entry]) -> list[Entry]:
 
 def can_come_again(channel: Channel, entry: Entry) -> bool:
     """Is the consumer that got this message still there, and the message still with us?"""
-    if isinstance(entry.queue, Stream):
+    if not entry.queue.messages_leave:
         return False
     return entry.consumer is not None and channel.consumers.get(entry.consumer.tag) is entry.consumer

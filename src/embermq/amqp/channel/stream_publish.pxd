@@ -1,7 +1,7 @@
 cimport cython
 
 from embermq.broker.exchange.exchange cimport Route
-from embermq.broker.stream.stream cimport Stream
+from embermq.broker.queue.queue cimport Queue
 from embermq.wire.kernel cimport body_end, cut
 
 cdef Py_ssize_t BODY_SIZE_AT
@@ -10,7 +10,7 @@ cdef Py_ssize_t PREFIX_BYTES
 cdef class StreamPublish:
     cdef public Py_ssize_t count
     @cython.locals(
-        stream=Stream, prefix=bytes, head=bytes, body_at=Py_ssize_t, at=Py_ssize_t, count=Py_ssize_t,
+        stream=Queue, prefix=bytes, head=bytes, body_at=Py_ssize_t, at=Py_ssize_t, count=Py_ssize_t,
         header_size=Py_ssize_t, body_in_head=Py_ssize_t, header_in_head=Py_ssize_t, size_at=Py_ssize_t
     )
     cpdef Py_ssize_t take(

@@ -14,7 +14,7 @@ from struct import Struct
 
 from embermq.broker.exchange.exchange import Route
 from embermq.broker.message.record import pack_meta
-from embermq.broker.stream.stream import Stream
+from embermq.broker.queue.queue import Queue
 from embermq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD
 from embermq.wire.frame import FRAME_PREFIX_BYTES, frame
 from embermq.wire.kernel import body_end, cut
@@ -54,12 +54,11 @@ class StreamPublish:
         """
         if route.varies or route.version != route.exchange.version:
             return 0
-        stream = route.queues[0]
-        assert isinstance(stream, Stream)
+        stream: Queue = route.queues[0]
         header_size = header_stop - header_at
         body_at = header_stop + 1 + PREFIX_BYTES
         prefix = pack_meta(header_size, priority) + route.names
-        if not stream.append_straight(prefix, buf, header_at, header_stop, body_at, body_stop):
+        if not stream.append_spans(prefix, buf, header_at, header_stop, body_at, body_stop):
             return 0
         count = 1
         head = head_of(number, route.names, bits, cut(buf, header_at, header_stop))
@@ -72,7 +71,7 @@ class StreamPublish:
             if body_stop == 0:
                 break
             header_at = at + header_in_head
-            if not stream.append_straight(
+            if not stream.append_spans(
                 prefix, buf, header_at, header_at + header_size, at + body_in_head, body_stop
             ):
                 break

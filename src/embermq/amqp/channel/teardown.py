@@ -19,8 +19,9 @@ from embermq.amqp.events import channel_closed, connection_closed, emit_consumer
 from embermq.broker.events import INTERNAL_USER
 from embermq.broker.incremental_work import Pieces
 from embermq.broker.queue import requeue as returned
+from embermq.broker.queue.classic import ClassicQueue
 from embermq.broker.queue.dispatch import consumer_left, consumers_leave
-from embermq.broker.queue.queue import Queue
+from embermq.broker.queue.queue import HasFailed, failed
 
 if TYPE_CHECKING:
     from embermq.amqp.channel.channel import Blocks, Channel
@@ -89,7 +90,7 @@ def channels_end(connection: Connection, channels: list[Channel], in_order: bool
     blocks, consumers = parted(channels)
     gone_from = step_aside(consumers) if len(consumers) > CONSUMERS_AT_ONCE or blocks else set()
     with awaited(connection.vhost, consumers if count_of(blocks) > GIVEN_BACK_AT_ONCE_MAX else []):
-        yield from give_back(blocks, connection, was_got if in_order else returned.failed)
+        yield from give_back(blocks, connection, was_got if in_order else failed)
         for number, consumer in enumerate(consumers, 1):
             if consumer.queue in gone_from:
                 consumer_left(consumer.queue)
@@ -117,12 +118,12 @@ def parted(channels: list[Channel]) -> tuple[Blocks, list[ChannelConsumer]]:
     return blocks, consumers
 
 
-def step_aside(consumers: list[ChannelConsumer]) -> set[Queue]:
+def step_aside(consumers: list[ChannelConsumer]) -> set[ClassicQueue]:
     """Where many of them stand before others, or one keeps all others out, they go at once, and leave in
     pieces only what else has to do with them. From which queues they went."""
-    by_queue: dict[Queue, set[Consumer]] = {}
+    by_queue: dict[ClassicQueue, set[Consumer]] = {}
     for consumer in consumers:
-        if type(consumer.queue) is Queue:
+        if type(consumer.queue) is ClassicQueue:
             by_queue.setdefault(consumer.queue, set()).add(consumer)
     return {
         queue
@@ -150,7 +151,7 @@ def awaited(vhost: VirtualHost | None, consumers: list[ChannelConsumer]) -> Iter
                 del vhost.leaving[queue]
 
 
-def give_back(blocks: Blocks, connection: Connection, has_failed: returned.HasFailed) -> Pieces:
+def give_back(blocks: Blocks, connection: Connection, has_failed: HasFailed) -> Pieces:
     """Of all channels together: messages of one queue may be spread over thousands."""
     if are_too_many(blocks, connection):
         yield from returned.give_back(blocks, no_credit, has_failed)

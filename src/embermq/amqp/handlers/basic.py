@@ -13,14 +13,11 @@ from embermq.amqp.events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.handlers.browse import consume_list, consume_look, is_list, is_look
 from embermq.amqp.handlers.lease import ACTION, LEASE, act_on_lease, lease_consumer
 from embermq.amqp.handlers.queue import queue_name, serve_consumers
-from embermq.broker.queue.arguments import refuse_arguments, type_name
 from embermq.broker.queue.dispatch import awaits_disk
 from embermq.broker.queue.queue import Queue, describe
-from embermq.broker.stream.stream import Stream
 from embermq.broker.vhost import generated_name
 from embermq.errors import AccessRefused, NotAllowed, PreconditionFailed
 from embermq.wire import methods
-from embermq.wire.table_writer import Timestamp
 
 
 def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
@@ -58,10 +55,7 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     if LEASE in method.arguments:
         begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
         return
-    if isinstance(queue, Stream):
-        check_stream_consumer(channel, queue, method)
-    else:
-        check_consumer_arguments(queue, method.arguments)
+    queue.check_consumer(method.arguments, bool(method.no_ack), channel.prefetch_count)
     single_active = queue.rules is not None and queue.rules.single_active
     taken = queue.consumers and queue.consumers[0].exclusive  # who is here alone
     if taken or (method.exclusive and (queue.consumers or single_active)):
@@ -101,38 +95,6 @@ def consume_replies(channel: Channel, method: methods.BasicConsume) -> None:
         channel.send(methods.BasicConsumeOk(tag))
     queue.add_consumer(consumer)
     emit_consumer_created(consumer)
-
-
-def check_consumer_arguments(queue: Queue, arguments: dict[str, object]) -> None:
-    priority = arguments.get("x-priority", 0)
-    if isinstance(priority, bool | Timestamp) or not isinstance(priority, int):
-        raise PreconditionFailed(
-            f"invalid arg 'x-priority' for {describe(queue)}: \"expected integer, got {type_name(priority)}\""
-        )
-    failover = arguments.get("x-cancel-on-ha-failover", False)
-    if not isinstance(failover, bool):
-        raise PreconditionFailed(
-            f"invalid arg 'x-cancel-on-ha-failover' for {describe(queue)}: "
-            f"{{unacceptable_type,{type_name(failover)}}}"
-        )
-    kind = queue.effective.get("x-queue-type", "classic")
-    refuse_arguments(describe(queue), arguments, ("x-stream-offset",), kind)
-
-
-def check_stream_consumer(channel: Channel, stream: Stream, method: methods.BasicConsume) -> None:
-    """Credit comes from acks and a prefetch. Only one who reads a range may do without: it has an end."""
-    arguments = method.arguments
-    refuse_arguments(describe(stream), arguments, ("x-priority",), "stream")
-    if not ("x-stream-end-offset" in arguments and method.no_ack):
-        if arguments.get("x-stream-blocks") is True:
-            raise PreconditionFailed(
-                f"'x-stream-blocks' for {describe(stream)} needs 'x-stream-end-offset' and no_ack"
-            )
-        if not channel.prefetch_count:
-            raise PreconditionFailed(f"consumer prefetch count is not set for '{describe(stream)}'")
-        if method.no_ack:
-            raise stream.cannot("automatic acknowledgement")
-    stream.plan(arguments)
 
 
 def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:

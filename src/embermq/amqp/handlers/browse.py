@@ -20,7 +20,6 @@ from embermq.broker.queue.describe import (
 )
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.safe_regex import PatternError, compile_pattern
-from embermq.broker.stream.stream import Stream
 from embermq.errors import PreconditionFailed
 from embermq.wire import methods
 
@@ -74,7 +73,7 @@ def look_for(channel: Channel, method: methods.BasicConsume, name: str) -> Look:
     vhost = channel.vhost
     if method.arguments.get(DESCRIBE) is not True:
         queue = vhost.queue_for(name, channel.connection)
-        if isinstance(queue, Stream):
+        if not queue.messages_leave:
             raise PreconditionFailed(f"{BROWSE} is for queues; a stream is read without taking anything")
         return browsing(queue)
     time_ms = method.arguments.get(DESCRIBE_TIME)

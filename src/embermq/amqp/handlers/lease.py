@@ -20,7 +20,6 @@ from embermq.broker.queue.arguments import SHORTSTR_BYTES_MAX, integer, text
 from embermq.broker.queue.browse_queue import telling
 from embermq.broker.queue.describe import description_of_lease, told
 from embermq.broker.queue.queue import Queue, describe
-from embermq.broker.stream.stream import Stream
 from embermq.errors import AMQPError, NotFound, PreconditionFailed
 from embermq.wire import methods
 
@@ -69,7 +68,7 @@ def act_on_lease(channel: Channel, queue: Queue, method: methods.BasicConsume) -
     name, action = str(method.arguments[LEASE]), str(method.arguments[ACTION])
     if action not in ACTIONS:
         raise PreconditionFailed(f"invalid arg '{ACTION}': {action!r} is none of {', '.join(ACTIONS)}")
-    if isinstance(queue, Stream):
+    if not queue.messages_leave:
         raise PreconditionFailed(f"messages do not leave a {describe(queue)}; read a range of it")
     if not 0 < len(name.encode("utf-8", "surrogateescape")) <= SHORTSTR_BYTES_MAX:
         raise PreconditionFailed(f"invalid arg '{LEASE}': a name has 1 to {SHORTSTR_BYTES_MAX} bytes")

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.incremental_work import Pieces
+from embermq.broker.policy.effective import Effective, merged_policies, resolve
 from embermq.broker.policy.keys import EXCHANGE, KEYS, in_erlang, problem_with
-from embermq.broker.queue.features import effective_changed
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.safe_regex import PatternError, compile_pattern
-from embermq.broker.stream.stream import Stream
 from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
@@ -122,22 +121,20 @@ class InForce:
 
     @property
     def definition(self) -> dict[str, object]:
-        """Both in one; where both say something, the lower limit or else the operator."""
-        merged: dict[str, object] = dict(self.policy.definition) if self.policy is not None else {}
-        if self.operator_policy is not None:
-            for name, value in self.operator_policy.definition.items():
-                merged[name] = KEYS[name].merge(value, merged[name]) if name in merged else value
-        return merged
+        """Both in one."""
+        return merged_policies(*self.definitions)[0]
 
-    def over(self, arguments: dict[str, object]) -> dict[str, object]:
-        """What was declared, and what these add."""
-        effective = dict(arguments)
-        for name, value in self.definition.items():
-            key = KEYS[name]
-            if key.argument in arguments:
-                value = key.merge(arguments[key.argument], value)
-            effective[key.argument] = value
-        return effective
+    @property
+    def definitions(self) -> tuple[dict[str, object], dict[str, object]]:
+        policy, operator_policy = self.policy, self.operator_policy
+        return (
+            {} if policy is None else policy.definition,
+            {} if operator_policy is None else operator_policy.definition,
+        )
+
+    def over(self, declared: dict[str, object], template: Mapping[str, object] | None = None) -> Effective:
+        """The effective arguments of a declaration."""
+        return resolve(declared, template, *self.definitions)
 
 
 NOTHING = InForce()
@@ -200,21 +197,21 @@ class Policies:
             yield
 
     def apply_to_queue(self, queue: Queue) -> None:
-        if queue.name.startswith(REPLY_QUEUE_PREFIX):
-            return
-        arguments = queue.arguments
-        if queue in self.vhost.templated:
-            arguments = {**self.vhost.templated[queue], **arguments}
-        found = self.matching(queue.name, str(arguments.get("x-queue-type", "classic")))
+        found = self.for_queue(queue.name, queue.type)
         if self.note(queue, found):
-            effective_changed(queue, found.over(arguments))
-            if isinstance(queue, Stream):
-                self.vhost.turn.after_write(queue.retention.retain)
+            queue.effective_changed(self.effective(queue).values)
+
+    def effective(self, queue: Queue) -> Effective:
+        """The arguments that hold for a queue, with their sources."""
+        return self.of(queue).over(queue.arguments, self.vhost.templated.get(queue))
+
+    def for_queue(self, name: str, type: str) -> InForce:
+        return NOTHING if name.startswith(REPLY_QUEUE_PREFIX) else self.matching(name, type)
 
     def apply_to_exchange(self, exchange: Exchange) -> None:
         found = self.matching(exchange.name, EXCHANGE)
         if self.note(exchange, found):
-            exchange.effective_changed(found.over(exchange.arguments))
+            exchange.effective_changed(found.over(exchange.arguments).values)
 
     def note(self, thing: Queue | Exchange, found: InForce) -> bool:
         """True when that is not what held before."""

@@ -269,6 +269,19 @@ def refuse_arguments(
             raise PreconditionFailed(f"invalid arg '{name}' for {what} of queue type rabbit_{kind}_queue")
 
 
+def check_consumer_arguments(what: str, arguments: Mapping[str, object], kind: str) -> None:
+    """Of a consumer of a queue that is no stream."""
+    priority = arguments.get("x-priority", 0)
+    if isinstance(priority, bool | Timestamp) or not isinstance(priority, int):
+        raise PreconditionFailed(
+            f"invalid arg 'x-priority' for {what}: \"expected integer, got {type_name(priority)}\""
+        )
+    problem = boolean(arguments.get("x-cancel-on-ha-failover", False))
+    if problem is not None:
+        raise PreconditionFailed(f"invalid arg 'x-cancel-on-ha-failover' for {what}: {problem}")
+    refuse_arguments(what, arguments, ("x-stream-offset",), kind)
+
+
 def require_lasting(what: str, durable: bool, exclusive: bool, auto_delete: bool) -> None:
     """Quorum queues and streams are there to stay."""
     refused = [("auto-delete", auto_delete), ("exclusive-owner", exclusive), ("non-durable", not durable)]

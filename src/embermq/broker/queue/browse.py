@@ -14,7 +14,6 @@ from embermq.broker.message.message import Message, expiry_of
 from embermq.broker.message.record import message_of
 from embermq.broker.queue.level import Entry, Level
 from embermq.broker.queue.queue import Queue
-from embermq.broker.stream.stream import Stream
 
 READ_BYTES = 64 * 1024  # of the log in one go
 PLACE_CHARACTERS_MAX = 40
@@ -93,7 +92,7 @@ def seen_in_memory(level: Level, first: int, end: int) -> Iterator[Seen]:
 
 
 def in_log(level: Level, first: int, end: int) -> Iterator[Seen]:
-    if not level.paged_count and not isinstance(level.queue, Stream):
+    if not level.paged_count and level.queue.messages_leave:
         return
     assert level.log is not None
     reader = level.log.new_reader()

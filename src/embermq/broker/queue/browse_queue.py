@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from embermq.broker.message.message import Message
 from embermq.broker.queue.browse import Place, ends_now, ready_from
+from embermq.broker.queue.classic import ClassicQueue
 from embermq.broker.queue.queue import Queue
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ FEED_BYTES = 512 * 1024
 Feed = Callable[[], list[Message]]
 
 
-class Look(Queue):
+class Look(ClassicQueue):
     """What one consumer looks at."""
 
     def __init__(self, vhost: VirtualHost, name: str, feed: Feed, looks_at: Queue | None = None) -> None:

@@ -12,8 +12,6 @@ from embermq.broker.message.message import Message
 from embermq.broker.message.rewrite import composed
 from embermq.broker.queue.browse_queue import Feed
 from embermq.broker.queue.queue import Queue
-from embermq.broker.stream.arguments import Place
-from embermq.broker.stream.stream import Stream
 from embermq.broker.stream.super_stream import is_super_stream, partitions
 from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
@@ -34,21 +32,14 @@ def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]
         "bytes": queue.body_bytes(),
     }
     deduplication = window_from(queue.effective)
-    if deduplication is not None and not isinstance(queue, Stream):
+    if deduplication is not None and queue.messages_leave:
         found["deduplication"] = {
             "header": deduplication.header,
             "window": deduplication.window_ms,
             "count": deduplication.count_max,
         }
-    if isinstance(queue, Stream):
-        found |= {
-            "id": queue.id,
-            "first_offset": queue.first_offset,
-            "next_offset": queue.safe_end,
-            "segments": len(queue.log.segments),
-        }
-        if time_ms is not None:
-            found["offset_at"] = queue.offset_at(Place("timestamp", timestamp_ms=time_ms))
+    if not queue.messages_leave:
+        found |= {"id": queue.id, **queue.offset_facts(time_ms)}
     return found
 
 

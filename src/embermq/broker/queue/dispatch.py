@@ -16,6 +16,7 @@ from embermq.broker.queue.consumer import NOBODY, Consumer
 
 if TYPE_CHECKING:
     from embermq.broker.message.message import Message
+    from embermq.broker.queue.classic import ClassicQueue
     from embermq.broker.queue.level import Entry
     from embermq.broker.queue.queue import Queue
 
@@ -23,12 +24,12 @@ DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
 PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not have a no-local consumer looks
 
 
-def is_selective(queue: Queue) -> bool:
+def is_selective(queue: ClassicQueue) -> bool:
     """Does it matter who gets which message?"""
     return selects(queue) or any(is_choosy(consumer) for consumer in queue.consumers)
 
 
-def selects(queue: Queue) -> bool:
+def selects(queue: ClassicQueue) -> bool:
     """Whoever its consumers are?"""
     rules = queue.rules
     if queue.vhost.trace is not None:  # no, but that is where deliveries are told of
@@ -65,7 +66,7 @@ def room_for(queue: Queue, message: Message) -> int:
     return sum(consumer.room() for consumer in candidates(queue) if may_have(consumer, message))
 
 
-def consumer_added(queue: Queue, consumer: Consumer) -> None:
+def consumer_added(queue: ClassicQueue, consumer: Consumer) -> None:
     """Everybody else's turn comes before that of one who is new.
 
     There may be thousands: only where it matters, all of them are looked at.
@@ -85,7 +86,7 @@ def consumer_added(queue: Queue, consumer: Consumer) -> None:
         consumers[:] = sorted(consumers[turn:] + consumers[:turn], key=lambda c: -c.priority)
 
 
-def consumer_removed(queue: Queue, consumer: Consumer) -> None:
+def consumer_removed(queue: ClassicQueue, consumer: Consumer) -> None:
     with suppress(ValueError):
         place = queue.consumers.index(consumer)
         del queue.consumers[place]
@@ -97,7 +98,7 @@ def consumer_removed(queue: Queue, consumer: Consumer) -> None:
         queue.selective = is_selective(queue)
 
 
-def consumers_leave(queue: Queue, leaving: set[Consumer]) -> bool:
+def consumers_leave(queue: ClassicQueue, leaving: set[Consumer]) -> bool:
     """Many go at once, so that nobody has to step over them while they end one by one; `consumer_left` is due
     for each. False, and they stay: the one that is active is not followed by another before its messages are
     back."""
@@ -121,7 +122,7 @@ def consumer_left(queue: Queue) -> None:
         queue.rules.used()
 
 
-def give_turn_away(queue: Queue, consumer: Consumer) -> None:
+def give_turn_away(queue: ClassicQueue, consumer: Consumer) -> None:
     """The consumer goes behind all others of its priority."""
     consumers = queue.consumers
     consumers.remove(consumer)
@@ -141,7 +142,7 @@ def awaits_disk(queue: Queue) -> bool:
     return False
 
 
-def drain_selectively(queue: Queue) -> bool:
+def drain_selectively(queue: ClassicQueue) -> bool:
     """What `Queue.drain` does, for a selective queue."""
     passed_over: list[Entry] = []
     budget = DRAIN_BYTES_MAX

@@ -17,14 +17,14 @@ from embermq.broker.incremental_work import Pieces, Share
 from embermq.broker.message.message import NO_TTL
 
 if TYPE_CHECKING:
-    from embermq.broker.queue.queue import Queue
+    from embermq.broker.queue.classic import ClassicQueue
     from embermq.broker.turn import Turn
 
 GONE_AT_ONCE = 32  # messages; with more, a look at the clock
 
 
 class Expiry:
-    def __init__(self, queue: Queue, turn: Turn) -> None:
+    def __init__(self, queue: ClassicQueue, turn: Turn) -> None:
         self.queue = queue
         self.turn = turn
         self.ttl_ms = NO_TTL

@@ -4,13 +4,13 @@ from embermq.broker.queue.expiry cimport Expiry
 from embermq.broker.queue.level cimport Level
 from embermq.broker.queue.length_limit cimport Limits
 from embermq.broker.message.message cimport Message, expiry_of
-from embermq.broker.queue.queue cimport Queue
+from embermq.broker.queue.classic cimport ClassicQueue
 from embermq.broker.turn cimport Turn
 
 cdef int HIGH_PRIORITY_MIN
 
 cdef class QueueRules:
-    cdef public Queue queue
+    cdef public ClassicQueue queue
     cdef public Turn turn
     cdef public object active
     cdef public object priorities
@@ -28,7 +28,7 @@ cdef class QueueRules:
     cdef public object retry
     cdef public bint counts_returns
     cpdef int append(self, Message message) except -1
-    @cython.locals(queue=Queue, limits=Limits, now_ms=cython.longlong, expires_ms=cython.longlong)
+    @cython.locals(queue=ClassicQueue, limits=Limits, now_ms=cython.longlong, expires_ms=cython.longlong)
     cpdef int take(self, Message message) except -1
     cdef int take_fleeting(self, Message message) except -1
     @cython.locals(limits=Limits)

@@ -22,10 +22,10 @@ from embermq.broker.queue.retry import Retry, retry_from
 
 if TYPE_CHECKING:
     from embermq.broker.message.message import Message
+    from embermq.broker.queue.classic import ClassicQueue
     from embermq.broker.queue.consumer import Consumer
     from embermq.broker.queue.level import Entry, Level
-    from embermq.broker.queue.queue import Queue
-    from embermq.broker.queue.requeue import HasFailed
+    from embermq.broker.queue.queue import HasFailed
 
 ARGUMENTS = frozenset(
     {
@@ -44,15 +44,13 @@ ARGUMENTS = frozenset(
 
 
 def has_rules(arguments: dict[str, object]) -> bool:
-    if arguments.get("x-queue-type") == "stream":
-        return False
     return not ARGUMENTS.isdisjoint(arguments) or arguments.get("x-queue-type") == "quorum"
 
 
 HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
 
 
-def delivery_limit_of(queue: Queue) -> int | None:
+def delivery_limit_of(queue: ClassicQueue) -> int | None:
     """How often a message may come back; a negative number is no limit.
 
     The default is for quorum queues, as in RabbitMQ, and for durable queues with an exchange for dead
@@ -67,26 +65,8 @@ def delivery_limit_of(queue: Queue) -> int | None:
     return default if default > 0 and (letters or arguments.get("x-queue-type") == "quorum") else None
 
 
-def effective_changed(queue: Queue, effective: dict[str, object]) -> None:
-    """Policies say something else than before; messages that are there keep the time that they had."""
-    ttl_before = queue.effective.get("x-message-ttl")
-    queue.effective = effective
-    if queue.rules is None:
-        if has_rules(effective):
-            queue.rules = QueueRules(queue)
-            queue.rules.changed()
-    else:
-        queue.rules.apply_effective()
-        queue.rules.changed()
-        if not has_rules(effective) and queue.rules.is_idle():
-            queue.vhost.past.add_rules(queue.rules)
-            queue.rules = None
-    if effective.get("x-message-ttl") != ttl_before:
-        queue.vhost.note_ttl_history(queue)
-
-
 class QueueRules:
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: ClassicQueue) -> None:
         self.queue = queue
         self.turn = queue.vhost.turn
         self.active: Consumer | None = None  # the single one

@@ -13,8 +13,8 @@ from embermq.broker.queue.dispatch import room_for
 
 if TYPE_CHECKING:
     from embermq.broker.message.message import Message
+    from embermq.broker.queue.classic import ClassicQueue
     from embermq.broker.queue.features import QueueRules
-    from embermq.broker.queue.queue import Queue
 
 ACCEPTED = 0
 REFUSED = 1  # what Queue.append answers when the queue is full and says so
@@ -37,7 +37,7 @@ class Limits:
         """Are so many messages, or so many bytes, too much?"""
         return count > self.count_max or size > self.bytes_max
 
-    def refuses(self, queue: Queue, message: Message) -> bool:
+    def refuses(self, queue: ClassicQueue, message: Message) -> bool:
         """Is there no room for this message, in a queue that says so?"""
         count, size = queue.ready_count + 1, queue.ready_bytes + message.size - message.header_size
         if not self.exceeded(count, size):

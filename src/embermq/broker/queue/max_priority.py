@@ -8,13 +8,13 @@ from embermq.broker.queue.level import Level
 
 if TYPE_CHECKING:
     from embermq.broker.message.message import Message
-    from embermq.broker.queue.queue import Queue
+    from embermq.broker.queue.classic import ClassicQueue
 
 HIGH_PRIORITY = 5  # 5-9 is the higher of the two levels that AMQP asks for
 
 
 class Priorities:
-    def __init__(self, queue: Queue, priority_max: int) -> None:
+    def __init__(self, queue: ClassicQueue, priority_max: int) -> None:
         self.queue = queue
         self.priority_max = priority_max
         self.levels: dict[int, Level] = {0: queue.low}

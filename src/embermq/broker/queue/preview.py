@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker.message.message import Message, expiry_of
 from embermq.broker.message.record import body_size, message_of
-from embermq.broker.stream.stream import Stream
 from embermq.store.log.peek import Glimpse, glimpses
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def glimpsed(queue: Queue, count: int, body_bytes: int) -> Iterator[Glimpsed | N
                 True,
             )
             yield None
-        if (level.paged_count or isinstance(queue, Stream)) and level.log is not None:
+        if (level.paged_count or not queue.messages_leave) and level.log is not None:
             yield from on_disk(level, max(first, level.paged_from), body_bytes)
 
 

@@ -1,46 +1,39 @@
-"""A queue: messages waiting in order, consumers that take turns.
+"""A queue of any type: messages in order for its consumers. The types are `ClassicQueue` and `Stream`.
 
-Invariants:
-- A message is either ready (in a level) or out with a consumer (counted in `unacked_count`), never both.
-- A message given back returns to its original place.
-- Publishing only appends and marks; messages leave in `drain`, at the end of the turn.
-
-The specification's two priority levels (0-4 and 5-9) exist on every queue: `low` and `high`.
+This is what the rest of the broker asks of a queue. A classic queue (or a quorum queue, which is of the same
+class) hands each message to one consumer and forgets it when it is acknowledged; a stream keeps its messages,
+and each consumer reads them at an offset of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.message.message import Message
 from embermq.broker.queue.consumer import Consumer
-from embermq.broker.queue.dispatch import (
-    DRAIN_BYTES_MAX,
-    consumer_added,
-    consumer_left,
-    consumer_removed,
-    drain_selectively,
-)
-from embermq.broker.queue.features import QueueRules, has_rules
 from embermq.broker.queue.level import Entry, Level
-from embermq.broker.queue.max_priority import HIGH_PRIORITY
-from embermq.broker.queue.requeue import HasFailed, failed
-from embermq.broker.queue.runs import body_bytes_of
 from embermq.broker.turn import Turn
+from embermq.errors import NotImplementedYet
 
 if TYPE_CHECKING:
     from embermq.broker.incremental_work import Pieces
-    from embermq.broker.storage import Storage
+    from embermq.broker.queue.features import QueueRules
     from embermq.broker.vhost import VirtualHost
 
-# The same under names of this module, where they are C numbers.
-DRAIN_BUDGET, HIGH_PRIORITY_MIN = DRAIN_BYTES_MAX, HIGH_PRIORITY
-HIGH_SUFFIX = ".high"  # the log of the higher level stands beside that of the lower
 KEEPS_NOTHING, KEEPS_PERSISTENT, KEEPS_ALL = 0, 1, 2  # which messages are on disk before they are confirmed
 WEIGHING = object()  # what such work is about
-PRESSED_COUNT = 10_000  # ready messages past which publishers are slowed to the consumers' speed
-PRESSED_BYTES = 16 * 1024 * 1024
+
+# Did a try to process the message fail, or does it come back untouched? Only tries count for the limit.
+HasFailed = Callable[[Entry], bool]
+
+
+def failed(entry: Entry) -> bool:
+    return True
+
+
+def untouched(entry: Entry) -> bool:
+    return False
 
 
 class Queue:
@@ -57,13 +50,11 @@ class Queue:
         "get_count",
         "get_empty_count",
         "get_no_ack_count",
-        "high",
         "id",
         "keeps",
         "levels",
-        "low",
+        "messages_leave",
         "name",
-        "next_consumer",
         "no_ack_count",
         "owner",
         "published_count",
@@ -71,7 +62,6 @@ class Queue:
         "ready_count",
         "redelivered_count",
         "rules",
-        "selective",
         "turn",
         "unacked_bytes",
         "unacked_count",
@@ -88,7 +78,7 @@ class Queue:
         auto_delete: bool = False,
         owner: object = None,
         arguments: dict[str, object] | None = None,
-        storage: Storage | None = None,
+        effective: dict[str, object] | None = None,
         id: str = "",
     ) -> None:
         self.vhost = vhost
@@ -97,235 +87,119 @@ class Queue:
         self.durable = durable
         self.auto_delete = auto_delete
         self.owner = owner  # the connection that an exclusive queue belongs to
-        self.arguments = arguments or {}
-        self.effective = self.arguments  # what holds: these, and what policies add
+        self.arguments = arguments or {}  # as declared
+        self.effective = self.arguments if effective is None else effective  # see `effective`
         self.id = id  # names the queue's files; never used twice
-        self.keeps = KEEPS_PERSISTENT if durable and storage is not None else KEEPS_NOTHING
-        self.low = Level(self, turn, durable, storage, id)
-        self.high = Level(self, turn, durable, storage, id + HIGH_SUFFIX)
-        self.levels = [self.high, self.low]  # in the order in which they are emptied
-        self.rules: QueueRules | None = None  # for a queue of the plain kind
+        self.keeps = KEEPS_NOTHING
+        self.messages_leave = True  # when a consumer has acknowledged them
+        self.levels: list[Level] = []  # in the order in which they are emptied; of a stream one, in its log
+        self.rules: QueueRules | None = None  # features of a classic queue that uses any
         self.consumers: list[Consumer] = []
-        self.next_consumer = 0
-        self.selective = self.dirty = self.deleted = False
+        self.dirty = self.deleted = False
         self.ready_count = self.ready_bytes = self.unacked_count = self.unacked_bytes = 0
         self.acked_count = self.published_count = self.redelivered_count = 0
         self.delivered_count = 0  # in whatever way; those without acknowledgement and by hand are also
         self.no_ack_count = self.get_count = self.get_no_ack_count = self.get_empty_count = 0
-        if has_rules(self.effective):
-            self.rules = QueueRules(self)
+
+    @property
+    def type(self) -> str:
+        return str(self.effective.get("x-queue-type", "classic"))
+
+    @property
+    def exclusive(self) -> bool:
+        return self.owner is not None
+
+    @property
+    def active_consumer_count(self) -> int:
+        return sum(consumer.is_active for consumer in self.consumers)
+
+    def cannot(self, method: str) -> NotImplementedYet:
+        return NotImplementedYet(f"{method} not supported by {self.type} queues {describe(self)}")
 
     # -- messages in
 
     def append(self, message: Message) -> int:
         """Take a message, to be delivered at the end of the turn: 0. REFUSED by a queue that is full."""
-        if self.rules is not None or message.ttl_ms >= 0:
-            return self.append_by_rules(message)
-        return self.accept(message, 0)
+        raise NotImplementedError
 
-    def append_by_rules(self, message: Message) -> int:
-        self.expects_expiry(0)
-        assert self.rules is not None
-        return self.rules.append(message)
-
-    def accept(self, message: Message, expires_ms: int) -> int:
-        """Put a message at the end of its level."""
-        if message.priority >= HIGH_PRIORITY_MIN:
-            return self.accept_at(self.high, message, expires_ms)
-        return self.accept_at(self.low, message, expires_ms)
-
-    def accept_at(self, level: Level, message: Message, expires_ms: int) -> int:
-        level.append(message, expires_ms)
-        self.ready_count += 1
-        self.ready_bytes += message.size - message.header_size
-        self.published_count += 1
-        if not self.dirty and self.consumers:
-            self.dirty = True
-            self.turn.add_queue(self)
-        return 0
+    def append_spans(
+        self, prefix: bytes, buf: bytearray, header_at: int, header_stop: int, body_at: int, body_stop: int
+    ) -> bool:
+        """Append a message as it stands in the buffer that it was read into; False: `append` has to do it."""
+        return False
 
     def mark(self) -> int:
-        """Something changed that may let messages leave: look again at the end of the turn."""
-        if not self.dirty and self.consumers and self.ready_count:
-            self.dirty = True
-            self.turn.add_queue(self)
-        return 0
+        """Something changed that may let messages leave: drain at the end of the turn."""
+        raise NotImplementedError
 
-    def requeue(self, entries: list[Entry], has_failed: HasFailed = failed) -> None:
-        """Messages come back from consumers, each to its original place."""
-        entries = self.receive(entries, has_failed)
-        self.unacked_count -= len(entries)
-        self.unacked_bytes -= body_bytes_of(entries)
-        self.put_back(entries)
-        self.returned()
-
-    def receive(self, entries: list[Entry], has_failed: HasFailed = failed) -> list[Entry]:
-        """Messages come back from consumers; those that will be ready again, and are still counted as out."""
-        ready = entries
-        for entry in entries:
-            entry.redelivered = True
-        if self.rules is not None or self.deleted:
-            self.unacked_bytes -= body_bytes_of(entries)
-            ready = [] if self.rules is None else self.rules.returned(entries, has_failed)
-            self.unacked_bytes += body_bytes_of(ready)
-        for entry in entries:
-            entry.consumer = None
-        self.unacked_count -= len(entries) - len(ready)
-        return ready
-
-    def returned(self) -> None:
-        """Messages have come back from consumers."""
-        self.turn.refresh()  # they may have expired meanwhile
-        self.mark()
-        if self.rules is not None:
-            self.rules.after_return()
-
-    def put_back(self, entries: list[Entry]) -> None:
-        for level in self.levels:
-            returned = [entry for entry in entries if entry.level is level]
-            if returned:
-                level.put_back(returned)
-        self.ready_count += len(entries)
-        self.ready_bytes += body_bytes_of(entries)
+    def is_pressed(self, half: bool = False) -> bool:
+        """Have messages piled up before consumers, past the mark (or half of it)?"""
+        return False
 
     # -- messages out
 
-    def take_head(self) -> Entry | None:
-        """The message that leaves next, taken out; those that have expired leave before it."""
-        for level in self.levels:
-            while level.front() is not None:
-                entry = self.take_from(level)
-                if entry.expires_ms == 0 or entry.expires_ms > self.turn.now_ms:
-                    return entry
-                self.expire(entry)
-        return None
-
-    def take_from(self, level: Level) -> Entry:
-        entry = level.take()
-        self.ready_count -= 1
-        self.ready_bytes -= entry.message.size - entry.message.header_size
-        return entry
-
-    def expire(self, entry: Entry) -> int:
-        """A message taken from the head is too old."""
-        self.expects_expiry(0)
-        assert self.rules is not None
-        self.rules.dispose([entry], "expired")
-        return 0
-
-    def expects_expiry(self, expires_ms: int) -> int:
-        """A message here will expire."""
-        if self.rules is None:
-            self.rules = QueueRules(self)
-        if expires_ms:
-            self.rules.look_at(expires_ms)
-        return 0
-
     def drain(self) -> bool:
         """Hand ready messages to consumers with credit, in turn; True when the turn's share was used up."""
-        left = drain_selectively(self) if self.selective else self.drain_plainly()
-        if self.rules is not None:
-            self.rules.drained(left)
-        return left
+        raise NotImplementedError
 
-    def drain_plainly(self) -> bool:
-        budget = DRAIN_BUDGET
-        overhead = self.turn.fairness.delivery_bytes
-        while self.ready_count:
-            if budget <= 0:
-                return True
-            level = self.high
-            entry = level.front_at_hand()
-            if entry is None:
-                if level.fetching:
-                    return False
-                level = self.low
-                entry = level.front_at_hand()
-                if entry is None:
-                    return False
-            size = entry.message.size
-            if entry.expires_ms != 0 and entry.expires_ms <= self.turn.now_ms:
-                self.expire(self.take_from(level))
-                budget -= 16 * overhead  # it may become a dead letter
-                continue
-            consumer = self.pick(size)
-            if consumer is None:
-                return False
-            level.take()
-            self.ready_count -= 1
-            self.ready_bytes -= size - entry.message.header_size
-            budget -= size + overhead
-            self.hand_over(entry, consumer)
-        return False
-
-    def hand_over(self, entry: Entry, consumer: Consumer) -> int:
-        self.delivered_count += 1
-        if entry.redelivered:
-            self.redelivered_count += 1
-        if consumer.no_ack:
-            self.no_ack_count += 1
-            entry.level.forget(entry)
-        else:
-            entry.consumer = consumer
-            self.unacked_count += 1
-            self.unacked_bytes += entry.message.size - entry.message.header_size
-        consumer.deliver(entry)
-        return 0
-
-    def pick(self, size: int) -> Consumer | None:
-        """The next consumer, round robin, that can take a message of this size."""
-        consumers = self.consumers
-        count = len(consumers)
-        index = self.next_consumer
-        for _ in range(count):
-            if index >= count:
-                index = 0
-            consumer: Consumer = consumers[index]
-            index += 1
-            if consumer.can_take(size):
-                self.next_consumer = index
-                return consumer
+    def take_head(self) -> Entry | None:
+        """The message that leaves next, taken out; those that have expired leave before it."""
         return None
 
     def get(self, no_ack: bool = False) -> Entry | None:
         """Take one message out by hand (basic.get); the caller settles or requeues it, unless `no_ack`."""
-        entry = self.take_head()
-        if self.rules is not None:
-            self.rules.used()
-        if entry is None:
-            self.get_empty_count += 1
-            return None
-        self.delivered_count += 1
-        if entry.redelivered:
-            self.redelivered_count += 1
-        if no_ack:
-            self.get_no_ack_count += 1
-            entry.level.forget(entry)
-        else:
-            self.get_count += 1
-            self.unacked_count += 1
-            self.unacked_bytes += entry.message.size - entry.message.header_size
-        return entry
+        raise self.cannot("basic.get")
 
     def settle(self, entry: Entry) -> int:
         """A delivered message is done with."""
-        self.unacked_count -= 1
-        self.unacked_bytes -= entry.message.size - entry.message.header_size
-        self.acked_count += 1
-        entry.level.forget(entry)
-        return 0
+        raise NotImplementedError
 
     def discard(self, entries: list[Entry]) -> None:
         """Delivered messages are rejected for good."""
-        self.unacked_count -= len(entries)
-        self.unacked_bytes -= body_bytes_of(entries)
-        self.acked_count += len(entries)
-        if self.rules is not None:
-            self.rules.dispose(entries, "rejected")
-            return
-        self.vhost.dropped.add(self, "rejected", len(entries))
-        for entry in entries:
-            entry.level.forget(entry)
+        raise NotImplementedError
+
+    def requeue(self, entries: list[Entry], has_failed: HasFailed = failed) -> None:
+        """Delivered messages come back, each to its original place."""
+        raise NotImplementedError
+
+    def receive(self, entries: list[Entry], has_failed: HasFailed = failed) -> list[Entry]:
+        """Delivered messages come back; those that will be ready again, and still count as unacknowledged."""
+        raise NotImplementedError
+
+    def returned(self) -> None:
+        """Those that `receive` answered are in their places."""
+
+    def put_back(self, entries: list[Entry]) -> None:
+        """Ready messages that were taken out, and not delivered, return to their places."""
+        raise NotImplementedError
+
+    def expects_expiry(self, expires_ms: int) -> int:
+        """A message here will expire; 0: it may. Those of a stream do not."""
+        return 0
+
+    def messages(self) -> Iterable[Message]:
+        """The ready messages in order, left where they are."""
+        raise NotImplementedError
+
+    # -- consumers
+
+    def check_consumer(self, arguments: Mapping[str, object], no_ack: bool, prefetch_count: int) -> None:
+        """May there be a consumer with these arguments? PreconditionFailed if not."""
+        raise NotImplementedError
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        raise NotImplementedError
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        raise NotImplementedError
+
+    def trace_changed(self) -> None:
+        """The firehose was turned on or off."""
+
+    def restore_offset(self, consumer_name: str, offset: int) -> None:
+        """Where the consumers of a stream with this name were before the restart."""
+
+    # -- numbers
 
     def correct(self, count: int, size: int, unacked_count: int = 0, unacked_bytes: int = 0) -> None:
         """There is more (or less) here than was known, by another way than the two ends."""
@@ -334,13 +208,12 @@ class Queue:
         self.unacked_count += unacked_count
         self.unacked_bytes += unacked_bytes
 
-    # -- bytes of messages that were not read since the start
-
     def body_bytes(self) -> int:
         """The bytes of the ready bodies; about so many while some are not weighed."""
         return self.ready_bytes + sum(level.unweighed_bytes() for level in self.levels)
 
     def is_unweighed(self) -> bool:
+        """Are there messages from before the start whose sizes are not known yet?"""
         return any(level.unweighed_below for level in self.levels)
 
     def weigh_soon(self) -> None:
@@ -353,62 +226,29 @@ class Queue:
         for level in self.levels:
             yield from level.weigh_pieces()
 
-    def is_pressed(self, half: bool = False) -> bool:
-        """Have messages piled up before consumers, past the mark (or half of it)?"""
-        if not self.consumers:
-            return False
-        if half:
-            return self.ready_count > PRESSED_COUNT // 2 or self.ready_bytes > PRESSED_BYTES // 2
-        return self.ready_count > PRESSED_COUNT or self.ready_bytes > PRESSED_BYTES
-
-    # -- consumers
-
-    def add_consumer(self, consumer: Consumer) -> None:
-        consumer_added(self, consumer)
-        self.mark()
-
-    def remove_consumer(self, consumer: Consumer) -> None:
-        consumer_removed(self, consumer)
-        consumer_left(self)
-
-    @property
-    def exclusive(self) -> bool:
-        return self.owner is not None
-
-    @property
-    def active_consumer_count(self) -> int:
-        return sum(consumer.is_active for consumer in self.consumers)
+    def offset_facts(self, time_ms: int | None = None) -> dict[str, object]:
+        """Of a stream: its first offset, its next one, its segments; the first offset since a time."""
+        return {}
 
     # -- the whole queue
 
+    def effective_changed(self, effective: dict[str, object]) -> None:
+        """Policies say something else than before."""
+        raise NotImplementedError
+
     def purge(self) -> int:
         """Forget the ready messages; those out with consumers stay. How many went."""
-        count = sum(level.clear() for level in self.levels)
-        self.ready_count = self.ready_bytes = 0
-        return count
+        raise self.cannot("queue.purge")
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:
         """Take over the messages on disk; `delivered_up_to` is by log, None after a crash."""
-        if self.rules is not None:
-            self.rules.before_recovery()
-        for level in self.levels:
-            known = None if delivered_up_to is None else delivered_up_to.get(level.log_id, 0)
-            self.ready_count += level.recover(known)
-            if level.head_expiry_ms():
-                self.expects_expiry(level.head_expiry_ms())
-        if self.rules is not None:
-            self.rules.recovered()
+        raise NotImplementedError
 
     def drop(self) -> None:
         """The queue is deleted: forget everything, on disk too."""
         for level in self.levels:
             level.drop()
         self.ready_count = self.ready_bytes = 0
-
-    def messages(self) -> Iterable[Message]:
-        """The ready messages in order, left where they are."""
-        for level in self.levels:
-            yield from level.messages()
 
     def __repr__(self) -> str:
         return f"<Queue {self.name!r} ready={self.ready_count} unacked={self.unacked_count}>"

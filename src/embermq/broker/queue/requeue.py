@@ -11,25 +11,14 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from embermq.broker.queue.queue import HasFailed, Queue, failed
 from embermq.broker.queue.runs import Runs, by_sequence
 
 if TYPE_CHECKING:
     from embermq.broker.incremental_work import Pieces
     from embermq.broker.queue.level import Entry, Level
-    from embermq.broker.queue.queue import Queue
 
 PIECE_COUNT = 256  # messages in one go
-
-# Did a try to process the message fail, or does it come back untouched? Only tries count for the limit.
-HasFailed = Callable[["Entry"], bool]
-
-
-def failed(entry: Entry) -> bool:
-    return True
-
-
-def untouched(entry: Entry) -> bool:
-    return False
 
 
 def give_back(

@@ -12,6 +12,8 @@ cdef Py_ssize_t STREAM_BUDGET
 cdef int KEPT_ALWAYS
 
 cdef class Stream(Queue):
+    cdef readonly object storage
+    cdef readonly Level low
     cdef readonly Log log
     cdef public list cursors
     cdef Py_ssize_t first_cursor
@@ -25,7 +27,7 @@ cdef class Stream(Queue):
     cdef readonly object retention
     cpdef int append(self, Message message) except -1
     @cython.locals(level=Level)
-    cpdef bint append_straight(
+    cpdef bint append_spans(
         self, bytes prefix, bytearray buf, Py_ssize_t header_at, Py_ssize_t header_stop,
         Py_ssize_t body_at, Py_ssize_t body_stop
     ) except -1
@@ -33,4 +35,3 @@ cdef class Stream(Queue):
     @cython.locals(cursor=Cursor, budget=Py_ssize_t, share=Py_ssize_t, count=Py_ssize_t, used=Py_ssize_t)
     cpdef bint drain(self) except -1
     cpdef int settle(self, Entry entry) except -1
-    cpdef bint is_pressed(self, bint half=*) except -1

@@ -1,28 +1,28 @@
-"""A stream: a log that is read and not emptied, by many, each at a place of their own.
+"""A stream: a queue that is a log. Messages do not leave it; each consumer reads at an offset of its own.
 
 A message's sequence in the log is its offset, counted from 0, and never means another message: nothing is
 delivered before it is safe on disk (`safe_end`), and no segment goes before a later one is safe. Retention
 lets go of whole segments, oldest first.
 
-For everybody else a stream is a queue whose messages do not leave: it has the methods of one, and those that
-make no sense for it refuse with RabbitMQ's words.
+`basic.get` and `queue.purge` are refused with RabbitMQ's text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.definitions import queue_label
 from embermq.broker.message.message import FLAGS_AT, Message
 from embermq.broker.message.record import message_of
 from embermq.broker.message.rewrite import rewritten, typed_headers
+from embermq.broker.queue.arguments import refuse_arguments
 from embermq.broker.queue.consumer import Consumer
-from embermq.broker.queue.level import Entry
-from embermq.broker.queue.queue import KEEPS_ALL, Queue, describe
-from embermq.broker.queue.requeue import HasFailed, failed
+from embermq.broker.queue.level import Entry, Level
+from embermq.broker.queue.queue import KEEPS_ALL, HasFailed, Queue, describe, failed
 from embermq.broker.stream.arguments import (
     OFFSET_MAX,
+    STREAM,
     Place,
     check_forms,
     check_group,
@@ -34,7 +34,7 @@ from embermq.broker.stream.cursor import Cursor
 from embermq.broker.stream.filter import HEADERS_FLAG, Filters, choice_from, value_of
 from embermq.broker.stream.retention import StreamRetention
 from embermq.broker.turn import Turn
-from embermq.errors import NotImplementedYet, PreconditionFailed
+from embermq.errors import PreconditionFailed
 from embermq.store.log.retention import Block, sequence_at_time
 
 if TYPE_CHECKING:
@@ -73,9 +73,11 @@ class Stream(Queue):
         "first_cursor",
         "groups",
         "log",
+        "low",
         "noted_segment",
         "retention",
         "safe_end",
+        "storage",
         "syncing",
         "unwritten",
     )
@@ -90,14 +92,18 @@ class Stream(Queue):
         auto_delete: bool = False,
         owner: object = None,
         arguments: dict[str, object] | None = None,
+        effective: dict[str, object] | None = None,
         storage: Storage | None = None,
         id: str = "",
     ) -> None:
         assert durable and not auto_delete and owner is None
-        super().__init__(vhost, name, turn, durable=True, arguments=arguments, storage=storage, id=id)
+        super().__init__(vhost, name, turn, durable=True, arguments=arguments, effective=effective, id=id)
         if storage is None:
             raise PreconditionFailed(f"{describe(self)} needs a disk: streams do not live in memory")
+        self.storage = storage
         self.keeps = KEPT_ALWAYS
+        self.messages_leave = False
+        self.low = Level(self, turn, True, storage, id)
         self.levels = [self.low]
         self.retention = StreamRetention(self)
         self.log = storage.open_log(id, self.retention.limits.segment_bytes, indexed=True)
@@ -134,13 +140,12 @@ class Stream(Queue):
             self.turn.after_write(self.written)
         return 0
 
-    def append_straight(
+    def append_spans(
         self, prefix: bytes, buf: bytearray, header_at: int, header_stop: int, body_at: int, body_stop: int
     ) -> bool:
-        """Append a message without headers as it stands in the buffer that it was read into, if that is all
-        there is to do; was it? The first of a turn, or of a segment, goes by way of `append`.
+        """For a message without headers; the first of a turn, or of a segment, goes by way of `append`.
 
-        `prefix` is what stands before the content header in a record (`message_record`).
+        `prefix` is what stands before the content header in a record (`message.record`).
         """
         level = self.low
         if not (self.unwritten and level.dirty and self.log.active is self.noted_segment):
@@ -162,8 +167,7 @@ class Stream(Queue):
         self.unwritten = False
         self.syncing = True
         end = self.log.next_sequence
-        assert self.low.storage is not None
-        self.low.storage.when_safe(lambda: self.on_safe(end))
+        self.storage.when_safe(lambda: self.on_safe(end))
 
     def on_safe(self, end: int) -> None:
         self.syncing = False
@@ -264,13 +268,23 @@ class Stream(Queue):
         for entry in entries:
             self.groups.settled(entry)
 
-    def is_pressed(self, half: bool = False) -> bool:
-        """Consumers of a stream may be as far behind as they like."""
-        return False
-
     # -- consumers
 
-    def plan(self, arguments: dict[str, object]) -> tuple[Place, int]:
+    def check_consumer(self, arguments: Mapping[str, object], no_ack: bool, prefetch_count: int) -> None:
+        """Credit comes from acks and a prefetch. Only a consumer of a range may do without: it has an end."""
+        refuse_arguments(describe(self), arguments, ("x-priority",), STREAM)
+        if not ("x-stream-end-offset" in arguments and no_ack):
+            if arguments.get("x-stream-blocks") is True:
+                raise PreconditionFailed(
+                    f"'x-stream-blocks' for {describe(self)} needs 'x-stream-end-offset' and no_ack"
+                )
+            if not prefetch_count:
+                raise PreconditionFailed(f"consumer prefetch count is not set for '{describe(self)}'")
+            if no_ack:
+                raise self.cannot("automatic acknowledgement")
+        self.plan(arguments)
+
+    def plan(self, arguments: Mapping[str, object]) -> tuple[Place, int]:
         """Where a consumer with these arguments begins and ends; PreconditionFailed for nonsense."""
         what = describe(self)
         end = end_from(what, arguments.get("x-stream-end-offset"))
@@ -307,16 +321,24 @@ class Stream(Queue):
         if not self.cursors:
             self.block = None
 
+    def restore_offset(self, consumer_name: str, offset: int) -> None:
+        self.groups.named(consumer_name).left_at = offset
+
     # -- the whole
 
-    def cannot(self, method: str) -> NotImplementedYet:
-        return NotImplementedYet(f"{method} not supported by stream queues {describe(self)}")
+    def offset_facts(self, time_ms: int | None = None) -> dict[str, object]:
+        facts: dict[str, object] = {
+            "first_offset": self.first_offset,
+            "next_offset": self.safe_end,
+            "segments": len(self.log.segments),
+        }
+        if time_ms is not None:
+            facts["offset_at"] = self.offset_at(Place("timestamp", timestamp_ms=time_ms))
+        return facts
 
-    def get(self, no_ack: bool = False) -> Entry | None:
-        raise self.cannot("basic.get")
-
-    def purge(self) -> int:
-        raise self.cannot("queue.purge")
+    def effective_changed(self, effective: dict[str, object]) -> None:
+        self.effective = effective
+        self.turn.after_write(self.retention.retain)
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:
         """The log was opened with the stream; some of it may be too old by now."""

@@ -9,7 +9,6 @@ from html import escape
 from embermq.broker.message.message import Message
 from embermq.broker.queue.preview import Glimpsed, glimpsed
 from embermq.broker.queue.queue import Queue
-from embermq.broker.stream.stream import Stream
 from embermq.errors import AccessRefused, SyntaxFault
 from embermq.http.console.address import queue_in_api
 from embermq.http.console.body import BODY_BYTES, body_html
@@ -89,12 +88,12 @@ async def first_messages(steps: Steps, queue: Queue) -> list[str]:
 
 async def message_item(steps: Steps, queue: Queue, seen: Glimpsed, number: int) -> str:
     message = seen.message
-    label = f"Offset {many(seen.sequence)}" if isinstance(queue, Stream) else f"{number}."
+    label = f"Offset {many(seen.sequence)}" if not queue.messages_leave else f"{number}."
     exchange = f"<code>{escape(message.exchange)}</code>" if message.exchange else "the default exchange"
     facts = [f"<span>by</span> {exchange}"]
     facts += ["redelivered"] if seen.redelivered else []
     facts += [f"<span>expires</span> {moment(seen.expires_ms / 1000)}"] if seen.expires_ms else []
-    facts += ["on disk only"] if not seen.in_memory and not isinstance(queue, Stream) else []
+    facts += ["on disk only"] if not seen.in_memory and queue.messages_leave else []
     properties = property_facts(message)
     await steps.pause()
     beginning = message.content[message.header_size : message.header_size + BODY_BYTES]

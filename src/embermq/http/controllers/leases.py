@@ -7,7 +7,6 @@ import asyncio
 from embermq.broker.lease.lease import BYTES_MAX, MESSAGES_MAX, OPEN, SETTLED, TIMEOUT_MS_MAX, Lease
 from embermq.broker.queue.describe import description_of_lease
 from embermq.broker.queue.queue import Queue
-from embermq.broker.stream.stream import Stream
 from embermq.broker.vhost import generated_name
 from embermq.http.controllers.overview import visible_vhosts
 from embermq.http.controllers.queues import queue_to
@@ -41,7 +40,7 @@ RENEWAL = schemas.fields(timeout_ms={"type": "integer", "minimum": 0, "maximum":
 
 def queue_of(request: Request) -> Queue:
     queue = queue_to(request, "read")
-    if isinstance(queue, Stream):
+    if not queue.messages_leave:
         raise bad_request("messages do not leave a stream; read a range of it")
     return queue
 

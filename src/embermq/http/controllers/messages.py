@@ -18,8 +18,7 @@ from embermq.broker.message_filter import MessageFilter
 from embermq.broker.publish import PROPERTY_NAMES, compose, copy_keys, publish
 from embermq.broker.queue.browse import Place, Seen, ready_from
 from embermq.broker.queue.level import Entry
-from embermq.broker.queue.queue import Queue
-from embermq.broker.queue.requeue import failed, untouched
+from embermq.broker.queue.queue import Queue, failed, untouched
 from embermq.broker.vhost import require_access
 from embermq.errors import AccessRefused, AMQPError, ResourceLocked
 from embermq.http.controllers.bindings import require_topics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embermq.broker.exchange.exchange import Exchange
+from embermq.broker.queue.queue import Queue
 from embermq.broker.stream.arguments import OFFSET_MAX, Place, place_from
 from embermq.broker.stream.stream import Stream
 from embermq.broker.stream.super_stream import PARTITION_ORDER, create, delete, is_super_stream, partitions
@@ -218,7 +219,7 @@ def delete_super_stream(request: Request) -> Response:
     streams = [binding.destination for binding in partitions(exchange)]
     for stream in streams:
         require("configure", vhost.name, "queue", stream.name)
-        if request.flag("if-unused") and isinstance(stream, Stream) and stream.consumers:
+        if request.flag("if-unused") and isinstance(stream, Queue) and stream.consumers:
             raise PreconditionFailed(f"super stream '{exchange.name}' in vhost '{vhost.name}' in use")
     delete(exchange)
     return Response(204)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from embermq.broker.queue.queue import Queue
-from embermq.broker.stream.stream import Stream
 from embermq.broker.transfer import COPY, DELETE, MOVE, RETURN, RUNNING, Task
 from embermq.broker.vhost import require_access
 from embermq.http.controllers.messages import filter_of
@@ -52,7 +51,7 @@ def task_view(task: Task) -> View:
 
 def begin(request: Request, kind: str, source: Queue, target: Queue | None = None) -> Response:
     body = request.json()
-    if isinstance(source, Stream) and kind != COPY:
+    if not source.messages_leave and kind != COPY:
         raise bad_request("messages do not leave a stream; they can be copied")
     limit = integer(body, "limit", 1, LIMIT_MAX) if body.get("limit") is not None else None
     wanted = filter_of(body.get("filter") or {})

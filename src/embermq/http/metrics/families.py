@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from embermq.broker.queue.queue import Queue
 from embermq.broker.session_info import ChannelInfo, ConnectionInfo
-from embermq.broker.stream.stream import Stream
 from embermq.broker.vhost import VirtualHost
 from embermq.http.metrics.exposition import Exposition, labelled
 from embermq.http.server.context import Context
@@ -142,7 +141,7 @@ def groups(
     names = {vhost.name for vhost in vhosts}
     queues = [queue for vhost in vhosts for queue in vhost.queues.values()]
     yield QUEUES, queues, queue_labels
-    yield STREAMS, [queue for queue in queues if isinstance(queue, Stream)], queue_labels
+    yield STREAMS, [queue for queue in queues if not queue.messages_leave], queue_labels
     yield EXCHANGES, [e for vhost in vhosts for e in vhost.exchanges.values()], exchange_labels
     connections = [info for info in context.sessions.connections() if info.vhost in names]
     yield CONNECTIONS, connections, connection_labels

@@ -17,7 +17,6 @@ from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.user import Permission, User
 from embermq.broker.session_info import ChannelInfo, ConnectionInfo
-from embermq.broker.stream.stream import Stream
 from embermq.broker.vhost import VirtualHost
 from embermq.http.server.context import Context
 from embermq.http.stats.history import channel_values, exchange_values, queue_values
@@ -70,19 +69,18 @@ def queue_view(context: Context, queue: Queue, ranges: Ranges = NOTHING) -> View
         "message_bytes_ram": sum(level.ring_bytes for level in queue.levels),
         **queue_numbers(context.history, queue, queue_values(queue), ranges),
     }
-    if isinstance(queue, Stream):
-        view |= {
-            "first_offset": queue.first_offset,
-            "next_offset": queue.safe_end,
-            "segments": len(queue.log.segments),
-            "message_bytes_persistent": queue.log.bytes_on_disk,
-        }
+    if not queue.messages_leave:
+        view |= {**queue.offset_facts(), "message_bytes_persistent": bytes_on_disk(queue)}
     if view["type"] != "classic":
         view |= {"leader": context.node, "members": [context.node], "online": [context.node]}
     view |= deduplication_view(queue)
     if queue.owner is not None:
         view["owner_pid_details"] = {"name": str(getattr(queue.owner, "name", ""))}
     return view
+
+
+def bytes_on_disk(queue: Queue) -> int:
+    return sum(level.log.bytes_on_disk for level in queue.levels if level.log is not None)
 
 
 def deduplication_view(queue: Queue) -> View:

@@ -57,7 +57,7 @@ def test_what_holds(
     arguments: dict[str, object], policy: dict[str, object], operator: dict[str, object], effective: object
 ) -> None:
     before = dict(arguments)
-    assert in_force(policy, operator).over(arguments) == effective
+    assert in_force(policy, operator).over(arguments).values == effective
     assert arguments == before
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from embermq.broker.queue import level
-from embermq.broker.queue.features import effective_changed
 from tests.support.domain import message, new_queue
 from tests.support.stored_domain import StoredBroker
 
@@ -112,6 +111,6 @@ def test_a_deletion_in_the_middle(stored: StoredBroker) -> None:
 def test_a_limit_drops_what_is_too_much_once_that_is_known(stored: StoredBroker) -> None:
     with stored:
         queue = stored.vhost.queue("q")
-        effective_changed(queue, {"x-max-length-bytes": 10_000})
+        queue.effective_changed({"x-max-length-bytes": 10_000})
         assert 9_000 < queue.ready_bytes <= 10_000
         assert queue.ready_bytes == sum(len(found.body) for found in queue.messages())
