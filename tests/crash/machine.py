@@ -21,6 +21,7 @@ from embermq.amqp.connection.state import Pause
 from embermq.amqp.connection.transport import Limits
 from embermq.broker.broker import Broker
 from embermq.broker.definitions import DiskCatalog
+from embermq.broker.restore import restore
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.store.data_directory import DataDirectory
@@ -59,7 +60,7 @@ class Machine:
         self.storage = Storage(self.data, self.loop.call_later, self.fail)
         self.storage.on_full = self.full.append
         self.broker = Broker(self.turn, catalog, self.storage)
-        if not self.broker.restore(catalog):
+        if not restore(self.broker, catalog):
             self.broker.create_defaults()
         self.connections = 0
 

@@ -43,7 +43,7 @@ class Wire:
             self.broker.add_vhost("/")
         if beside is None:
             self.broker.add_vhost("forbidden")
-            self.broker.users["guest"] = guest()
+            self.broker.users.by_name["guest"] = guest()
         self.sent = bytearray()
         self.waits_s: list[float] = []
         self.closed_after_s: float | None = None

@@ -55,8 +55,8 @@ class Desk:
         for role in ROLES:
             tags = frozenset() if role == "none" else frozenset({role})
             user = User(role, SECRET, tags, verified=quick_digest(b"secret"), verified_until=math.inf)
-            self.broker.add_user(user)
-            self.broker.grant(user, "/", Permission())
+            self.broker.users.add(user)
+            self.broker.users.grant(user, "/", Permission())
         context = Context(self.broker, Sessions(list, loop.time), [Listener("amqp", "127.0.0.1", 5672)])
         self.api = Api(context, all_routes())
         return self

@@ -9,6 +9,7 @@ from typing import Self
 
 from embermq.broker.broker import Broker
 from embermq.broker.definitions import DiskCatalog
+from embermq.broker.restore import restore
 from embermq.broker.storage import Storage
 from embermq.broker.vhost import VirtualHost
 from embermq.store.data_directory import DataDirectory
@@ -29,7 +30,7 @@ class StoredBroker:
         self.catalog = DiskCatalog(self.data.definitions, self.failures.append)
         self.storage = Storage(self.data, lambda _, call: self.calls.put((call, ())), self.failures.append)
         self.broker = Broker(self.loop.turn, self.catalog, self.storage)
-        self.restored = self.broker.restore(self.catalog)
+        self.restored = restore(self.broker, self.catalog)
         if not self.restored:
             self.broker.create_defaults()
 

@@ -20,7 +20,6 @@ TYPED_CYCLE_MAX = {"store": 2, "broker": 46, "amqp": 23, "net": 2, "client": 5}
 SINGLE_SUBCLASS = {
     "LogWriter": "an interface: the turn is below the storage",
     "TopicMatcher": "a type of exchange by itself: made through a table",
-    "Accounts": "users of a broker, to become an object of its own",
 }
 # Tests below tests/unit that mirror no module, by folder or file, and what they cover instead.
 NOT_MIRRORED = {

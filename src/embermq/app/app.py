@@ -23,6 +23,7 @@ from embermq.app.predeclare import declare, declare_first_user, first_user
 from embermq.app.systemd import inherited_sockets
 from embermq.broker.broker import Broker
 from embermq.broker.definitions import Catalog, DiskCatalog
+from embermq.broker.restore import restore
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.build import build_info
@@ -117,7 +118,7 @@ class App:
         try:
             catalog = DiskCatalog(storage.data.definitions, self.fail)
             broker = Broker(self.turn, catalog, storage, self.loop.call_later, defaults_of(self.config))
-            if not broker.restore(catalog):
+            if not restore(broker, catalog):
                 self.create_defaults(broker)
         except BaseException:
             storage.data.close()  # who embeds us may try again

@@ -68,23 +68,24 @@ def new_user(setting: UserSetting) -> User:
 
 def declare_users(broker: Broker, config: Config, users: list[User], undo: ExitStack) -> None:
     for user in users:
-        broker.add_user(user)
-        undo.callback(broker.delete_user, user)
+        broker.users.add(user)
+        undo.callback(broker.users.delete, user)
     for permission in config.permissions:
         user = user_named(broker, permission.user, "permissions")
         vhost = vhost_named(broker, permission.vhost, "permissions")
         if vhost.name not in user.permissions:
             patterns = (permission.configure, permission.write, permission.read)
             require_patterns("permissions", *patterns)
-            broker.grant(user, vhost.name, Permission(*patterns))
-            undo.callback(broker.revoke, user, vhost.name)
+            broker.users.grant(user, vhost.name, Permission(*patterns))
+            undo.callback(broker.users.revoke, user, vhost.name)
     for topic in config.topic_permissions:
         user = user_named(broker, topic.user, "topic_permissions")
         vhost = vhost_named(broker, topic.vhost, "topic_permissions")
         if topic.exchange not in user.topic_permissions.get(vhost.name, {}):
             require_patterns("topic_permissions", topic.write, topic.read)
-            broker.grant_topics(user, vhost.name, topic.exchange, TopicPermission(topic.write, topic.read))
-            undo.callback(broker.revoke_topics, user, vhost.name, topic.exchange)
+            allowed = TopicPermission(topic.write, topic.read)
+            broker.users.grant_topics(user, vhost.name, topic.exchange, allowed)
+            undo.callback(broker.users.revoke_topics, user, vhost.name, topic.exchange)
 
 
 def first_user(first: Default) -> User | None:
@@ -96,8 +97,8 @@ def first_user(first: Default) -> User | None:
 
 def declare_first_user(broker: Broker, user: User, vhost_name: str) -> None:
     vhost = broker.vhosts.get(vhost_name) or broker.add_vhost(vhost_name)
-    broker.add_user(user)
-    broker.grant(user, vhost.name, Permission(".*", ".*", ".*"))
+    broker.users.add(user)
+    broker.users.grant(user, vhost.name, Permission(".*", ".*", ".*"))
 
 
 def user_named(broker: Broker, name: str, part: str) -> User:

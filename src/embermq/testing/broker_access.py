@@ -100,7 +100,7 @@ class Inside:
         broker = self.app.broker
         broker.add_vhost(name)
         guest = broker.users["guest"]
-        broker.grant(guest, name, guest.permissions[DEFAULT_VHOST])
+        broker.users.grant(guest, name, guest.permissions[DEFAULT_VHOST])
 
     def delete_vhost(self, name: str) -> None:
         vhost = self.app.broker.vhosts.get(name)

@@ -73,8 +73,8 @@ def test_what_is_missing_behind_an_orderly_stop_is_damage(
 def test_who_deletes_the_last_vhost_does_not_bring_guest_back(tmp_path: Path) -> None:
     stored = StoredBroker(tmp_path / "data")
     broker = stored.broker
-    broker.add_user(User.with_password("ann", "secret", tags=frozenset({"administrator"})))
-    broker.delete_user(broker.users["guest"])
+    broker.users.add(User.with_password("ann", "secret", tags=frozenset({"administrator"})))
+    broker.users.delete(broker.users["guest"])
     broker.delete_vhost(broker.vhosts["/"])
     for _ in range(2):
         stored = stored.restarted()
@@ -87,8 +87,8 @@ def test_everything_durable_comes_back(tmp_path: Path) -> None:
     broker = stored.broker
     other = broker.add_vhost("other")
     user = User.with_password("ann", "secret", tags=frozenset({"monitoring"}))
-    broker.add_user(user)
-    broker.grant(user, "other", Permission("^mine", "", ".*"))
+    broker.users.add(user)
+    broker.users.grant(user, "other", Permission("^mine", "", ".*"))
     arguments: dict[str, object] = {"x-max-length": 5, "note": b"\x00\xff", "nested": {"a": [1, None]}}
     exchange = other.declare_exchange(
         "x", "headers", durable=True, auto_delete=True, internal=True, arguments={"alternate-exchange": "y"}

@@ -40,17 +40,17 @@ def totals(broker: Broker) -> Counters:
 
 
 def grant(broker: Broker) -> None:
-    broker.grant(broker.users[USER], "/", Permission())
+    broker.users.grant(broker.users[USER], "/", Permission())
 
 
 def revoke(broker: Broker) -> None:
-    broker.revoke(broker.users[USER], "/")
+    broker.users.revoke(broker.users[USER], "/")
     grant(broker)
 
 
 def grant_topics(broker: Broker) -> None:
-    broker.grant_topics(broker.users[USER], "/", "x", TopicPermission(".*", ".*"))
-    broker.revoke_topics(broker.users[USER], "/")
+    broker.users.grant_topics(broker.users[USER], "/", "x", TopicPermission(".*", ".*"))
+    broker.users.revoke_topics(broker.users[USER], "/")
 
 
 def trace(broker: Broker) -> None:

@@ -10,7 +10,7 @@ strangers).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -59,7 +59,7 @@ def call_now(_delay_s: float, action: Callable[[], None]) -> None:
 
 
 class Authenticator:
-    def __init__(self, users: dict[str, User], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, users: Mapping[str, User], clock: Callable[[], float] = time.monotonic) -> None:
         self.users = users
         self.clock = clock
         self.login_throttle = LoginThrottle(clock)

@@ -1,8 +1,9 @@
-"""Users, their permissions and their limits: kept, changed and told about. One half of the broker."""
+"""The users of a broker, with their permissions and limits, and their definitions on disk."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from embermq.broker import definitions
@@ -18,9 +19,7 @@ from embermq.broker.events import (
     user_tags,
 )
 from embermq.broker.limits import changed_limits
-from embermq.broker.security.authenticator import Authenticator
 from embermq.broker.security.user import Permission, TopicPermission, User
-from embermq.broker.vhost import VirtualHost
 from embermq.store.definitions import Definitions
 
 log = logging.getLogger("embermq.broker")
@@ -28,50 +27,59 @@ log = logging.getLogger("embermq.broker")
 DEFAULT_VHOST = "/"
 
 
-class Accounts:
-    def __init__(self, catalog: Catalog) -> None:
+class UserStore(Mapping[str, User]):
+    """The users of a broker by their names."""
+
+    def __init__(self, catalog: Catalog, events: Events, forget_routes: Callable[[str], None]) -> None:
         self.catalog = catalog
-        self.events = Events()
-        self.vhosts: dict[str, VirtualHost] = {}
-        self.users: dict[str, User] = {}
-        self.authenticator = Authenticator(self.users)
-        self.authenticator.on_better_secret = self.store_user
+        self.events = events
+        self.forget_routes = forget_routes  # of a virtual host: routes that publishers were allowed
+        self.by_name: dict[str, User] = {}
+
+    def __getitem__(self, name: str) -> User:
+        return self.by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_name)
+
+    def __len__(self) -> int:
+        return len(self.by_name)
 
     # -- users
 
-    def store_user(self, user: User) -> None:
+    def store(self, user: User) -> None:
         self.catalog.put("user", "", user.name, definitions.user_body(user))
 
-    def add_user(self, user: User) -> None:
-        self.users[user.name] = user
-        self.store_user(user)
+    def add(self, user: User) -> None:
+        self.by_name[user.name] = user
+        self.store(user)
         self.events.emit("user.created", name_only, user.name)
         self.events.emit("user.tags.set", user_tags, user.name, user.tags)
 
-    def update_user(self, user: User, new: User) -> None:
+    def update(self, user: User, new: User) -> None:
         """Another password and other tags, for the same user: sessions under way keep their user."""
         # A hash that comes back (with definitions, or beside other tags) is no reason to forget SCRAM's keys.
         password_changed = new.secret not in (user.secret, replace(user.secret, scram=None))
         if password_changed:
             user.secret, user.verified = new.secret, None
         user.tags = new.tags
-        self.store_user(user)
+        self.store(user)
         if password_changed:
             self.events.emit("user.password.changed", name_only, user.name)
         self.events.emit("user.tags.set", user_tags, user.name, user.tags)
 
-    def delete_user(self, user: User) -> None:
+    def delete(self, user: User) -> None:
         for vhost in {*user.permissions, *user.topic_permissions}:
             self.revoke(user, vhost)
             self.revoke_topics(user, vhost)
-        del self.users[user.name]
+        del self.by_name[user.name]
         self.catalog.delete("user", "", user.name)
         self.events.emit("user.deleted", name_only, user.name)
 
-    def limit_user(self, user: User, name: str, value: int | None) -> None:
+    def limit(self, user: User, name: str, value: int | None) -> None:
         """Set a limit, or with None do without it."""
         user.limits = changed_limits(user.limits, name, value)
-        self.store_user(user)
+        self.store(user)
         self.events.emit("user.limits.set", limits_set, user.name, user.limits)
 
     # -- permissions
@@ -79,13 +87,13 @@ class Accounts:
     def grant(self, user: User, vhost: str, permission: Permission) -> None:
         user.permissions[vhost] = permission
         self.catalog.put("permission", vhost, user.name, permission.patterns)
-        self.permissions_changed(vhost)
+        self.forget_routes(vhost)
         self.events.emit("permission.created", permission_created, user.name, vhost, permission)
 
     def revoke(self, user: User, vhost: str) -> None:
         if user.permissions.pop(vhost, None) is not None:
             self.catalog.delete("permission", vhost, user.name)
-            self.permissions_changed(vhost)
+            self.forget_routes(vhost)
             self.events.emit("permission.deleted", permission_deleted, user.name, vhost)
 
     def grant_topics(self, user: User, vhost: str, exchange: str, permission: TopicPermission) -> None:
@@ -114,23 +122,17 @@ class Accounts:
             self.catalog.put("topic_permission", vhost, user.name, body)
         else:
             self.catalog.delete("topic_permission", vhost, user.name)
-        self.permissions_changed(vhost)
-
-    def permissions_changed(self, vhost_name: str) -> None:
-        """Publishers remember routes that they were allowed: they must ask again."""
-        vhost = self.vhosts.get(vhost_name)
-        if vhost is not None:
-            vhost.forget_routes()
+        self.forget_routes(vhost)
 
     def create_guest(self) -> None:
         """The user of a first start, for this machine only."""
         guest = User.with_password("guest", "guest", tags=frozenset({"administrator"}), loopback_only=True)
-        self.add_user(guest)
+        self.add(guest)
         self.grant(guest, DEFAULT_VHOST, Permission())
 
-    def restore_accounts(self, stored: Definitions) -> None:
+    def restore(self, stored: Definitions) -> None:
         for definition in stored.all("user"):
-            self.users[definition.name] = definitions.user_from(definition.name, definition.body)
+            self.by_name[definition.name] = definitions.user_from(definition.name, definition.body)
         for definition in stored.all("permission"):
             user = self.restored_user(definition.name)
             if user is not None:
@@ -143,7 +145,7 @@ class Accounts:
                 }
 
     def restored_user(self, name: str) -> User | None:
-        user = self.users.get(name)
+        user = self.by_name.get(name)
         if user is None:
-            log.error("permissions of a user who is not there are passed over: %r", name)
+            log.error("permissions of a user that does not exist are passed over: %r", name)
         return user

@@ -233,7 +233,7 @@ async def import_all(request: Request) -> Response:
         user, vhost = broker.users.get(text(body, "user")), text(body, "vhost")
         if user is None or vhost not in broker.vhosts:
             raise bad_request("vhost_or_user_not_found")
-        broker.grant(user, vhost, permission_from(body))
+        broker.users.grant(user, vhost, permission_from(body))
         await steps.pause()
     templates = broker.defaults.templates
     for body in things(document, "templates"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from embermq.broker.exchange.binding import Binding
@@ -40,7 +40,7 @@ def exchange_named(vhost: VirtualHost, name: str) -> Exchange:
     return exchange
 
 
-def in_order(things: dict[str, Thing]) -> list[Thing]:
+def in_order(things: Mapping[str, Thing]) -> list[Thing]:
     """By name, so that pages stay what they were when something is added."""
     return [things[name] for name in sorted(things)]
 

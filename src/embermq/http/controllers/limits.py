@@ -130,7 +130,7 @@ def limited_user(request: Request) -> User:
 def put_user_limit(request: Request) -> Response:
     value = value_of(request, USER_LIMITS, "user-limits")
     user = limited_user(request)
-    request.context.broker.limit_user(user, request.names["name"], value)
+    request.context.broker.users.limit(user, request.names["name"], value)
     return Response(204)
 
 
@@ -138,7 +138,7 @@ def put_user_limit(request: Request) -> Response:
 def delete_user_limit(request: Request) -> Response:
     user = limited_user(request)
     if request.names["name"] in user.limits:
-        request.context.broker.limit_user(user, request.names["name"], None)
+        request.context.broker.users.limit(user, request.names["name"], None)
     return Response(204)
 
 

@@ -57,7 +57,7 @@ def put_permission(request: Request) -> Response:
     body = request.json()
     require_keys(body, "configure", "write", "read")
     existed = vhost in user.permissions
-    request.context.broker.grant(user, vhost, permission_from(body))
+    request.context.broker.users.grant(user, vhost, permission_from(body))
     return Response(204 if existed else 201)
 
 
@@ -88,7 +88,7 @@ def delete_permission(request: Request) -> Response:
     user, vhost = user_named(request, "user"), request.names["vhost"]
     if vhost not in user.permissions:
         raise not_found()
-    request.context.broker.revoke(user, vhost)
+    request.context.broker.users.revoke(user, vhost)
     return Response(204)
 
 
@@ -152,7 +152,7 @@ def one_topic_permission(request: Request) -> Response:
 @describes("Take it away.", status=204)
 def delete_topic_permission(request: Request) -> Response:
     user, view = at_exchange(request)
-    request.context.broker.revoke_topics(user, view["vhost"], view["exchange"])
+    request.context.broker.users.revoke_topics(user, view["vhost"], view["exchange"])
     return Response(204)
 
 
@@ -173,7 +173,7 @@ def store_topic_permission(request: Request, body: dict[str, Any]) -> None:
     if user is None or vhost not in broker.vhosts:
         raise bad_request("vhost_or_user_not_found")
     permission = TopicPermission(pattern(body, "write"), pattern(body, "read"))
-    broker.grant_topics(user, vhost, text(body, "exchange"), permission)
+    broker.users.grant_topics(user, vhost, text(body, "exchange"), permission)
 
 
 @describes("Take the topic permissions away.", status=204)
@@ -181,5 +181,5 @@ def delete_topic_permissions(request: Request) -> Response:
     user, vhost = user_named(request, "user"), request.names["vhost"]
     if vhost not in user.topic_permissions:
         raise not_found()
-    request.context.broker.revoke_topics(user, vhost)
+    request.context.broker.users.revoke_topics(user, vhost)
     return Response(204)

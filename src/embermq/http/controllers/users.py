@@ -75,11 +75,11 @@ async def put_user(request: Request) -> Response:
 def store_user(broker: Broker, new: User) -> None:
     existing = broker.users.get(new.name)
     if existing is None:
-        broker.add_user(new)
+        broker.users.add(new)
         return
-    broker.update_user(existing, new)
+    broker.users.update(existing, new)
     for name, value in new.limits.items():
-        broker.limit_user(existing, name, value)
+        broker.users.limit(existing, name, value)
 
 
 def user_from(name: str, body: dict[str, Any]) -> User:
@@ -131,7 +131,7 @@ async def delete_user(request: Request) -> Response:
 async def remove_user(request: Request, user: User) -> None:
     """First the user, who cannot come again then, and then all who are here in that name."""
     steps = Steps(request.context.scheduler)
-    request.context.broker.delete_user(user)
+    request.context.broker.users.delete(user)
     for _ in request.context.sessions.close_all(GONE.format(user.name), user=user.name):
         await steps.pause()
 

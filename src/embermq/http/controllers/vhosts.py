@@ -65,7 +65,7 @@ def put_vhost(request: Request) -> Response:
     if not existed:
         # As RabbitMQ does: who makes a virtual host may use it. Who came with a token has its scopes.
         if broker.users.get(request.user.name) is request.user:
-            broker.grant(request.user, vhost.name, Permission())
+            broker.users.grant(request.user, vhost.name, Permission())
     return Response(204 if existed else 201)
 
 

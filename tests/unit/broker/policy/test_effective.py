@@ -6,7 +6,7 @@ import pytest
 
 from embermq.broker.policy.effective import Arguments, resolve
 from embermq.broker.policy.policy import OPERATOR_POLICY, POLICY, policy_from
-from tests.support.domain import new_vhost
+from tests.support.domain import Loop, new_vhost
 
 LENGTH = "x-max-length"
 
@@ -36,7 +36,7 @@ def test_each_value_has_a_source(
 
 
 def test_a_queue_is_built_with_what_policies_say() -> None:
-    vhost = new_vhost()
+    vhost = new_vhost(Loop())
     for kind, length in ((POLICY, 7), (OPERATOR_POLICY, 6)):
         body = {"pattern": "^q$", "definition": {"max-length": length}}
         vhost.policies.set(kind, policy_from("short", body, kind == OPERATOR_POLICY))

@@ -14,8 +14,8 @@ from tests.support.domain import NOBODY, Loop, Taker, constant, message, new_que
 from tests.support.settling_rules import SettlingRules
 
 DRAIN_BYTES_MAX = constant("embermq.broker.queue.dispatch", "DRAIN_BYTES_MAX")
-PRESSED_BYTES = constant("embermq.broker.queue.queue", "PRESSED_BYTES")
-PRESSED_COUNT = constant("embermq.broker.queue.queue", "PRESSED_COUNT")
+PRESSED_BYTES = constant("embermq.broker.queue.classic", "PRESSED_BYTES")
+PRESSED_COUNT = constant("embermq.broker.queue.classic", "PRESSED_COUNT")
 
 Place = tuple[int, int]  # level (0 is the high one) and number of arrival: the order of leaving
 

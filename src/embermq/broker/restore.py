@@ -1,0 +1,187 @@
+"""Restoring a broker at its start: definitions from the catalog, then messages from the logs.
+
+The order matters: policies before queues, which are built with their effective arguments; leases before
+messages, because those of a lease are not ready; all logs before the search for unclaimed ones.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from embermq.broker import definitions
+from embermq.broker.broker import Broker
+from embermq.broker.deduplication.deduplication import recall_exchanges
+from embermq.broker.definitions import DiskCatalog
+from embermq.broker.delayed.service import KIND as DELAYED
+from embermq.broker.exchange.binding import Binding
+from embermq.broker.exchange.exchange import Exchange
+from embermq.broker.lease.registry import restore_all as restore_leases
+from embermq.broker.policy.policy import OPERATOR_POLICY, POLICY
+from embermq.broker.queue import deletion
+from embermq.broker.queue.classic import ClassicQueue
+from embermq.broker.stream import consumer_group
+from embermq.store.definitions import STOPPED, Definition
+
+TtlHistories = dict[str, list[list[int]]]  # by log, see `Level.ttl_history`
+
+log = logging.getLogger("embermq.broker")
+
+
+def restore(broker: Broker, catalog: DiskCatalog) -> bool:
+    """Bring back what the catalog holds; False when it is new and holds nothing."""
+    stored = catalog.definitions
+    vhosts = stored.all("vhost")
+    if not vhosts and not stored.all("user"):
+        return False
+    assert broker.storage is not None
+    broker.storage.data.whole = any(note.body.get("whole") for note in stored.all(STOPPED))
+    for definition in vhosts:
+        vhost = broker.new_vhost(definition.name)
+        vhost.description = definition.body.get("description", "")
+        vhost.tags = tuple(definition.body.get("tags", ()))
+        vhost.limits = dict(definition.body.get("limits", {}))
+        vhost.default_queue_type = definition.body.get("default_queue_type", "")
+        vhost.protected = definition.body.get("protected", False)
+        vhost.closing = definition.body.get("closing", False)
+    broker.users.restore(stored)
+    for kind in (POLICY, OPERATOR_POLICY):
+        for definition in stored.all(kind):
+            broker.vhosts[definition.vhost].policies.restore(kind, definition.name, definition.body)
+    for definition in stored.all("template"):
+        broker.defaults.templates.restore(definition.name, definition.body)
+    for definition in stored.all("parameter"):
+        scope = broker.vhosts[definition.vhost] if definition.vhost else broker
+        scope.parameters.restore(definition.body)
+    for vhost in broker.vhosts.values():
+        vhost.policies.changed()  # the exchanges that every virtual host has
+    for definition in stored.all("exchange"):
+        restore_exchange(broker, definition.vhost, definition.name, definition.body)
+    ttl_histories: TtlHistories = {}
+    for definition in stored.all("queue"):
+        restore_queue(broker, definition.vhost, definition.name, definition.body)
+        ttl_histories.update(definition.body.get("ttl_history", {}))
+    restore_offsets(broker, catalog)
+    for definition in stored.all("binding"):
+        restore_binding(broker, definition)
+    restore_messages(broker, catalog, ttl_histories)
+    for vhost in [vhost for vhost in broker.vhosts.values() if vhost.closing]:
+        log.warning("virtual host '%s' was being deleted, and is gone now", vhost.name)
+        broker.delete_vhost(vhost)
+    return True
+
+
+def restore_exchange(broker: Broker, vhost_name: str, name: str, body: definitions.Body) -> None:
+    vhost = broker.vhosts[vhost_name]
+    exchange = vhost.exchanges[name] = Exchange(
+        vhost,
+        name,
+        body["type"],
+        durable=True,
+        auto_delete=body["auto_delete"],
+        internal=body["internal"],
+        arguments=definitions.unpacked(body),
+    )
+    vhost.policies.apply_to_exchange(exchange)
+
+
+def restore_queue(broker: Broker, vhost_name: str, name: str, body: definitions.Body) -> None:
+    vhost = broker.vhosts[vhost_name]
+    vhost.add_queue(
+        name,
+        id=body["id"],
+        durable=True,
+        auto_delete=body["auto_delete"],
+        arguments=definitions.unpacked(body),
+        template=definitions.unpacked(body.get("template", {})),
+    )
+
+
+def restore_offsets(broker: Broker, catalog: DiskCatalog) -> None:
+    """Where the consumers of streams were, by their names."""
+    queues = {queue.id: queue for queue in broker.queues()}
+    for definition in catalog.definitions.all(consumer_group.KIND):
+        stream = queues.get(definition.vhost)
+        if stream is None:
+            catalog.note(consumer_group.KIND, definition.vhost, definition.name, None)
+        else:
+            stream.restore_offset(definition.name, definition.body["offset"])
+
+
+def restore_binding(broker: Broker, definition: Definition) -> None:
+    vhost, body = broker.vhosts[definition.vhost], definition.body
+    things = vhost.queues if body["kind"] == "queue" else vhost.exchanges
+    source = vhost.exchanges.get(body["source"])
+    destination = things.get(body["destination"])
+    if source is None or destination is None:
+        # The broker stopped in the middle of a deletion. Others of that name must not inherit it.
+        log.warning("a binding without its ends is removed: %s", body)
+        broker.catalog.note("binding", definition.vhost, definition.name, None)
+        return
+    vhost.add_binding(Binding(source, destination, body["routing_key"], definitions.unpacked(body)))
+
+
+def restore_messages(broker: Broker, catalog: DiskCatalog, ttl_histories: TtlHistories) -> None:
+    """Open the logs of all queues; after a crash any message may have been delivered before."""
+    assert broker.storage is not None
+    delivered: dict[str, int] | None = None
+    for definition in catalog.definitions.all(STOPPED):
+        delivered = definition.body["delivered"]
+    catalog.delete(STOPPED, "", "")
+    restore_leases(broker.vhosts, catalog.definitions)
+    known: list[str] = []
+    for queue in broker.queues():
+        recall_exchanges(queue)
+        queue.recover(delivered)
+        for level in queue.levels:
+            history = ttl_histories.pop(level.log_id, [])
+            level.restore_ttl_history(history)
+        known += [level.log_id for level in queue.levels]
+        known += [] if queue.rules is None else queue.rules.log_ids()
+    restore_delayed(broker, catalog)
+    known += [log_id for vhost in broker.vhosts.values() for log_id in vhost.delays.schedule.log_ids()]
+    known += restore_departing(broker, catalog)
+    for vhost in broker.vhosts.values():
+        vhost.leases.recovered()
+    # Wait: should we die before the note is gone, the next start would believe it.
+    catalog.definitions.all(STOPPED)
+    broker.storage.data.whole = False
+    broker.storage.data.sort_out(known)
+    broker.storage.data.sync_everything()
+
+
+def restore_delayed(broker: Broker, catalog: DiskCatalog) -> None:
+    taken_back: dict[str, dict[str, int]] = {name: {} for name in broker.vhosts}
+    for definition in catalog.definitions.all(DELAYED):
+        if definition.vhost not in taken_back:
+            broker.catalog.delete(DELAYED, definition.vhost, definition.name)
+            continue
+        taken_back[definition.vhost][definition.name] = definition.body["below"]
+    for vhost in broker.vhosts.values():
+        vhost.delays.recover(taken_back[vhost.name])
+
+
+def restore_departing(broker: Broker, catalog: DiskCatalog) -> list[str]:
+    """Queues that were deleted and not empty; the names of their logs."""
+    assert broker.storage is not None
+    known: list[str] = []
+    there = {queue.id for queue in broker.queues()}
+    for definition in catalog.definitions.all(deletion.KIND):
+        vhost = broker.vhosts.get(definition.vhost)
+        if vhost is None or definition.name in there:
+            # Its virtual host went, too; or the deletion itself has not come to the disk.
+            if vhost is None:
+                broker.storage.data.note_deletions([definition.name])
+            catalog.note(deletion.KIND, definition.vhost, definition.name, None)
+        else:
+            body = definition.body
+            queue = ClassicQueue(
+                vhost,
+                body["queue"],
+                broker.turn,
+                durable=True,
+                arguments=definitions.unpacked(body),
+                storage=broker.storage,
+                id=definition.name,
+            )
+            known += vhost.queue_deletion.restore(queue)
+    return known
