@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from embermq.client import Message, Properties
 from pyspark_embermq.decoding.bodies import Decoder, check_types
+from pyspark_embermq.decoding.casting import as_variant, is_variant
 from pyspark_embermq.decoding.columns import (
     COLUMNS,
     DIRECT,
@@ -24,8 +26,10 @@ from pyspark_embermq.decoding.columns import (
 )
 from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.errors import AMQPSourceError
+from pyspark_embermq.formats.typed_headers import KIND, typed_headers
 from pyspark_embermq.options import AS_THEY_ARE, Options
 
+HEADERS_TOO = (KIND, "variant")  # types of the column `headers` beside a map
 # Takes messages that could not be read, with the reason: to a dead-letter exchange.
 Refuse = Callable[[list[tuple[Message, str]]], None]
 
@@ -50,7 +54,7 @@ def check_schema(schema: StructType, options: Options) -> None:
         for field in schema.fields:
             maker_of(field.name)
             wanted = field.dataType.simpleString()
-            if wanted != kinds[field.name]:
+            if wanted != kinds[field.name] and not (field.name == "headers" and wanted in HEADERS_TOO):
                 raise AMQPSourceError(
                     f"column {field.name!r} is {kinds[field.name]}; the schema asks for {wanted}"
                 )
@@ -78,7 +82,15 @@ class RowMaker:
             fields = [self.schema.field(name) for name in self.from_body]
             # What is required by the schema may still be missing in a body that cannot be read.
             self.decoder = Decoder(options, pa.schema([field.with_nullable(True) for field in fields]))
-        self.properties = property_columns(self.metadata.values())
+        self.properties = property_columns(self.decoded_properties())
+
+    def decoded_properties(self) -> set[str]:
+        """What is to be taken out of properties, column by column."""
+        names = set(self.metadata.values())
+        for column, name in self.metadata.items():
+            if name == "headers" and not pa.types.is_map(self.schema.field(column).type):
+                names = names - {"headers"} | {"headers_json"}
+        return names
 
     @cached_property
     def metadata(self) -> dict[str, str]:
@@ -140,7 +152,9 @@ class RowMaker:
         self, name: str, field: pa.Field, arrived: Arrivals, queue: str, problems: dict[int, str]
     ) -> pa.Array:
         """One that is about the message; what cannot be shown is null, and a problem."""
-        values = maker_of(name)(arrived, queue)
+        values = other_headers(arrived, field.type) if name == "headers" else None
+        if values is None:
+            values = maker_of(name)(arrived, queue)
         if isinstance(values, pa.Array):
             if self.decoder is None and name == "body" and self.options.format == "text":
                 values = as_texts(values)
@@ -185,12 +199,27 @@ def fitting(values: list[Any], field: pa.Field, problems: dict[int, str]) -> lis
     return found
 
 
+def other_headers(arrived: Arrivals, kind: pa.DataType) -> list[Any] | None:
+    """Headers with their types, where the column is no map."""
+    if pa.types.is_map(kind):
+        return None
+    if is_variant(kind):
+        found = arrived.texts("headers_json").to_pylist()
+        return [as_variant(json.loads(text), []) for text in found]
+    return typed_headers(raw_properties(arrived))
+
+
+def raw_properties(arrived: Arrivals) -> list[bytes]:
+    found: list[bytes] = arrived.array(arrived.batch.properties, pa.binary()).to_pylist()
+    return found
+
+
 def bodies_of(arrived: Arrivals, options: Options) -> list[Any]:
     """What a decoder takes: bodies; with the properties of events, which have attributes in headers."""
     bodies: list[Any] = arrived.body.to_pylist()
     if options.format != "cloudevents":
         return bodies
-    raw = arrived.array(arrived.batch.properties, pa.binary()).to_pylist()
+    raw = raw_properties(arrived)
     return [(body, Properties.decode(one, 0, len(one))) for body, one in zip(bodies, raw, strict=True)]
 
 

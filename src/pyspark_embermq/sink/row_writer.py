@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     DataType,
     IntegralType,
@@ -22,6 +23,8 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampType,
+    VariantType,
+    VariantVal,
 )
 
 from embermq.client import Channel, Confirmation, Outgoing, Properties
@@ -30,7 +33,7 @@ from pyspark_embermq.decoding.columns import PLAIN_PROPERTIES
 from pyspark_embermq.encoding.headers import headers_from
 from pyspark_embermq.encoding.json_bodies import can_be_json, json_bodies
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.formats import avro, cloudevents, msgpack, protobuf, schema_registry
+from pyspark_embermq.formats import avro, cloudevents, msgpack, protobuf, schema_registry, typed_headers
 from pyspark_embermq.options import AS_THEY_ARE, Options
 from pyspark_embermq.sink.message_columns import (
     DEDUPLICATION_HEADER,
@@ -100,6 +103,8 @@ def check_column(field: StructField, options: Options) -> None:
             f"column {field.name!r} is {field.dataType.simpleString()}, which has no form in JSON: cast it "
             "to a string"
         )
+    if name == "headers":
+        typed_headers.check_kind(field.name, field.dataType)
     wanted = kinds_of(name)
     if wanted and not isinstance(field.dataType, wanted):
         names_of_kinds = " or ".join(kind.__name__.removesuffix("Type").lower() for kind in wanted)
@@ -113,7 +118,7 @@ def kinds_of(name: str) -> tuple[type[DataType], ...]:
     if name == "body":
         return (BinaryType, StringType)
     if name == "headers":
-        return (MapType,)
+        return (MapType, ArrayType, VariantType)
     if name == "timestamp":
         return (TimestampType,)
     if name in NUMBERS:
@@ -184,6 +189,13 @@ def with_body(batch: pa.RecordBatch, options: Options) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({**found, **encoded(fields, batch.num_rows, options)})
 
 
+def headers_of(found: dict[str, Any] | None) -> dict[str, Any]:
+    """A map, or a variant, as pyarrow has it."""
+    if found and set(found) == {"value", "metadata"} and isinstance(found["metadata"], bytes):
+        return headers_from(VariantVal(found["value"], found["metadata"]).toJson())
+    return found or {}
+
+
 CONTENT_TYPES = {
     "json": "application/json",
     "avro": "application/avro",
@@ -239,7 +251,9 @@ class Sender:
         properties = dict(self.fixed)
         if "headers" not in row and row.get("headers_json"):
             row["headers"] = headers_from(row["headers_json"])
-        headers: dict[str, object] = dict(row.pop("headers", None) or {})
+        given = row.pop("headers", None)
+        structs = given if isinstance(given, list) else None
+        headers: dict[str, object] = {} if structs else dict(headers_of(given))
         moment = row.pop("timestamp", None)
         if isinstance(moment, datetime.datetime):
             properties["timestamp"] = Timestamp(int(moment.timestamp()))
@@ -255,9 +269,10 @@ class Sender:
         if headers:
             properties["headers"] = headers
         body: bytes | str | None = row["body"]
+        made = Properties(**properties)
         return Outgoing(
             b"" if body is None else body,
             self.options.routing_key or routing_key or "",
             self.options.exchange or exchange or "",
-            Properties(**properties),
+            typed_headers.encoded_with(made, structs) if structs else made,
         )
