@@ -15,7 +15,7 @@ UNIT_TESTS = REPOSITORY / "tests" / "unit"
 FUNCTION_LINES_MAX = 70
 # Cycles that exist for type checkers only (`if TYPE_CHECKING`), by room: the most modules in one. A debt:
 # these numbers may shrink.
-TYPED_CYCLE_MAX = {"store": 2, "broker": 46, "amqp": 23, "net": 2, "client": 5}
+TYPED_CYCLE_MAX = {"store": 2, "broker": 45, "amqp": 23, "net": 2, "client": 5}
 # Base classes with a single subclass in another module of their room, and why each is there. A debt as well.
 SINGLE_SUBCLASS = {
     "LogWriter": "an interface: the turn is below the storage",
