@@ -16,7 +16,7 @@ from statistics import median
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from bench.spark_sources import BATCH_ROWS
+from bench.spark_sources import BATCH_ROWS, SCHEMA
 from embermq.client import Outgoing, Properties, connect
 from embermq.wire.table import Timestamp
 
@@ -118,7 +118,7 @@ class Rig:
         self.fill("bench-queue", b"x" * SIZE, None, None)
         reader = self.spark.readStream.format(form).option("url", self.url).option("queue", "bench-queue")
         try:
-            return self.query(reader.options(**options).load())
+            return self.query(reader.options(**options).schema(SCHEMA).load())
         finally:
             with connect(self.url) as connection, connection.channel() as channel:
                 channel.queue_delete("bench-queue")

@@ -33,6 +33,7 @@ from pyspark_embermq.offsets import Bounds, Range
 from pyspark_embermq.options import Options
 
 CONNECT_S_MAX = 30.0
+PREFETCH = 10_000  # of messages that are acked as they come, unless the user says another number
 ANSWER_S_MAX = 30.0
 QUIET_S = 1.0  # a broker that cannot say "empty" is believed to have nothing after so long
 MOMENT_S = 0.1  # and to have sent all of the last chunk
@@ -175,7 +176,7 @@ class BrokerLink:
         arguments: dict[str, object] = {"x-stream-offset": part.start}
         columns = {*wanted, "offset"}
         if not self.is_embermq:
-            with self.channel(prefetch=self.options.prefetch, confirms=False) as channel:
+            with self.channel(prefetch=self.options.prefetch or PREFETCH, confirms=False) as channel:
                 consumer = channel.consume_columns(part.queue, columns, arguments=arguments)
                 yield from until_end(consumer, part, self.options)
             return

@@ -30,7 +30,7 @@ DELAY = re.compile(
 )
 LEAST = {
     "min_partitions": 1,
-    "prefetch": 1,
+    "prefetch": 0,
     "batch_rows": 1,
     "idle_timeout_ms": 1,
     "confirm_timeout_ms": 1,
@@ -67,7 +67,7 @@ class Options:
     max_trigger_delay: str = "15m"
     min_partitions: int = 1
     fail_on_data_loss: bool = True
-    prefetch: int = 10_000
+    prefetch: int = 0  # by the kind of broker
     batch_rows: int = 10_000
     idle_timeout_ms: int = 10_000
     lease_timeout_ms: int = 0  # never

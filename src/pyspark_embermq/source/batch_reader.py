@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from embermq.client import ColumnBatch, ColumnConsumer
-from pyspark_embermq.broker import BrokerLink, until_cancelled
+from pyspark_embermq.broker import PREFETCH, BrokerLink, until_cancelled
 from pyspark_embermq.decoding.decode_errors import refuser
 from pyspark_embermq.decoding.received_columns import Arrivals
 from pyspark_embermq.decoding.rows import RowMaker
@@ -132,8 +132,9 @@ def browsed(link: BrokerLink, partition: QueuePartition, wanted: Collection[str]
             for batch, count in up_to(consumer, partition.count, options):
                 yield Arrivals(batch, 0, count)
         return
-    rows = min(options.batch_rows, max(options.prefetch // 2, 1))
-    with link.channel(prefetch=options.prefetch, confirms=False) as channel:
+    prefetch = options.prefetch or PREFETCH
+    rows = min(options.batch_rows, max(prefetch // 2, 1))
+    with link.channel(prefetch=prefetch, confirms=False) as channel:
         consumer = channel.consume_columns(partition.queue, wanted, arguments={"x-browse": True})
         for arrived in until_cancelled(consumer, options, rows):
             consumer.ack(arrived.batch)

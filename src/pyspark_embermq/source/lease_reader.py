@@ -45,7 +45,7 @@ from pyspark_embermq.source.pace import Pace
 
 log = logging.getLogger("pyspark_embermq")
 
-MESSAGES_MAX = 100_000  # in one lease, unless maxRecordsPerTrigger says another number
+MESSAGES_MAX = 300_000  # in one lease, unless maxRecordsPerTrigger says another number
 # For the first lease of a query, until Spark has written its name down: before that nobody would find it.
 FIRST_TIMEOUT_MS = 600_000
 

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_embermq.broker import BrokerLink
+from pyspark_embermq.broker import PREFETCH, BrokerLink
 from pyspark_embermq.decoding.decode_errors import refuser
 from pyspark_embermq.decoding.rows import RowMaker
 from pyspark_embermq.errors import AMQPSourceError
@@ -31,7 +31,7 @@ from pyspark_embermq.offsets import Offsets, in_order
 from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.source.pace import Pace
-from pyspark_embermq.source.staging import MOMENT_S, Staging
+from pyspark_embermq.source.staging import BYTES_MAX, BYTES_MIN, MESSAGES_MAX, MOMENT_S, Staging
 from pyspark_embermq.source.subscription import Subscription
 
 
@@ -65,8 +65,10 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def find_queues(self, at_once: bool = False) -> None:
         """Queues that have come are read from now on, those that are gone no more."""
         current = self.subscription.current(at_once)
+        share = max(BYTES_MAX // max(len(current), 1), BYTES_MIN)
         self.queues = {
-            queue: self.queues.get(queue) or Staging(self.link, queue, self.wanted) for queue in current
+            queue: self.queues.get(queue) or Staging(self.link, queue, self.wanted, share)
+            for queue in current
         }
 
     def initialOffset(self) -> dict[str, Any]:
@@ -101,15 +103,21 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return in_order(reached)
 
     def row_limit(self, start: dict[str, Any], limit: ReadLimit) -> int:
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.prefetch
         # Two batches are out at a time: one in the making, one that is not committed yet.
-        rows = min(rows, max(self.options.prefetch // 2, 1))
+        rows = max(self.messages_max // 2, 1)
+        if isinstance(limit, ReadMaxRows):
+            rows = min(rows, limit.max_rows)
         rows = self.pace.row_limit(rows, wait=self.left is not None) or 0
         if self.left is not None:
             return min(rows, self.left)
         if self.pace.counts_waiting and not self.pace.is_due(self.waiting(start)):
             return 0
         return rows
+
+    @property
+    def messages_max(self) -> int:
+        """How many may be out at a time."""
+        return self.options.prefetch or (MESSAGES_MAX if self.link.is_embermq else PREFETCH)
 
     def waiting(self, start: dict[str, Any]) -> int:
         latest = self.reportLatestOffset()

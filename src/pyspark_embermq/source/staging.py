@@ -11,10 +11,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from embermq.client import Channel, ClientError, ColumnBatch, ColumnConsumer
-from pyspark_embermq.broker import BrokerLink, sentence
+from pyspark_embermq.broker import PREFETCH, BrokerLink, sentence
 from pyspark_embermq.decoding.received_columns import Arrivals
 
 MOMENT_S = 0.05
+# What may be out of the queues of a query: two batches, one in the making and one that is not committed yet.
+# By messages and by bytes on EmberMQ; other brokers know a number of messages only, of 16 bits.
+MESSAGES_MAX = 200_000
+BYTES_MAX = 64 * 1024 * 1024
+BYTES_MIN = 1024 * 1024  # of each, however many there are
 
 
 @dataclass
@@ -33,8 +38,9 @@ class Staged:
 class Staging:
     """One queue, in the process beside the driver."""
 
-    def __init__(self, link: BrokerLink, queue: str, wanted: Collection[str]) -> None:
+    def __init__(self, link: BrokerLink, queue: str, wanted: Collection[str], bytes_max: int) -> None:
         self.link = link
+        self.bytes_max = bytes_max  # that may be out at a time, if the broker counts them
         self.queue = queue
         self.wanted = wanted
         self.channel: Channel | None = None
@@ -52,7 +58,8 @@ class Staging:
 
     def take(self, count: int, patience_s: float = MOMENT_S) -> None:
         """Take about so many more from the broker: what is there, without waiting long for more."""
-        while count > 0:
+        size = 0
+        while count > 0 and size < self.bytes_max // 2:
             batch = self.fetched(patience_s)
             if batch is None:
                 return
@@ -60,19 +67,28 @@ class Staging:
             self.staged.append(Staged(self.end, batch, self.consumer))
             self.end += batch.count
             count -= batch.count
+            size += batch.nbytes
 
     def fetched(self, patience_s: float) -> ColumnBatch | None:
         try:
             if self.consumer is None or self.channel is None or self.channel.is_closed:
-                self.channel = self.link.connection.channel(
-                    prefetch=self.link.options.prefetch, confirms=False
-                )
-                self.consumer = self.channel.consume_columns(self.queue, self.wanted)
+                self.consume()
+            assert self.consumer is not None
             return self.consumer.fetch(1, patience_s)
         except ClientError as error:
             # Messages that are staged stay: they will come again, and this is at least once.
             self.consumer = self.channel = None
             raise sentence(self.link.options, error) from error
+
+    def consume(self) -> None:
+        """Begin to get messages, as many ahead as the user says, or as many as make large batches."""
+        prefetch = self.link.options.prefetch
+        self.channel = self.link.connection.channel(prefetch=prefetch or PREFETCH, confirms=False)
+        arguments: dict[str, object] = {}
+        if not prefetch and self.link.is_embermq:
+            self.channel.qos(PREFETCH, prefetch_size=self.bytes_max)
+            arguments["x-prefetch-count"] = MESSAGES_MAX
+        self.consumer = self.channel.consume_columns(self.queue, self.wanted, arguments=arguments)
 
     @property
     def known_end(self) -> int:

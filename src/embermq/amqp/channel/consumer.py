@@ -14,6 +14,7 @@ from embermq.wire.primitive import encode_shortstr
 
 FRAME_BYTES = 8  # of a frame, beside its payload
 BASIC_DELIVER = b"\x00\x3c\x00\x3c"  # class and method, as on the wire
+PREFETCH_COUNT = "x-prefetch-count"  # basic.qos has 16 bits for it
 BLOCK = BLOCK_COUNT  # the same as a C number
 
 
@@ -34,7 +35,7 @@ class ChannelConsumer(Consumer):
         self.channel = channel
         self.connection_number = channel.connection.number
         self.prefix = BASIC_DELIVER + encode_shortstr(tag)
-        self.prefetch_count = channel.prefetch_count
+        self.prefetch_count = arguments.get(PREFETCH_COUNT, channel.prefetch_count)
         self.prefetch_size = channel.prefetch_size
         self.block_bytes_max = channel.connection.frame_max - FRAME_BYTES
         self.weighs = channel.prefetch_size != 0 or channel.shared_prefetch_size != 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embermq.amqp.channel.bulk_settle import discard, give_back, in_pieces
 from embermq.amqp.channel.channel import BLOCK_COUNT, Blocks, Channel
-from embermq.amqp.channel.consumer import ChannelConsumer
+from embermq.amqp.channel.consumer import PREFETCH_COUNT, ChannelConsumer
 from embermq.amqp.channel.publish_checks import REPLY_TO
 from embermq.amqp.channel.publish_headers import REPLY_TO_PREFIX
 from embermq.amqp.channel.recover import deliver_again
@@ -55,6 +55,7 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     if LEASE in method.arguments:
         begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
         return
+    check_prefetch(queue, method.arguments)
     queue.check_consumer(method.arguments, bool(method.no_ack), channel.prefetch_count)
     single_active = queue.rules is not None and queue.rules.single_active
     taken = queue.consumers and queue.consumers[0].exclusive  # who is here alone
@@ -70,6 +71,14 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
         method.arguments,
     )
     begin_consuming(channel, consumer, method)
+
+
+def check_prefetch(queue: Queue, arguments: dict[str, object]) -> None:
+    count = arguments.get(PREFETCH_COUNT, 0)
+    if type(count) is not int or not 0 <= count < 1 << 31:
+        raise PreconditionFailed(
+            f"invalid arg '{PREFETCH_COUNT}' for {describe(queue)}: expected a count, got {count!r}"
+        )
 
 
 def begin_consuming(channel: Channel, consumer: ChannelConsumer, method: methods.BasicConsume) -> None:

@@ -63,6 +63,11 @@ class ColumnBatch:
         present = [name for name in NAMES if getattr(self, name) is not None]
         return f"<ColumnBatch of {self.count} messages: {', '.join(present)}>"
 
+    @property
+    def nbytes(self) -> int:
+        """Of the bodies, if they are there."""
+        return 0 if self.body is None else memoryview(self.body.data).nbytes
+
     def message(self, index: int) -> Message:
         """One of them as an object, if all its columns are there; it cannot be acked."""
         assert self.body and self.exchange and self.routing_key and self.properties
