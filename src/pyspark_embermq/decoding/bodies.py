@@ -26,6 +26,7 @@ from pyspark_embermq.decoding.casting import (
     needs_text,
     text_converter,
 )
+from pyspark_embermq.decoding.json_columns import PlainJson
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.formats.avro import avro_reader
 from pyspark_embermq.formats.cloudevents import event_of
@@ -68,6 +69,7 @@ class Decoder:
         self.schema = schema
         self.converters = [maker(options, field.type) for field in schema]
         self.read: Read = READERS[options.format](options, schema)
+        self.plain_json = PlainJson(schema, self.decode) if options.format == "json" else None
 
     def decode(self, bodies: Sequence[bytes]) -> tuple[list[pa.Array], dict[int, str]]:
         """The columns, and by index why a body, or a field of it, could not be read."""

@@ -126,7 +126,10 @@ class RowMaker:
         made: dict[str, pa.Array] = {}
         problems: dict[int, str] = {}
         if self.decoder is not None:
-            columns, problems = self.decoder.decode(bodies_of(arrived, self.options))
+            if self.decoder.plain_json is not None:
+                columns, problems = self.decoder.plain_json.decode(arrived)
+            else:
+                columns, problems = self.decoder.decode(bodies_of(arrived, self.options))
             problems = {index: self.body_problem(arrived, index, why) for index, why in problems.items()}
             made = dict(zip(self.from_body, columns, strict=True))
         if self.properties is not None:
