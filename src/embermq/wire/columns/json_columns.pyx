@@ -289,10 +289,8 @@ cdef class JsonColumns:
             q += 1
         plain = plain and digits <= DIGITS_MAX
         if wanted.kind != DOUBLE:
-            if wanted.kind == INT8 + 3:
-                most = 9223372036854775807
-            else:
-                most = (<long long>1 << (8 * (1 << (wanted.kind - INT8)) - 1)) - 1
+            # All that DIGITS_MAX digits can say fits into the largest kind.
+            most = (<long long>1 << min(8 * (1 << (wanted.kind - INT8)) - 1, 62)) - 1
             if not plain or behind_point or value > most + negative:
                 return False
             wanted.numbers.put(row, -value if negative else value)
