@@ -35,7 +35,8 @@ class ChannelConsumer(Consumer):
         self.channel = channel
         self.connection_number = channel.connection.number
         self.prefix = BASIC_DELIVER + encode_shortstr(tag)
-        self.prefetch_count = arguments.get(PREFETCH_COUNT, channel.prefetch_count)
+        given = arguments.get(PREFETCH_COUNT)
+        self.prefetch_count = given if isinstance(given, int) else channel.prefetch_count
         self.prefetch_size = channel.prefetch_size
         self.block_bytes_max = channel.connection.frame_max - FRAME_BYTES
         self.weighs = channel.prefetch_size != 0 or channel.shared_prefetch_size != 0
