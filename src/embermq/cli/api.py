@@ -1,4 +1,4 @@
-"""The broker's HTTP API for commands: where it is, who asks, and what went wrong as a sentence."""
+"""A client of the broker's HTTP API for commands: address, login, and failures as sentences."""
 
 from __future__ import annotations
 

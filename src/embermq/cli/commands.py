@@ -1,4 +1,4 @@
-"""How commands are declared: a name, a sentence of help, arguments, and a function that runs it."""
+"""Declaration of commands: a name, a sentence of help, arguments, and a function that runs it."""
 
 from __future__ import annotations
 

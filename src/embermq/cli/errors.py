@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what it was asked."""
+"""`CommandFailed`: how a command ends when it cannot do what it was asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`embermq`: what a person or a script types."""
+"""`embermq`: the command line."""
 
 from __future__ import annotations
 

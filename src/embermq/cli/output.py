@@ -1,4 +1,4 @@
-"""What commands print: tables and sentences for people, JSON for scripts (`--json`)."""
+"""Output of commands: tables and sentences, or JSON for scripts (`--json`)."""
 
 from __future__ import annotations
 

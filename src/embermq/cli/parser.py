@@ -1,4 +1,4 @@
-"""argparse's parser, more helpful to newcomers: it guesses what was meant, and shows what there is."""
+"""The parser of the command line: argparse's, which suggests what was probably meant."""
 
 from __future__ import annotations
 

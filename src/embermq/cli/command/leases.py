@@ -1,4 +1,4 @@
-"""`embermq lease`: who holds messages of queues, since when; and how they come free."""
+"""`embermq lease`: the open leases of queues, and how to end them."""
 
 from __future__ import annotations
 

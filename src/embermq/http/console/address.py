@@ -1,4 +1,4 @@
-"""Where the page of a queue is."""
+"""Addresses of the pages of queues."""
 
 from __future__ import annotations
 

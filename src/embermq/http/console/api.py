@@ -1,4 +1,4 @@
-"""The API for people to read: the OpenAPI document as one page, no scripts, nothing from outside."""
+"""The API as a page: the OpenAPI document in HTML, no scripts, nothing from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message's body as people can read it: text as text, JSON with its lines, anything else as bytes."""
+"""A message's body on a page: text as text, JSON indented, anything else as bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last ten minutes as two lines: how many messages came and went, or how many were there."""
+"""Charts of the last ten minutes, in SVG: message rates, or queue lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages with numbers have in common: how they look, what stands at the top, numbers on cards."""
+"""Layout of the pages with numbers: style, header, cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages have in common: how they look, and what stands around their content."""
+"""The HTML document around every page: style, header, footer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first messages that wait in a queue, looked at where they are."""
+"""The first ready messages of a queue, on its page, without taking them."""
 
 from __future__ import annotations
 

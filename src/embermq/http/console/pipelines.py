@@ -1,4 +1,4 @@
-"""The pipelines that told the broker of themselves, as a table."""
+"""The table of Spark pipelines on the start page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of one queue: how it is doing, what it is, who uses it, and the first of what waits in it."""
+"""The page of one queue: its numbers, properties, clients, and first messages."""
 
 from __future__ import annotations
 

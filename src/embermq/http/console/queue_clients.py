@@ -1,4 +1,4 @@
-"""Who takes messages from a queue, and what brings them there: the first of each, however many there are."""
+"""A queue's consumers and bindings on its page: the first of each, however many there are."""
 
 from __future__ import annotations
 

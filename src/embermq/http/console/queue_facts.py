@@ -1,4 +1,4 @@
-"""What a queue is, by its declaration and by policies, and where its dead letters go."""
+"""A queue's properties on its page: declaration, policies, where its dead letters go."""
 
 from __future__ import annotations
 

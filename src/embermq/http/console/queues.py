@@ -1,4 +1,4 @@
-"""The queues on the start page: filtered by name, in the order asked for, page by page."""
+"""The table of queues on the start page: filtered by name, sorted, in pages."""
 
 from __future__ import annotations
 

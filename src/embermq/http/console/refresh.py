@@ -1,8 +1,8 @@
-"""A page asks again by itself, where somebody wants that: not everybody reads so fast.
+"""Refreshing of a page, where its user asks for that: every few seconds, by a script.
 
-A script puts the new page in the place of the old one, so that the page stays when the broker is gone: it
-says so, keeps what it showed last, goes on asking, and is itself again as soon as there is an answer.
-Browsers without scripts load the page anew, and tell in their own words when nobody answers.
+The script puts the new page in the place of the old one, so that the page stays when the broker is gone: it
+says so, keeps what it showed last, and goes on asking until there is an answer. Browsers without scripts load
+the page anew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a browser shows instead of a page: that somebody may not see it, or that there is none."""
+"""Error pages for browsers: not allowed, or not found."""
 
 from __future__ import annotations
 

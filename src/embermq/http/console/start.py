@@ -1,4 +1,4 @@
-"""The start page: the broker at a glance, for everybody who may see it, as far as they may see it."""
+"""The start page: the broker at a glance, as far as its user may see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers, times and sizes as people read them."""
+"""Numbers, times and sizes as text for pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections, channels and consumers: seen, and connections closed."""
+"""Connections, channels and consumers: list; close connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What RabbitMQ tells of clusters, nodes and itself, as far as a single EmberMQ can say something to it."""
+"""RabbitMQ's routes about clusters, nodes and features, answered for a single node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges: seen, declared, deleted."""
+"""Exchanges: list, declare, delete."""
 
 from __future__ import annotations
 

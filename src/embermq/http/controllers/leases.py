@@ -1,4 +1,4 @@
-"""Leases: messages taken from a queue for somebody who decides on them later (docs/leases.md)."""
+"""Leases of messages of a queue: made, listed, settled, released, renewed (docs/leases.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker as a whole: overview, the node, who one is."""
+"""The broker as a whole: overview, node, version, the user of the request."""
 
 from __future__ import annotations
 

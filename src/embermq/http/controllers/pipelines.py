@@ -1,4 +1,4 @@
-"""Pipelines on Spark (docs/spark.md): how they tell of themselves, and how they are shown."""
+"""Spark pipelines (docs/spark.md): their reports to the broker, and lists of them."""
 
 from __future__ import annotations
 

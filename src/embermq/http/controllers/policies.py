@@ -1,4 +1,4 @@
-"""Policies and operator policies: seen, set, deleted."""
+"""Policies and operator policies: list, set, delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages moved, copied, deleted, returned: work that is begun here and goes on by itself."""
+"""Background tasks on the messages of a queue: move, copy, delete, return dead letters."""
 
 from __future__ import annotations
 

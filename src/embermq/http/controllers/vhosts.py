@@ -1,4 +1,4 @@
-"""Virtual hosts: seen, made, deleted."""
+"""Virtual hosts: list, create, delete."""
 
 from __future__ import annotations
 

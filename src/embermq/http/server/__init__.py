@@ -1,1 +1,1 @@
-"""HTTP: connections, requests, routes and who may call them."""
+"""The HTTP server: connections, requests, routes, authorisation."""

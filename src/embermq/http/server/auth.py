@@ -1,4 +1,4 @@
-"""Who asks, and whether the tags of that user open the route.
+"""Authentication and authorisation of requests: the user, and whether the tags of that user open the route.
 
 Users are those of AMQP, with RabbitMQ's tags:
 

@@ -1,4 +1,4 @@
-"""What the handlers know: the broker, the sessions of its clients, and a little about the process."""
+"""The context of a request: the broker, the sessions of its clients, and numbers about the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way of a request: find the route, know the user, handle it, wait until what it did is safe."""
+"""The dispatcher: finds the route, authenticates, handles, and waits until what was done is safe."""
 
 from __future__ import annotations
 

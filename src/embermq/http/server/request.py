@@ -1,4 +1,4 @@
-"""What goes between the HTTP server and the handlers: a request, a response, and a refusal."""
+"""Request, response and refusal: what goes between the HTTP server and the handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths and what answers them: a tree of steps, with names of things standing for themselves."""
+"""The router: a tree of path segments, in which a name in braces stands for any segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every route: method, path, handler, and the tag that opens it. Paths and levels are RabbitMQ's."""
+"""The table of routes: method, path, handler, and the tag that opens it. Paths and levels are RabbitMQ's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many logins there were, by protocol, and by whom from where."""
+"""Counters of logins: by protocol, and by user and address."""
 
 from __future__ import annotations
 

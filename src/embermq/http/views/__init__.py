@@ -1,1 +1,1 @@
-"""What the API shows of things, as JSON values, in lists and pages."""
+"""Views: the domain's objects as JSON values, in lists and pages."""

@@ -1,4 +1,4 @@
-"""Values of AMQP as JSON can have them."""
+"""AMQP values as JSON values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that come by HTTP: Unicode that can be written down, no longer than AMQP's short string."""
+"""Names that come by HTTP, checked: valid Unicode, no longer than AMQP's short string."""
 
 from __future__ import annotations
 
