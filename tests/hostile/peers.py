@@ -1,4 +1,4 @@
-"""Peers that talk to a broker in bytes, well or badly, and one that is well."""
+"""Raw clients that send what no client should, and one round trip of a client that behaves."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import socket
 import time
 import uuid
 from contextlib import suppress
-from typing import Self
 
 import pika
 
 from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER, content_frames, content_header, frame, method_frame
 from embermq.wire.properties import Properties
+from tests.support.raw_client import RawClient
+from tests.support.raw_frames import REPLY_SECONDS_MAX, Closed
 from tools.brokers import EmberBroker
 
 FRAME_MAX = 131072
-REPLY_SECONDS_MAX = 60.0
 NO_PROPERTIES = Properties().encode()
 
 HANDSHAKE = PROTOCOL_HEADER + b"".join(
@@ -46,28 +46,14 @@ def unique() -> str:
     return f"hostile.{uuid.uuid4().hex}"
 
 
-class Peer:
-    """A socket with a few words of AMQP; everything else the tests send as bytes."""
+class Peer(RawClient):
+    """A raw client whose frames are our own encoder's, or bytes: here it is not the codec that is tested."""
 
     def __init__(self, broker: EmberBroker, receive_buffer_bytes: int = 0) -> None:
-        self.socket = socket.socket()
-        if receive_buffer_bytes:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-        self.socket.settimeout(REPLY_SECONDS_MAX)
-        self.socket.connect((broker.host, broker.port))
-        self.received = bytearray()
+        super().__init__(broker.port, broker.host, receive_buffer_bytes)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.socket.close()
-
-    def send(self, *methods_: methods.Method, channel: int = 1) -> None:
+    def send(self, *methods_: methods.Method, channel: int = 1) -> None:  # type: ignore[override]
         self.send_bytes(b"".join(method_frame(channel, method) for method in methods_))
-
-    def send_bytes(self, data: bytes) -> None:
-        self.socket.sendall(data)
 
     def send_if_heard(self, data: bytes) -> None:
         """Send to a broker that may have hung up."""
@@ -91,22 +77,13 @@ class Peer:
             self.socket.settimeout(REPLY_SECONDS_MAX)
         return sent
 
-    def read_frame(self) -> tuple[int, int, bytes] | None:
+    def read_frame(self) -> tuple[int, int, bytes] | None:  # type: ignore[override]
         """Type, channel and payload; None at the end."""
-        while True:
-            if len(self.received) >= 7:
-                size = int.from_bytes(self.received[3:7], "big")
-                if len(self.received) >= size + 8:
-                    data = bytes(self.received[: size + 8])
-                    del self.received[: size + 8]
-                    return data[0], int.from_bytes(data[1:3], "big"), data[7:-1]
-            try:
-                piece = self.socket.recv(1 << 18)
-            except ConnectionError:
-                return None
-            if not piece:
-                return None
-            self.received += piece
+        try:
+            frame = super().read_frame()
+        except Closed:
+            return None
+        return frame.kind, frame.channel, frame.payload
 
     def expect(self, kind: type[methods.Method]) -> methods.Method:
         """The next method of this kind; other frames before it are read over."""

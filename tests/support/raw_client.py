@@ -93,8 +93,12 @@ Reply = TypeVar("Reply")
 class RawClient:
     """One connection. `user`, `vhost`, `frame_max`, `channel_max` and `heartbeat` belong to `handshake`."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
-        self.socket = socket.create_connection((host, port), REPLY_SECONDS_MAX)
+    def __init__(self, port: int, host: str = "127.0.0.1", receive_buffer_bytes: int = 0) -> None:
+        self.socket = socket.socket()
+        if receive_buffer_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        self.socket.settimeout(REPLY_SECONDS_MAX)
+        self.socket.connect((host, port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port, self.host = port, host
         self._buffer = bytearray()
