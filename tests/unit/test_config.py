@@ -177,3 +177,18 @@ def test_the_example_is_a_file_of_defaults_and_its_samples_are_good(tmp_path: Pa
     samples = "\n".join(line.removeprefix("# ").removeprefix("#") for line in SAMPLES.splitlines()[1:])
     config = load(written(tmp_path, samples))
     assert config.queues[0].template == "jobs" and config.permissions[0].write == "^orders\\."
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'data_dir = "a\\u0000b"',
+        'log.file = "\\u0000"',
+        'tls.certificate = "\\u0000"',
+        'proxy.trusted = ["\\u0000"]',
+        'users = [{name = "u", password_file = "\\u0000"}]',
+    ],
+)
+def test_no_setting_has_a_nul_character(tmp_path: Path, setting: str) -> None:
+    """No file can be called so; what would open it raises something else than what is wrong."""
+    assert "expected text without NUL characters" in sentence(file=written(tmp_path, setting))

@@ -116,6 +116,8 @@ def problem_with(rule: Rule, value: object) -> str:
         for item in value if isinstance(value, tuple) else (value,):
             if item not in rule.choices:
                 return f"one of {', '.join(rule.choices)}"
+    if any("\0" in str(item) for item in (value if isinstance(value, tuple) else (value,))):
+        return "text without NUL characters"
     if rule.required and value in ("", ()):
         return "something"
     return ""
