@@ -53,13 +53,14 @@ class Api:
     """`/api` of one broker, as one user."""
 
     def __init__(self, url: str, user: str | None = None, password: str | None = None) -> None:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
         try:
+            parts = urlsplit(url if "://" in url else f"http://{url}")
             port = parts.port
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError
         except ValueError:
-            port = -1  # none that there could be
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-            raise CommandFailed(f"{url!r} is no address of a broker; expected http://host:15672", USAGE_ERROR)
+            told = f"{url!r} is no address of a broker; expected http://host:15672"
+            raise CommandFailed(told, USAGE_ERROR) from None
         self.secure = parts.scheme == "https"
         self.host = parts.hostname
         self.port = port or (15671 if self.secure else 15672)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import re
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from embermq.cli.errors import USAGE_ERROR
@@ -52,6 +54,21 @@ class Layout(argparse.HelpFormatter):
 
 class LayoutWithText(Layout, argparse.RawDescriptionHelpFormatter):
     """What stands below the options is shown as it is written."""
+
+
+def number(
+    least: float, most: float = sys.float_info.max, kind: type[int] | type[float] = int
+) -> Callable[[str], float]:
+    """For `type=`: a number within these bounds."""
+
+    def parse(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            if least <= (value := kind(text)) <= most:
+                return value
+        upper = "" if most == sys.float_info.max else f" to {most:g}"
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a number from {least:g}{upper}")
+
+    return parse
 
 
 class Parser(argparse.ArgumentParser):

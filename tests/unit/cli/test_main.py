@@ -79,6 +79,34 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.Capture
     assert said.out == "" and said.err.startswith("embermq") and len(said.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["consume", "q", "--prefetch", "-1"], "--prefetch: '-1'; expected a number from 0 to 65535"),
+        (["consume", "q", "--prefetch", "65536"], "expected a number from 0 to 65535"),
+        (["consume", "q", "--count", "-1"], "expected a number from 0"),
+        (["consume", "q", "--count", "1.5"], "expected a number from 0"),
+        (["consume", "q", "--timeout", "nan"], "expected a number from 0"),
+        (["publish", "q", "--priority", "256"], "expected a number from 0 to 255"),
+        (["perf", "--seconds", "nan"], "expected a number from 0.1"),
+        (["perf", "--publishers", "-1"], "expected a number from 0"),
+        (["top", "--interval", "inf"], "expected a number from 0.1"),
+        (["queue", "browse", "q", "--count", "many"], "expected a number from 0"),
+        (["stream", "super-declare", "s", "--partitions", "0"], "expected a number from 1"),
+        (["status", "--url", "http://[::"], "is no address of a broker"),
+    ],
+)
+def test_numbers_and_addresses_that_cannot_be(
+    arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(arguments)
+    except SystemExit as end:
+        code = int(str(end.code))
+    assert code == 2
+    assert why in capsys.readouterr().err
+
+
 def test_no_command_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([])

@@ -21,8 +21,10 @@ from embermq.cli.api import Api
 from embermq.cli.commands import VHOST, Commands, add_command, argument, json_or_text
 from embermq.cli.errors import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output, counted
+from embermq.cli.parser import number
 
 PRIORITY_MAX = 255
+PREFETCH_MAX = 65535
 PREFETCH_MAX = 65535
 READ_POLL_S = 0.0002
 AMQP_PORT = 5672  # where the management does not say another
@@ -30,13 +32,6 @@ OFFSET = re.compile(r"first|last|next|\d+|\d+[YMDhms]")
 AMQP_URL = argument(
     "--amqp-url", metavar="URL", help="where AMQP is (EMBERMQ_AMQP_URL; else the management tells, or 5672)"
 )
-
-
-def priority(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= PRIORITY_MAX:
-        raise ValueError
-    return number
 
 
 def add_publish(commands: Commands) -> None:
@@ -59,7 +54,7 @@ def add_publish(commands: Commands) -> None:
         argument("--content-type", metavar="T", help="for example application/json"),
         argument("--transient", action="store_true", help="need not survive a restart of the broker"),
         argument("--expiration", metavar="MS", help="time to live in milliseconds"),
-        argument("--priority", metavar="N", type=priority, help="0 to 255"),
+        argument("--priority", metavar="N", type=number(0, PRIORITY_MAX), help="0 to 255"),
         argument("--mandatory", action="store_true", help="fail when a message reaches no queue"),
         AMQP_URL,
     )
@@ -73,11 +68,17 @@ def add_consume(commands: Commands) -> None:
         "print messages as they come, a line each; Ctrl-C ends it",
         argument("queue", metavar="QUEUE"),
         VHOST,
-        argument("--count", "-n", metavar="N", type=int, help="end after so many"),
-        argument("--timeout", metavar="S", type=float, help="end when nothing came for so long"),
+        argument("--count", "-n", metavar="N", type=number(0), help="end after so many"),
+        argument("--timeout", metavar="S", type=number(0, kind=float), help="end when nothing came for so long"),
         argument("--offset", metavar="O", help="of a stream: first, last, next, a number, or 1h (next)"),
         argument("--requeue", action="store_true", help="give them back instead of taking them"),
-        argument("--prefetch", metavar="N", type=int, default=1000, help="so many on the way at once (1000)"),
+        argument(
+            "--prefetch",
+            metavar="N",
+            type=number(0, PREFETCH_MAX),
+            default=1000,
+            help="so many on the way at once (1000)",
+        ),
         AMQP_URL,
     )
 
