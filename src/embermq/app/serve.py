@@ -44,9 +44,9 @@ async def serve(
             stopped.set_result(None)
 
     # Recovery keeps the loop, for as long as it takes: a full disk may have it wait for room.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, interrupt_start)
     try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, interrupt_start)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # one that came before is handled here
         app = App(config)
         for number in (signal.SIGTERM, signal.SIGINT):
