@@ -71,6 +71,10 @@ def number(
     return parse
 
 
+COUNT = number(0)
+SECONDS = number(0.1, kind=float)
+
+
 class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": Layout, **settings})

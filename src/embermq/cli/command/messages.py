@@ -21,7 +21,7 @@ from embermq.cli.api import Api
 from embermq.cli.commands import VHOST, Commands, add_command, argument, json_or_text
 from embermq.cli.errors import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output, counted
-from embermq.cli.parser import number
+from embermq.cli.parser import COUNT, number
 
 PRIORITY_MAX = 255
 PREFETCH_MAX = 65535
@@ -68,8 +68,8 @@ def add_consume(commands: Commands) -> None:
         "print messages as they come, a line each; Ctrl-C ends it",
         argument("queue", metavar="QUEUE"),
         VHOST,
-        argument("--count", "-n", metavar="N", type=number(0), help="end after so many"),
-        argument("--timeout", metavar="S", type=number(0, kind=float), help="end when nothing came for so long"),
+        argument("--count", "-n", metavar="N", type=COUNT, help="end after so many"),
+        argument("--timeout", metavar="S", type=number(0, kind=float), help="end when nothing came so long"),
         argument("--offset", metavar="O", help="of a stream: first, last, next, a number, or 1h (next)"),
         argument("--requeue", action="store_true", help="give them back instead of taking them"),
         argument(

@@ -13,7 +13,7 @@ from embermq.cli.command.messages import AMQP_URL, connected
 from embermq.cli.commands import VHOST, Commands, add_command, argument
 from embermq.cli.errors import CommandFailed
 from embermq.cli.output import Column, Output
-from embermq.cli.parser import number
+from embermq.cli.parser import COUNT, SECONDS, number
 
 STAMP = struct.Struct(">d")
 BATCH = 500
@@ -39,11 +39,11 @@ def add_perf(commands: Commands) -> None:
         "perf",
         perf,
         "measure the broker: publish and consume as fast as it goes, or at a given rate",
-        argument("--publishers", metavar="N", type=number(0), default=1, help="connections that publish (1)"),
-        argument("--consumers", metavar="N", type=number(0), default=1, help="connections that consume (1)"),
-        argument("--size", metavar="BYTES", type=number(STAMP.size), default=100, help="of a body, 8 at least (100)"),
-        argument("--seconds", metavar="S", type=number(0.1, kind=float), default=10.0, help="how long (10)"),
-        argument("--rate", metavar="N", type=number(0), help="messages per second of each publisher (no limit)"),
+        argument("--publishers", metavar="N", type=COUNT, default=1, help="connections that publish (1)"),
+        argument("--consumers", metavar="N", type=COUNT, default=1, help="connections that consume (1)"),
+        argument("--size", metavar="BYTES", type=number(STAMP.size), default=100, help="of a body (100)"),
+        argument("--seconds", metavar="S", type=SECONDS, default=10.0, help="how long (10)"),
+        argument("--rate", metavar="N", type=COUNT, help="messages per second of each publisher (no limit)"),
         argument("--durable", action="store_true", help="a durable queue and persistent messages"),
         argument("--type", choices=["classic", "quorum", "stream"], help="kind of queue (classic)"),
         argument("--queue", metavar="Q", help="use this queue, and leave it (else one of its own)"),

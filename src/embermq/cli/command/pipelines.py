@@ -12,7 +12,7 @@ from embermq.cli.command.spark import require_spark, run_pipeline, run_sql
 from embermq.cli.commands import VHOST, Commands, add_command, argument
 from embermq.cli.errors import NOT_FOUND, CommandFailed
 from embermq.cli.output import Column, Output
-from embermq.cli.parser import number
+from embermq.cli.parser import COUNT
 
 STATES: list[Column] = [
     ("name", "name"),
@@ -76,7 +76,7 @@ def add_pipeline(commands: Commands) -> None:
             default="",
             help="replay: routing keys, by pattern: eu.#; archive: to bind with",
         ),
-        argument("--rate", metavar="N", type=number(0), default=0, help="replay: messages per second (no limit)"),
+        argument("--rate", metavar="N", type=COUNT, default=0, help="replay: messages per second (no limit)"),
         argument("--window", metavar="T", default="1 minute", help="traffic: length of a window (1 minute)"),
         argument("--late", metavar="T", default="1 minute", help="traffic: how late messages may be"),
         argument("--sql", metavar="SQL", help="route: select ... from source; columns as in docs/spark.md"),

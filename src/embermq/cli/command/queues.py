@@ -23,7 +23,7 @@ from embermq.cli.commands import (
 )
 from embermq.cli.errors import USAGE_ERROR, CommandFailed
 from embermq.cli.output import Column, Output, counted, size
-from embermq.cli.parser import number
+from embermq.cli.parser import COUNT
 
 PREVIEW_CHARS = 60
 
@@ -109,11 +109,11 @@ def add_queue(commands: Commands) -> None:
         "look at messages without touching them",
         NAME,
         VHOST,
-        argument("--count", "-n", metavar="N", type=number(0), default=20, help="so many (20)"),
+        argument("--count", "-n", metavar="N", type=COUNT, default=20, help="so many (20)"),
         argument("--unacked", action="store_true", help="those that are out with consumers"),
         *FILTER,
     )
-    limit = argument("--limit", metavar="N", type=number(0), help="so many at most (all)")
+    limit = argument("--limit", metavar="N", type=COUNT, help="so many at most (all)")
     for name, about in (
         ("move", "move messages to another queue; none is lost on the way"),
         ("copy", "copy messages to another queue"),

@@ -7,7 +7,7 @@ import argparse
 from embermq.cli.api import Api, Body, part
 from embermq.cli.commands import ARGUMENTS, NAME, VHOST, Commands, Group, argument, arguments_of
 from embermq.cli.output import Column, Output, size
-from embermq.cli.parser import number
+from embermq.cli.parser import COUNT, number
 
 STREAM: list[Column] = [
     ("name", "name"),
@@ -37,7 +37,7 @@ def add_stream(commands: Commands) -> None:
         offset_at,
         "the offset of the first message at or after a time",
         NAME,
-        argument("time", metavar="MS", type=number(0), help="milliseconds since 1970"),
+        argument("time", metavar="MS", type=COUNT, help="milliseconds since 1970"),
         VHOST,
     )
     group.command("super-list", list_super, "the super streams of a virtual host", VHOST)
@@ -46,7 +46,9 @@ def add_stream(commands: Commands) -> None:
         declare_super,
         "make a super stream: an exchange with streams behind it",
         NAME,
-        argument("--partitions", metavar="N", type=number(1), default=3, help="by the hash of the routing key (3)"),
+        argument(
+            "--partitions", metavar="N", type=number(1), default=3, help="by the key's hash (3)"
+        ),
         argument("--keys", metavar="A,B", help="one partition for each of these routing keys instead"),
         VHOST,
         ARGUMENTS,

@@ -17,7 +17,7 @@ from embermq.cli.command.overview import gathered
 from embermq.cli.commands import Commands, add_command, argument
 from embermq.cli.errors import USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output, shown, size, value_of
-from embermq.cli.parser import number
+from embermq.cli.parser import SECONDS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +37,7 @@ def add_top(commands: Commands) -> None:
         "top",
         top,
         "a live screen of the broker: totals, rates, and the busiest queues",
-        argument("--interval", metavar="S", type=number(0.1, kind=float), default=2.0, help="seconds between two looks (2)"),
+        argument("--interval", metavar="S", type=SECONDS, default=2.0, help="seconds between two looks (2)"),
         argument(
             "--sort", choices=[name for name, _ in SORTS.values()], default="messages", help="queues by"
         ),

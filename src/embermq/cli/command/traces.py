@@ -8,7 +8,7 @@ import sys
 from embermq.cli.api import Api, Body, part
 from embermq.cli.commands import NAME, VHOST, Commands, Group, argument
 from embermq.cli.output import Column, Output, size
-from embermq.cli.parser import number
+from embermq.cli.parser import COUNT
 
 TRACES: list[Column] = [
     ("vhost", "vhost"),
@@ -36,7 +36,7 @@ def add_trace(commands: Commands) -> None:
             help="which: publish.EXCHANGE, deliver.QUEUE, with * and # as in topics (#: all)",
         ),
         argument("--format", choices=["text", "json"], default="text", help="for people, or a line each"),
-        argument("--payload", metavar="N", type=number(0), help="only so many bytes of each body"),
+        argument("--payload", metavar="N", type=COUNT, help="only so many bytes of each body"),
         VHOST,
     )
     group.command("stop", stop, "end a trace; its file stays", NAME, VHOST)
