@@ -46,9 +46,7 @@ def add_stream(commands: Commands) -> None:
         declare_super,
         "make a super stream: an exchange with streams behind it",
         NAME,
-        argument(
-            "--partitions", metavar="N", type=number(1), default=3, help="by the key's hash (3)"
-        ),
+        argument("--partitions", metavar="N", type=number(1), default=3, help="by the key's hash (3)"),
         argument("--keys", metavar="A,B", help="one partition for each of these routing keys instead"),
         VHOST,
         ARGUMENTS,
