@@ -18,6 +18,14 @@ def ember(target: str) -> Iterator[Broker]:
         yield running
 
 
+@pytest.fixture
+def only_ember(target: str) -> None:
+    if target == "rabbitmq":
+        pytest.skip(
+            "EmberMQ's: streams without acks, named consumers, exact last offsets, partitions by number"
+        )
+
+
 @pytest.fixture(scope="module")
 def connection(ember: Broker) -> Iterator[Connection]:
     with connect(ember.url, call_timeout_s=60) as opened:

@@ -64,7 +64,7 @@ def test_an_option_of_the_wrong_kind(ember: Broker, option: Any, said: str) -> N
 
 def test_advice_fits_what_was_refused(connection: Connection) -> None:
     channel = connection.channel()
-    queue = channel.queue_declare(exclusive=True).name
+    queue = channel.queue_declare("mistakes.advice", exclusive=True).name
     with pytest.raises(PreconditionFailed, match="declare it as it is"):
         channel.queue_declare(queue, exclusive=True, arguments={"x-max-length": 3})
     channel = connection.channel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embermq.client.address import Settings
 from embermq.client.core.channel import ChannelCore
+from embermq.client.core.commands import Commands
 from embermq.client.core.engine import Engine
 from embermq.client.core.inbox import Inbox
 from embermq.client.core.request import Request
@@ -53,8 +54,8 @@ class QuietInbox(Inbox):
 class Script:
     """The engine's shell, and the broker at the other end."""
 
-    def __init__(self, **settings: object) -> None:
-        self.engine = Engine(Settings(**settings), self)  # type: ignore[arg-type]
+    def __init__(self, commands: Commands | None = None, **settings: object) -> None:
+        self.engine = Engine(Settings(**settings), self, commands)  # type: ignore[arg-type]
         self.woken = 0
         self.opened_count = 0
         self.end: ClientError | None = None

@@ -76,6 +76,8 @@ cdef class ChannelCore:
 
     cpdef int settle_delivery(self, Message message, int kind, bint multiple, bint requeue) except -1
     cpdef int settle_delivery_now(self, Message message, int kind, bint multiple, bint requeue) except -1
+    @cython.locals(message=Message, low=cython.ulonglong, high=cython.ulonglong, count=cython.ulonglong, current=list)
+    cpdef int ack_batch_now(self, list batch) except -1
     @cython.locals(buffer=SendBuffer)
     cpdef int ack(self, unsigned long long delivery_tag, bint multiple, long long epoch) except -1
 

@@ -400,18 +400,25 @@ class ChannelCore:
         for message in batch:
             message.settled = True
 
-    def ack_batch_now(self, batch: list[Message]) -> None:
-        batch = [message for message in batch if not message.told]
-        if not batch:
-            return
-        first, last = batch[0].delivery_tag, batch[-1].delivery_tag
-        if first == self.acked_through + 1 and last - first + 1 == len(batch):
-            self.settle_delivery_now(batch[-1], ACK, True, False)
-            for message in batch:
-                message.told = True
+    def ack_batch_now(self, batch: list[Message]) -> int:
+        """In any order, of any epoch: what came over a lost connection means nothing now."""
+        low, high, count = MAXSIZE, 0, 0
+        current = []
+        for message in batch:
+            if message.told:
+                continue
+            message.told = True
+            if message._epoch != self.epoch or not self.ready:
+                self.transaction_lost = self.transactional
+                continue
+            low, high, count = min(low, message.delivery_tag), max(high, message.delivery_tag), count + 1
+            current.append(message)
+        if count and low == self.acked_through + 1 and high - low + 1 == count:
+            self.ack(high, True, self.epoch)
         else:
-            for message in batch:
-                self.settle_delivery_now(message, ACK, False, False)
+            for message in current:
+                self.ack(message.delivery_tag, False, message._epoch)
+        return 0
 
     def _settle_by(self, method: Method, epoch: int) -> None:
         with self.buffer.lock:

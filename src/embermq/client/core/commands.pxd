@@ -1,3 +1,5 @@
+cimport cython
+
 from embermq.client.core.message cimport Message
 
 cdef class Commands:
@@ -6,3 +8,6 @@ cdef class Commands:
     cdef public object ring
 
     cpdef int post_ack(self, Message message) except -1
+
+@cython.locals(acked=list)
+cpdef run_all(object queue)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from embermq.client.core.message import ACK, Message
+from embermq.client.core.message import Message, Settling
 from embermq.client.errors import ClientError
 
 AWAKE, LINGERING, ASLEEP = range(3)
@@ -58,16 +58,27 @@ class Commands:
 
 
 def run_all(queue: deque[Any]) -> None:
+    """In order; acks of a channel that stand side by side go out as one, where that settles nothing else."""
+    acked: list[Message] = []
+    channel: Settling | None = None
     while queue:
         command = queue.popleft()
         if type(command) is Message:
-            channel = command._channel
-            assert channel is not None
-            channel.settle_delivery_now(command, ACK, False, False)
-        elif type(command) is tuple:
+            if command._channel is not channel:
+                if channel is not None:
+                    channel.ack_batch_now(acked)
+                acked, channel = [], command._channel
+            acked.append(command)
+            continue
+        if channel is not None:
+            channel.ack_batch_now(acked)
+            acked, channel = [], None
+        if type(command) is tuple:
             command[0](*command[1])
         else:
             command.act()  # something was forgotten
+    if channel is not None:
+        channel.ack_batch_now(acked)
 
 
 class ClosedQueue(deque[Any]):

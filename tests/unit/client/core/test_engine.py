@@ -202,6 +202,36 @@ def test_a_batch_is_acked_at_once_only_when_that_settles_nothing_else() -> None:
     assert script.heard_methods(1) == [BasicAck(4, True)]
 
 
+def test_a_batch_out_of_order_settles_nothing_else() -> None:
+    script = connected()
+    channel = script.channel()
+    box = inbox(channel)
+    script.say(b"".join(delivery(1, "tag", number, b"x") for number in range(1, 6)))
+    first, second, third, fourth, fifth = box.take()
+    channel.ack_batch([first, fifth, third])
+    assert script.heard_methods(1) == [BasicAck(1), BasicAck(5), BasicAck(3)]
+    channel.ack_batch([second])
+    assert script.heard_methods(1) == [BasicAck(2, True)]
+    assert not fourth.settled
+
+
+def test_a_batch_over_a_reconnection_settles_nothing_else() -> None:
+    script = connected()
+    channel = script.channel()
+    box = inbox(channel)
+    script.say(delivery(1, "tag", 1, b"old"))
+    (old,) = box.take()
+    script.engine.lost(ConnectionLost("gone"), final=False)
+    script.connect()
+    script.heard()
+    script.say(delivery(1, "tag", 1, b"old, again") + delivery(1, "tag", 2, b"new"))
+    again, new = box.take()
+    channel.ack_batch([old, new])  # the first delivery of this connection is still being worked on
+    assert script.heard_methods(1) == [BasicAck(2)]
+    channel.ack_batch([again])
+    assert script.heard_methods(1) == [BasicAck(1, True)]
+
+
 def test_the_shell_is_woken_once_until_it_has_sent() -> None:
     script = connected()
     box = inbox(script.channel())
