@@ -18,7 +18,7 @@ import pytest
 from embermq.net.descriptors import raise_file_limit
 from tests.access.secured import Secured
 from tests.hostile.conftest import wait_until
-from tests.hostile.peers import Peer, healthy_round_trip, unique
+from tests.hostile.peers import HANDSHAKE, Peer, healthy_round_trip, unique
 from tools.brokers import EmberBroker
 
 PROXY = "127.0.0.2"
@@ -120,6 +120,23 @@ def test_strangers_do_not_use_up_the_files(victim: EmberBroker) -> None:
                 assert fresh.recv(1) == b"\x01"
             log = broker.log_path.read_text(errors="replace")
             assert "1024 files may be open" in log and "oo many open files" not in log, log
+
+
+def test_clients_that_log_in_leave_files_to_the_store(victim: EmberBroker) -> None:
+    """As many connections as are let in, and more queues than files are left for: syncs and alarms go on."""
+    queues = [unique() for _ in range(200)]
+    with FewFiles(env=PATIENCE) as broker:
+        with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            for queue in queues:
+                channel.queue_declare(queue, durable=True)
+            with crowd(broker.port, CROWD, 300, HANDSHAKE):
+                for queue in queues:
+                    channel.basic_publish("", queue, b"kept", pika.BasicProperties(delivery_mode=2))
+                assert all(channel.basic_get(queue, auto_ack=True)[2] == b"kept" for queue in queues)
+        log = broker.log_path.read_text(errors="replace")
+        assert "oo many open files" not in log, log
 
 
 def test_the_soft_limit_of_files_is_raised(victim: EmberBroker) -> None:

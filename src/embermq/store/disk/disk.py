@@ -9,8 +9,10 @@ goes there as soon as it is fully acked, a whole queue is renamed into the trash
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
+import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,6 +24,8 @@ from embermq.store.disk.reserve import Reserve
 from embermq.store.disk.worker import Background
 
 FILES_OPEN_MAX = 256
+FILES_PART = 16  # and at most this part of the files that the process may have open
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 BUFFERS_KEPT_MAX = 16
 BUFFERS_KEPT_BYTES_MAX = 4 * 1024 * 1024  # all together
 BUFFER_BYTES_MIN = 4096
@@ -43,6 +47,9 @@ class Disk:
         self.cache = cache or PageCache(filesystem)
         self.trash = trash
         self.reserve = reserve  # None: a full disk has no room for acks, either
+        soft_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if soft_limit != resource.RLIM_INFINITY:
+            files_open_max = min(files_open_max, max(1, soft_limit // FILES_PART))
         self.files_open_max = files_open_max
         self.room_bytes = ROOM_BYTES  # 0: files are as long as what they hold
         self._files: OrderedDict[str, File] = OrderedDict()
@@ -67,7 +74,13 @@ class Disk:
         files = self._files
         file = files.get(path)
         if file is None:
-            file = self.filesystem.open(path, create=create)
+            try:
+                file = self.filesystem.open(path, create=create)
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTOR or not files:
+                    raise
+                self.close_files()  # those that are only kept: connections may have taken the others
+                file = self.filesystem.open(path, create=create)
             files[path] = file
             if len(files) > self.files_open_max:
                 files.popitem(last=False)
@@ -89,6 +102,11 @@ class Disk:
         file = self._files.pop(path, None)
         if file is self._last:
             self._last = self._last_user = None
+
+    def close_files(self) -> None:
+        """All that nobody is using."""
+        self._files.clear()
+        self._last = self._last_user = None
 
     def make_directory(self, path: str) -> None:
         """It may be there already."""
@@ -148,8 +166,7 @@ class Disk:
         self._closing.set()
         self.cache.close()
         self._deletions.close()
-        self._files.clear()
-        self._last = self._last_user = None
+        self.close_files()
 
     def _drop_directory(self, path: str) -> None:
         try:
