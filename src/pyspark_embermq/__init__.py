@@ -12,5 +12,14 @@ from pyspark_embermq.errors import AMQPSourceError, DataLossError
 from pyspark_embermq.leases import settle
 from pyspark_embermq.runtime.install_on_workers import ship
 from pyspark_embermq.runtime.java_launch import find_java
+from pyspark_embermq.source.progress import queue_progress
 
-__all__ = ["AMQPSourceError", "DataLossError", "DefaultSource", "find_java", "settle", "ship"]
+__all__ = [
+    "AMQPSourceError",
+    "DataLossError",
+    "DefaultSource",
+    "find_java",
+    "queue_progress",
+    "settle",
+    "ship",
+]

@@ -153,11 +153,14 @@ class BrokerLink:
         return self.bounds(queue).next if first is None else first
 
     def message_bytes(self, queue: str) -> float:
-        """About how large a message of a stream is."""
+        """About how large a message of a queue or stream is."""
         if not self.is_embermq:
             return 1024.0
         found = self.describe(queue)
-        return float(found["bytes"] / max(found["next_offset"] - found["first_offset"], 1))
+        count = found["messages_ready"] + found["messages_unacknowledged"]
+        if "next_offset" in found:
+            count = found["next_offset"] - found["first_offset"]
+        return float((found["bytes"] or 0) / max(count, 1))
 
     def first_from(self, queue: str, offset: object) -> int | None:
         """The offset of the first message that a consumer with this `x-stream-offset` gets."""

@@ -34,6 +34,7 @@ ONCE_IS_ENOUGH = {
     "test_reading_streams.py",
     "test_formats.py",
     "test_pace.py",
+    "test_progress.py",
     "test_pushdown.py",
     "test_subscription.py",
 }

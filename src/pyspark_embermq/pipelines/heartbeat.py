@@ -16,6 +16,7 @@ from pyspark_embermq.pipelines.state import WAITING, State
 
 INTERVAL_S = 5.0  # of one that is silent for much longer the broker says that it died
 LOOK_S = 1.0
+QUEUES_TOLD_MAX = 100  # the broker takes no more
 
 Tell = Callable[[State], None]
 # Puts a body to a path of the broker's API.
@@ -49,7 +50,9 @@ class Teller:
         self.told_at, self.told_state = now, state.state
         path = "/".join(quote(name, safe="") for name in (self.vhost, state.name))
         try:
-            self.put(f"/api/pipelines/{path}", {"host": socket.gethostname(), **asdict(state)})
+            told = {"host": socket.gethostname(), **asdict(state)}
+            told["queues"] = dict(list(state.queues.items())[:QUEUES_TOLD_MAX])
+            self.put(f"/api/pipelines/{path}", told)
             self.has_warned = False
         except Exception as error:  # whatever the one who puts raises
             # Of a broker that is away who waits for it has been told.

@@ -22,6 +22,7 @@ from pyspark_embermq.pipelines.python_pipeline import Start
 from pyspark_embermq.pipelines.spark_errors import SPARK_ERRORS, told
 from pyspark_embermq.pipelines.spec import NOT_TOLD, End, Ends, Pipeline
 from pyspark_embermq.pipelines.state import ENDED, FAILED, RUNNING, WAITING, State, claimed
+from pyspark_embermq.source.progress import queue_progress
 
 LOOK_S = 1
 MOMENT_S = 0.05
@@ -212,6 +213,7 @@ def report(query: StreamingQuery, state: State, seen: int, show: Show) -> int:
         state.batches += 1
         state.rows += progress["numInputRows"]
         state.rows_per_second = progress.get("processedRowsPerSecond") or 0.0
+        state.queues = queue_progress(progress) or state.queues
         lag = lag_in(progress)
         state.lag = state.lag if lag is None else lag  # a batch without rows may not tell
         if progress["numInputRows"]:

@@ -43,6 +43,7 @@ class State:
     reason: str = ""
     source: str = ""  # where rows come from and go to, as people say it; "" where a program alone knows
     sink: str = ""
+    queues: dict[str, dict[str, float]] = field(default_factory=dict)  # lag and more of each
 
     @property
     def file(self) -> Path:

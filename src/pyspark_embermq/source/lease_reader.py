@@ -38,10 +38,12 @@ from pyspark_embermq.decoding.decode_errors import refuser
 from pyspark_embermq.decoding.rows import RowMaker
 from pyspark_embermq.errors import AMQPSourceError, DataLossError
 from pyspark_embermq.leases import OPEN, SETTLED, LeasePart, Leases, Renewal, check_kind, parts_of, read
+from pyspark_embermq.offsets import ABOUT
 from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
 from pyspark_embermq.source.pace import Pace
+from pyspark_embermq.source.progress import Progress
 
 log = logging.getLogger("pyspark_embermq")
 
@@ -67,6 +69,8 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.settled = ""  # the lease that was settled last
         self.sure = ""  # the lease that is known to be there
         self.pace = Pace(options)
+        self.progress = Progress(self.link)
+        self.taken = 0  # messages, by this process
         self.left: int | None = None  # messages that a trigger AvailableNow may still take
 
     def __getstate__(self) -> dict[str, Any]:
@@ -90,6 +94,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if count == 0:
             return start
         self.pace.took(count)
+        self.taken += count
         parts = self.options.min_partitions  # those of this batch, also when it is run again
         return {"lease": start["lease"], "next": start["next"] + 1, "count": count, "partitions": parts}
 
@@ -122,7 +127,9 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """No place, since the next lease is not taken yet: what waits for it, for the lag of a pipeline."""
-        return {"waiting": self.link.waiting_count(self.queue)}
+        waiting = self.link.waiting_count(self.queue)
+        found = self.progress.report({self.queue: self.taken}, {self.queue: self.taken + waiting})
+        return {ABOUT: found[ABOUT], "waiting": waiting}
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.left = self.link.waiting_count(self.queue)

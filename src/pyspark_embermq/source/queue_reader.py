@@ -31,6 +31,7 @@ from pyspark_embermq.offsets import Offsets, in_order
 from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.source.pace import Pace
+from pyspark_embermq.source.progress import Progress
 from pyspark_embermq.source.staging import BYTES_MAX, BYTES_MIN, MESSAGES_MAX, MOMENT_S, Staging
 from pyspark_embermq.source.subscription import Subscription
 
@@ -49,11 +50,14 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.link = BrokerLink(options)
         maker = RowMaker(schema, options, refuser(self.link))
-        self.wanted = {*maker.wanted, "body"} if options.max_bytes_per_trigger else maker.wanted
+        self.wanted = {*maker.wanted, "redelivered"}
+        self.wanted |= {"body"} if options.max_bytes_per_trigger else set()
         self.subscription = Subscription(self.link, queues, streams=False)
         self.queues: dict[str, Staging] = {}
         self.find_queues()
         self.pace = Pace(options)
+        self.progress = Progress(self.link)
+        self.reached: Offsets = {}
         self.left: int | None = None  # rows that a trigger AvailableNow may still take
 
     def __getstate__(self) -> dict[str, Any]:
@@ -100,6 +104,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self.left -= taken
         if reached != start:
             self.pace.took(sum(reached.values()) - sum(int(place) for place in start.values()))
+        self.reached = reached
         return in_order(reached)
 
     def row_limit(self, start: dict[str, Any], limit: ReadLimit) -> int:
@@ -120,7 +125,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.options.prefetch or (MESSAGES_MAX if self.link.is_embermq else PREFETCH)
 
     def waiting(self, start: dict[str, Any]) -> int:
-        latest = self.reportLatestOffset()
+        latest = self.latest()
         return sum(latest[queue] - int(start.get(queue, 0)) for queue in latest)
 
     def take(self, staging: Staging, count: int, patience_s: float) -> bool:
@@ -141,12 +146,14 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """Where Spark would be if it had everything: for the lag in its progress."""
-        return in_order(
-            {
-                queue: staging.known_end + self.link.waiting_count(queue)
-                for queue, staging in self.queues.items()
-            }
-        )
+        redelivered = {queue: staging.redelivered_count for queue, staging in self.queues.items()}
+        return self.progress.report(self.reached, self.latest(), redelivered)
+
+    def latest(self) -> Offsets:
+        return {
+            queue: staging.known_end + self.link.waiting_count(queue)
+            for queue, staging in self.queues.items()
+        }
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.left = sum(self.link.waiting_count(queue) for queue in self.queues)

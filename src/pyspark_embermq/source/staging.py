@@ -49,6 +49,7 @@ class Staging:
         self.end = 0  # and the one behind the last
         self.staged: deque[Staged] = deque()
         self.begun = False
+        self.redelivered_count = 0
 
     def begin_at(self, number: int) -> None:
         """Go on from a checkpoint: what was taken before has been acknowledged or will come again."""
@@ -66,6 +67,8 @@ class Staging:
             assert self.consumer is not None
             self.staged.append(Staged(self.end, batch, self.consumer))
             self.end += batch.count
+            if batch.redelivered is not None:
+                self.redelivered_count += batch.redelivered.count(1)  # of each number one byte at most
             count -= batch.count
             size += batch.nbytes
 

@@ -39,6 +39,7 @@ from pyspark_embermq.options import Options
 from pyspark_embermq.runtime.error_text import with_plain_errors
 from pyspark_embermq.runtime.gc_pause import patient_collector
 from pyspark_embermq.source.pace import Pace
+from pyspark_embermq.source.progress import Progress
 from pyspark_embermq.source.pushdown import NOTHING_PUSHED, Pushed
 from pyspark_embermq.source.subscription import Subscription
 
@@ -60,6 +61,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.link = BrokerLink(options)
         self.subscription = Subscription(self.link, queues, streams=True)
         self.pace = Pace(options)
+        self.progress = Progress(self.link)
+        self.reached: Offsets = {}  # by the last batch that was planned
         self.target: Offsets | None = None  # where a trigger AvailableNow ends
 
     # -- in the driver's process
@@ -86,10 +89,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = {queue: min(end[queue], max(target.get(queue, 0), begin[queue])) for queue in end}
         waiting = sum(end[queue] - begin[queue] for queue in end)
         if self.target is None and not self.pace.is_due(waiting):
+            self.reached = begin
             return start
         rows = self.pace.row_limit(self.row_limit(limit), wait=self.target is not None)
         if rows is not None:
             end = limited(begin, end, rows)
+        self.reached = end
         if all(known.get(queue) == place for queue, place in end.items()):
             return start
         self.pace.took(sum(end[queue] - begin[queue] for queue in end))
@@ -162,7 +167,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        return in_order({queue: found.next for queue, found in self.bounds().items()})
+        latest = {queue: found.next for queue, found in self.bounds().items()}
+        return self.progress.report(self.reached, latest)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.target = {queue: found.next for queue, found in self.bounds().items()}

@@ -21,12 +21,20 @@ COUNTS = ("pid", "batches", "rows", "lag")
 NUMBERS = ("rows_per_second", "started_at")
 TEXTS = ("host", "source", "sink", "reason")
 AMOUNT: schemas.Schema = {"type": "number", "minimum": 0}
+QUEUES_MAX = 100
+OF_QUEUES = ("lag", "lag_bytes", "arrived_per_second", "read_per_second", "redelivered")
+QUEUES: schemas.Schema = {
+    "type": "object",
+    "maxProperties": QUEUES_MAX,
+    "additionalProperties": {"type": "object", "additionalProperties": AMOUNT},
+}
 TOLD = schemas.fields(
     "state",
     state={"enum": list(STATES)},
     **dict.fromkeys(COUNTS, schemas.COUNT),
     **dict.fromkeys(NUMBERS, AMOUNT),
     **dict.fromkeys(TEXTS, schemas.TEXT),
+    queues=QUEUES,
 )
 PIPELINE = schemas.fields(
     "name vhost state heard_at",
@@ -49,6 +57,12 @@ OF_ALL = (
 OF_THE_LIVING = (
     ("embermq_pipeline_lag", "lag", GAUGE, "Messages that wait for a pipeline"),
     ("embermq_pipeline_rows_per_second", "rows_per_second", GAUGE, "Speed of a pipeline's last batch"),
+)
+OF_EACH_QUEUE = (
+    ("embermq_pipeline_queue_lag", "lag", GAUGE, "Messages of a queue that wait for a pipeline"),
+    ("embermq_pipeline_queue_lag_bytes", "lag_bytes", GAUGE, "Their bytes, by the average of the queue"),
+    ("embermq_pipeline_queue_read_per_second", "read_per_second", GAUGE, "Messages that it reads there"),
+    ("embermq_pipeline_queue_redelivered_total", "redelivered", COUNTER, "Redelivered ones of these"),
 )
 
 
@@ -82,7 +96,23 @@ def told_in(body: View) -> View:
                 raise bad_request(f"{name} must be {kind}")
             check_field(name, value, 0)
             told[name] = value[:TEXT_CHARACTERS_MAX] if isinstance(value, str) else value
+    queues = body.get("queues")
+    if queues:
+        told["queues"] = queues_in(queues)
     return told
+
+
+def queues_in(queues: object) -> View:
+    """Numbers by the name of a queue; what is not known here is left out."""
+    if not isinstance(queues, dict) or len(queues) > QUEUES_MAX:
+        raise bad_request(f"queues must be an object of at most {QUEUES_MAX} names")
+    found: View = {}
+    for name, numbers in queues.items():
+        if not isinstance(numbers, dict) or not all(is_amount(value) for value in numbers.values()):
+            raise bad_request("queues must have numbers for each name")
+        check_field("queues", name, 0)
+        found[name] = {key: numbers[key] for key in OF_QUEUES if key in numbers}
+    return found
 
 
 async def listed(request: Request, vhosts: list[VirtualHost]) -> Response:
@@ -150,4 +180,20 @@ def put_pipelines(out: Exposition, pipelines: KnownPipelines, vhosts: list[Virtu
             for labels, view in chosen:
                 if view.get(key) is not None:
                     ours.sample(metric, view[key], labels)
+    put_queues(ours, living)
     out.parts.extend(ours.parts)
+
+
+def put_queues(out: Exposition, living: list[tuple[str, View]]) -> None:
+    for metric, key, kind, about in OF_EACH_QUEUE:
+        samples = [
+            (view, queue, numbers[key])
+            for _, view in living
+            for queue, numbers in view.get("queues", {}).items()
+            if key in numbers
+        ]
+        if samples:
+            out.family(metric, kind, about)
+        for view, queue, value in samples:
+            names = {"vhost": str(view["vhost"]), "pipeline": str(view["name"]), "queue": queue}
+            out.sample(metric, value, labelled(names))
