@@ -60,7 +60,7 @@ $(VENV)/.dev: $(VENV)/.linked
 .PHONY: test-needs
 test-needs: $(VENV)/.dev $(NODE_DIR)/node_modules/.stamp
 	@tools/system-packages.sh amqp-publish=amqp-tools chromium=chromium fish=fish java=openjdk-17-jre-headless \
-		promtool=prometheus rabbitmq-server=rabbitmq-server zsh=zsh \
+		pg_ctlcluster=postgresql promtool=prometheus rabbitmq-server=rabbitmq-server zsh=zsh \
 		|| echo 'EmberMQ: tests that need the packages above will be skipped' >&2
 
 # Node and npm come from PyPI where the system has none: Debian's npm is 366 packages.

@@ -35,6 +35,7 @@ ONCE_IS_ENOUGH = {
     "test_formats.py",
     "test_pace.py",
     "test_progress.py",
+    "test_recipes.py",
     "test_pushdown.py",
     "test_subscription.py",
 }
