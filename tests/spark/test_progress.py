@@ -72,7 +72,8 @@ def test_lag_in_the_progress_of_a_query(
 
 def test_queues_of_a_pipeline_in_the_metrics(broker: EmbeddedBroker) -> None:
     with closing(Api(broker.http_url, "guest", "guest")) as api:
-        state = State("by-queue", 1, queues={"a b": {"lag": 5, "lag_bytes": 500.0, "redelivered": 2, "odd": 1}})
+        numbers = {"lag": 5, "lag_bytes": 500.0, "redelivered": 2, "odd": 1}
+        state = State("by-queue", 1, queues={"a b": numbers})
         Teller(api.put, "/").tell(state)
         (told,) = [view for view in api.get("/api/pipelines") if view["name"] == "by-queue"]
         assert told["queues"] == {"a b": {"lag": 5, "lag_bytes": 500.0, "redelivered": 2}}
