@@ -186,7 +186,7 @@ async def rpc(world: World) -> None:
             async with await AsyncRpcClient.open(world.connection) as client:
                 await client.call(b"x", queue)
         finally:
-            server.channel.forsake()
+            server.channel.close_soon()
 
 
 async def streams(world: World) -> None:

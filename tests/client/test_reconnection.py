@@ -268,7 +268,7 @@ def test_a_connection_can_be_closed_while_it_is_away(broker: Broker) -> None:
 def test_who_closes_it_in_the_moment_it_is_lost_is_told_so(broker: Broker) -> None:
     connection = connect(broker.url, reconnect_delay_s=30)
     channel = connection.channel()
-    line = connection._line
+    thread = connection._io_thread
     waiting = []
 
     def on_event(event: str, subject: object, detail: object) -> None:
@@ -276,9 +276,9 @@ def test_who_closes_it_in_the_moment_it_is_lost_is_told_so(broker: Broker) -> No
             waiting.append(channel.publish_soon(b"x", "q"))
             connection.close()
 
-    line.on_event = on_event
+    thread.on_event = on_event
     broker.kill()
-    line.thread.join(PATIENCE_S)
+    thread.thread.join(PATIENCE_S)
     with pytest.raises(ConnectionClosed, match="closed by its user"):
         waiting[0].wait(PATIENCE_S)
     broker.start()

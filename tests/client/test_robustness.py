@@ -331,7 +331,7 @@ def test_a_forgotten_connection_warns_and_ends(ember: Broker) -> None:
         connection = connect(ember.url)
         channel = connection.channel()
         channel.consume(channel.queue_declare(exclusive=True).name)
-        return connection._line.thread
+        return connection._io_thread.thread
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

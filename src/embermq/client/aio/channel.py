@@ -62,7 +62,7 @@ class AsyncChannel(calls.ChannelHandle):
     tx_commit = calls.tx_commit
     tx_rollback = calls.tx_rollback
     close = calls.close
-    forsake = calls.forsake
+    close_soon = calls.close_soon
 
     async def __aenter__(self) -> Self:
         return self

@@ -19,7 +19,7 @@ from embermq.client.aio.protocol import ClientProtocol
 from embermq.client.calls.connection import ConnectionHandle
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.engine import CLOSING, OPEN, Engine
-from embermq.client.core.heartbeat import Pulse
+from embermq.client.core.heartbeat import Heartbeat
 from embermq.client.core.message import Message
 from embermq.client.core.request import Request
 from embermq.client.errors import ClientError, ConnectionClosed
@@ -350,18 +350,18 @@ class AsyncConnection(ConnectionHandle):
 
     async def _serve(self, protocol: ClientProtocol) -> ClientError:
         """Keep the clock of the connection until its transport ends."""
-        pulse = Pulse(self._engine, self.loop.time())
+        heartbeat = Heartbeat(self._engine, self.loop.time())
         assert self._ended is not None
         while True:
             over: list[asyncio.Future[Any]] = [protocol.over, self._ended]
-            await asyncio.wait(over, timeout=pulse.tick_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(over, timeout=heartbeat.tick_s, return_when=asyncio.FIRST_COMPLETED)
             if self._ended.done():
                 protocol.flush()
                 return self._ended.result()
             if protocol.over.done():
                 why = protocol.over.result() or "closed by the other side"
                 return broken(self._engine, self.endpoint, self.settings, why)
-            error = pulse.tick(self.loop.time())
+            error = heartbeat.tick(self.loop.time())
             protocol.flush()
             if error is not None:
                 protocol.transport.abort()

@@ -95,4 +95,4 @@ class AsyncChannelPool(AsyncPool[AsyncChannel]):
         if item.is_closed or is_clean(item):
             await super()._take_back(item)
         else:
-            item.forsake()
+            item.close_soon()

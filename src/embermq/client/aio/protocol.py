@@ -9,7 +9,7 @@ from embermq.client.core.engine import Engine
 
 READ_BUFFER_BYTES = 256 * 1024
 WRITE_BYTES = 256 * 1024
-FAREWELL_S_MAX = 1.0
+CLOSE_S_MAX = 1.0
 
 
 class ClientProtocol(asyncio.BufferedProtocol):
@@ -80,10 +80,10 @@ class ClientProtocol(asyncio.BufferedProtocol):
         """Close the transport and wait until it is: the loop may end right after us, and TLS has a farewell
         of its own, for whose answer we wait a moment."""
         self.transport.close()
-        await asyncio.wait([self.over], timeout=FAREWELL_S_MAX)
+        await asyncio.wait([self.over], timeout=CLOSE_S_MAX)
         if not self.over.done():
             self.transport.abort()
-            await asyncio.wait([self.over], timeout=FAREWELL_S_MAX)
+            await asyncio.wait([self.over], timeout=CLOSE_S_MAX)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.over.done():

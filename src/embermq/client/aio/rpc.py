@@ -34,7 +34,7 @@ class AsyncRpcClient:
         try:
             await client._channel.consume(REPLY_TO, client._on_answer, no_ack=True)
         except BaseException:
-            client._channel.forsake()
+            client._channel.close_soon()
             raise
         return client
 
@@ -111,5 +111,5 @@ async def serve_rpc_async(
     try:
         return await channel.consume(queue, answer, concurrency=concurrency)
     except BaseException:
-        channel.forsake()
+        channel.close_soon()
         raise

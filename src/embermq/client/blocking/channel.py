@@ -108,7 +108,7 @@ class Channel(calls.ChannelHandle):
     tx_commit = blocking(calls.tx_commit)
     tx_rollback = blocking(calls.tx_rollback)
     close = blocking(calls.close)
-    forsake = calls.forsake
+    close_soon = calls.close_soon
     _begin_transaction = blocking(calls.begin_transaction)
     _leave = blocking(calls.leave)
 

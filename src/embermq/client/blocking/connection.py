@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import threading
 import warnings
@@ -14,14 +13,14 @@ from typing import Any, Self, Unpack
 
 from embermq.client.address import ConnectOptions, Endpoint, Settings, settings_of
 from embermq.client.blocking.channel import Channel
-from embermq.client.blocking.line import Line
+from embermq.client.blocking.io_thread import IOThread
 from embermq.client.blocking.waiter import Waiter
 from embermq.client.calls.connection import ConnectionHandle
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.engine import Engine
 from embermq.client.core.message import Message
 from embermq.client.core.request import Request
-from embermq.client.errors import ClientError, ConnectionClosed
+from embermq.client.errors import ClientError
 from embermq.wire.frame import method_frame
 from embermq.wire.methods import ChannelClose, ChannelOpen, ConnectionUpdateSecret
 
@@ -62,15 +61,14 @@ class Connection(ConnectionHandle):
             if connection is not None:
                 connection._happened(event, subject, detail)
 
-        self._line = Line(settings, on_event)
-        self._engine: Engine = self._line.engine
-        CONNECTIONS.add(self)
+        self._io_thread = IOThread(settings, on_event)
+        self._engine: Engine = self._io_thread.engine
         try:
-            self._line.first.wait(None)
-            self._line.first.result()
+            self._io_thread.first.wait(None)
+            self._io_thread.first.result()
         except BaseException:
             self.closed_by_user = True
-            self._line.commands.post(self._line.finish, False)
+            self._io_thread.commands.post(self._io_thread.finish, False)
             raise
 
     # -- for everybody
@@ -95,7 +93,7 @@ class Connection(ConnectionHandle):
                 core.request(Request(ChannelClose(200, "not wanted any more")))
 
         try:
-            self._line.commands.post(begin)
+            self._io_thread.commands.post(begin)
             self.wait(waiter, "channel.open")
             channel = Channel(self, opening[0])
             self._channels[opening[0]] = weakref.ref(channel)
@@ -103,7 +101,7 @@ class Connection(ConnectionHandle):
                 channel.qos(prefetch)
             return channel
         except BaseException:
-            self._line.commands.post(give_up)
+            self._io_thread.commands.post(give_up)
             raise
 
     def close(self) -> None:
@@ -119,17 +117,17 @@ class Connection(ConnectionHandle):
         if self.is_closed:
             return
         try:
-            self._line.commands.post(self._line.finish, politely)
+            self._io_thread.commands.post(self._io_thread.finish, politely)
         except ClientError:
             pass  # it has ended meanwhile
-        if threading.current_thread() is not self._line.thread:
-            self._line.thread.join(CLOSE_S_MAX)
+        if threading.current_thread() is not self._io_thread.thread:
+            self._io_thread.thread.join(CLOSE_S_MAX)
         self._events.stop()
 
     def __del__(self) -> None:
         if not getattr(self, "closed_by_user", True) and not self.is_closed:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-            self._line.commands.post(self._line.finish, True)
+            self._io_thread.commands.post(self._io_thread.finish, True)
             self._events.stop()
 
     def update_secret(self, secret: str, reason: str = "") -> None:
@@ -144,7 +142,7 @@ class Connection(ConnectionHandle):
             self._engine.update_secret.append(Request(method, waiter))
             self._engine.buffer.write(method_frame(0, method))
 
-        self._line.commands.post(begin)
+        self._io_thread.commands.post(begin)
         self.wait(waiter, method.NAME)
 
     def __enter__(self) -> Self:
@@ -157,7 +155,7 @@ class Connection(ConnectionHandle):
         self._end(politely=kind is None or self.blocked_reason is None)
 
     def _place(self) -> Endpoint | None:
-        return self._line.endpoint
+        return self._io_thread.endpoint
 
     # -- for channels
 
@@ -165,17 +163,17 @@ class Connection(ConnectionHandle):
         """Send a request and wait for its answer. If the wait is interrupted, what was done is undone."""
         waiter = request.waiter = Waiter()
         try:
-            self._line.commands.post(core.request, request)
+            self._io_thread.commands.post(core.request, request)
             return self.wait(waiter, request.method.NAME, timeout_s)
         except BaseException as error:
             if not waiter.done() or not isinstance(error, ClientError):
-                self._line.commands.queue.append((request.abandon, ()))
+                self._io_thread.commands.queue.append((request.abandon, ()))
             raise
 
     def tell(self, core: ChannelCore, request: Request) -> None:
         """Send a request whose answer nobody waits for."""
         request.waiter = Waiter()
-        self._line.commands.post(core.request, request)
+        self._io_thread.commands.post(core.request, request)
 
     def wait(self, waiter: Waiter, what: str, timeout_s: float | None = None) -> Any:
         limit_s = self.settings.call_timeout_s if timeout_s is None else timeout_s
@@ -185,12 +183,12 @@ class Connection(ConnectionHandle):
 
     def when_room(self, waiter: Waiter) -> None:
         """For the thread of the connection: tell the waiter when there is little left to send."""
-        self._line.await_room(waiter)
+        self._io_thread.await_room(waiter)
 
     def flush(self) -> None:
         """Wait until what was published and settled is given to the system, or there is no connection."""
         waiter = Waiter()
-        self._line.commands.post(self._line.await_room, waiter)
+        self._io_thread.commands.post(self._io_thread.await_room, waiter)
         self.wait(waiter, "what was sent")
 
     # -- users' callbacks
@@ -221,12 +219,6 @@ class Connection(ConnectionHandle):
     def forget(self, core: ChannelCore) -> None:
         self._channels.pop(core, None)
 
-    def _leave_to_parent(self) -> None:
-        self.closed_by_user = True
-        self._line.leave_to_parent(
-            ConnectionClosed("a connection does not survive fork(): connect in the new process")
-        )
-
 
 class Events:
     """A thread that calls the user, one event after the other; it begins with the first."""
@@ -251,14 +243,3 @@ class Events:
                 event()
             except Exception:
                 log.exception("a callback of the connection failed")
-
-
-CONNECTIONS: weakref.WeakSet[Connection] = weakref.WeakSet()
-
-
-def leave_all_to_parent() -> None:
-    for connection in list(CONNECTIONS):
-        connection._leave_to_parent()
-
-
-os.register_at_fork(after_in_child=leave_all_to_parent)

@@ -91,4 +91,4 @@ class ChannelPool(Pool[Channel]):
         if item.is_closed or is_clean(item):
             super()._take_back(item)
         else:
-            item.forsake()
+            item.close_soon()

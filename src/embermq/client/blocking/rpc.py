@@ -31,7 +31,7 @@ class RpcClient:
         try:
             self._consumer = self._channel.consume(REPLY_TO, self._on_answer, no_ack=True)
         except BaseException:
-            self._channel.forsake()
+            self._channel.close_soon()
             raise
 
     def call(
@@ -109,5 +109,5 @@ def serve_rpc(
     try:
         return channel.consume(queue, answer)
     except BaseException:
-        channel.forsake()
+        channel.close_soon()
         raise

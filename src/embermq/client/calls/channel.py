@@ -247,12 +247,12 @@ async def leave(channel: AnyChannel, kind: type[BaseException] | None) -> None:
         return
     if kind is not None and channel.connection.blocked_reason is not None:
         # No answer will come while the broker reads nothing, and the error should not wait for one.
-        forsake(channel)
+        close_soon(channel)
         return
     await close(channel)
 
 
-def forsake(channel: AnyChannel) -> None:
+def close_soon(channel: AnyChannel) -> None:
     """As `close`, without waiting for the answer."""
     channel.closed_by_user = True
     channel.connection.tell(channel.core, request_for(channel.core, ChannelClose(200, "goodbye")))

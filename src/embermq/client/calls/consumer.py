@@ -55,7 +55,7 @@ class ConsumerHandle:
         known = self.inbox.error is None and core.error is None
         return known and core.consumers.get(self.tag) is self.inbox
 
-    def forsake(self) -> None:
+    def cancel_soon(self) -> None:
         """As `cancel`, without waiting for the answer."""
         self.inbox.cancelled = True
         core = self.channel.core

@@ -108,7 +108,7 @@ async def consume(
             )
     except BaseException:
         for part in parts:
-            part.forsake()
+            part.cancel_soon()
         raise
     if not parts:
         raise ValueError("there are no partitions to consume: declare the super stream first")

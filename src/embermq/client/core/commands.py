@@ -19,33 +19,33 @@ class Commands:
     out of a handler comes before the append or after it, never in between.
     """
 
-    __slots__ = ("queue", "resting", "ring")
+    __slots__ = ("queue", "resting", "wake_up")
 
-    def __init__(self, ring: Callable[[bytes], object]) -> None:
+    def __init__(self, wake_up: Callable[[bytes], object]) -> None:
         self.queue: deque[Any] = deque()
         self.resting = AWAKE  # what the thread does at the moment
-        self.ring = ring  # has it look, when it sleeps
+        self.wake_up = wake_up  # has it look, when it sleeps
 
     def post(self, function: Callable[..., object], *arguments: Any) -> None:
         """Have the thread of the connection call it."""
         self.queue.append((function, arguments))
         if self.resting:
             self.resting = AWAKE
-            self.ring(b"\0")
+            self.wake_up(b"\0")
 
     def post_ack(self, message: Message) -> int:
         """Have it acked; more acks may gather while the thread lingers."""
         self.queue.append(message)
         if self.resting == ASLEEP:
             self.resting = AWAKE
-            self.ring(b"\0")
+            self.wake_up(b"\0")
         return 0
 
     def hurry(self) -> None:
         """The user waits: acks that gather are what the broker waits for."""
         if self.resting == LINGERING:
             self.resting = AWAKE
-            self.ring(b"\0")
+            self.wake_up(b"\0")
 
     def run(self) -> None:
         """Do what was posted."""

@@ -13,7 +13,7 @@ HANDSHAKE, RESTORING = 1, 2  # of core.engine's states
 IDLE_TICK_S = 1.0
 
 
-class Pulse:
+class Heartbeat:
     """One per transport; the shell calls `tick` every `tick_s` seconds."""
 
     def __init__(self, engine: Engine, now_s: float) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embermq.client.core.engine import HANDSHAKE
-from embermq.client.core.heartbeat import Pulse
+from embermq.client.core.heartbeat import Heartbeat
 from embermq.client.core.request import Request
 from embermq.client.core.requests import request_for
 from embermq.client.errors import (
@@ -102,9 +102,9 @@ def test_another_protocol(data: bytes) -> None:
 def test_a_handshake_that_takes_too_long() -> None:
     script = Script(connect_timeout_s=3)
     script.engine.start()
-    pulse = Pulse(script.engine, 0.0)
-    assert pulse.tick(2.9) is None
-    assert isinstance(pulse.tick(3.1), ConnectionFailed)
+    heartbeat = Heartbeat(script.engine, 0.0)
+    assert heartbeat.tick(2.9) is None
+    assert isinstance(heartbeat.tick(3.1), ConnectionFailed)
 
 
 @pytest.mark.parametrize(
@@ -333,31 +333,31 @@ def test_heartbeats() -> None:
     script = connected()
     engine = script.engine
     assert engine.heartbeat_s == 60
-    pulse = Pulse(engine, 0.0)
-    assert pulse.tick(0.0) is None
-    assert pulse.tick(29.0) is None
+    heartbeat = Heartbeat(engine, 0.0)
+    assert heartbeat.tick(0.0) is None
+    assert heartbeat.tick(29.0) is None
     assert engine.take() == b""
-    assert pulse.tick(30.0) is None
+    assert heartbeat.tick(30.0) is None
     assert engine.take() == HEARTBEAT_FRAME
     script.say(HEARTBEAT_FRAME)
-    assert pulse.tick(100.0) is None
-    assert pulse.tick(220.0) is None
-    lost = pulse.tick(221.0)
+    assert heartbeat.tick(100.0) is None
+    assert heartbeat.tick(220.0) is None
+    lost = heartbeat.tick(221.0)
     assert isinstance(lost, ConnectionLost) and "two heartbeats" in str(lost)
 
 
 def test_no_heartbeats_when_they_are_switched_off() -> None:
     script = Script(heartbeat_s=0)
     script.connect()
-    pulse = Pulse(script.engine, 0.0)
-    assert pulse.tick(0.0) is None and pulse.tick(100_000.0) is None
+    heartbeat = Heartbeat(script.engine, 0.0)
+    assert heartbeat.tick(0.0) is None and heartbeat.tick(100_000.0) is None
 
 
 def test_blocked_for_too_long() -> None:
     script = Script(blocked_timeout_s=5, heartbeat_s=0)
     script.connect()
-    pulse = Pulse(script.engine, 0.0)
+    heartbeat = Heartbeat(script.engine, 0.0)
     script.answer(0, ConnectionBlocked("disk"))
-    assert pulse.tick(1.0) is None
-    end = pulse.tick(6.0)
+    assert heartbeat.tick(1.0) is None
+    end = heartbeat.tick(6.0)
     assert isinstance(end, ConnectionClosed) and "disk" in str(end)  # for good: no new connection is tried

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import select
 import socket
 import threading
@@ -30,7 +31,7 @@ from embermq.client.core.commands import (
     run_all,
 )
 from embermq.client.core.engine import CLOSING, OPEN, Engine
-from embermq.client.core.heartbeat import Pulse
+from embermq.client.core.heartbeat import Heartbeat
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError, ConnectionClosed
 from embermq.client.failure_text import broken, not_connected
@@ -40,7 +41,7 @@ from embermq.wire.methods import ConnectionClose
 
 log = logging.getLogger("embermq.client")
 
-FAREWELL_S = 2.0  # how long the last words may take
+LAST_SEND_S = 2.0  # how long the last words may take
 READ_BUFFER_BYTES = 512 * 1024
 ROOM_BYTES = 1024 * 1024  # with more than this on its way out, those who want to publish more wait
 NOTHING = memoryview(b"")  # not the empty end of what was sent, whose memory is to be used again
@@ -48,7 +49,7 @@ LINGER_MS = 1  # acks may gather so long: taking turns for each of them is dear
 PAUSE_POLL_S = 60.0
 
 
-class Line:
+class IOThread:
     """`on_event` is told what users' callbacks are for; it must not wait."""
 
     def __init__(self, settings: Settings, on_event: Callable[[str, object, object], None]) -> None:
@@ -66,13 +67,14 @@ class Line:
         self._unsent = NOTHING
         self._without_room: list[Waiter] = []
         self._dialed: Transport | OSError | None = None
-        self._bell, bell_rope = socket.socketpair()
-        self._bell.setblocking(False)
-        self._bell_number = self._bell.fileno()
-        bell_rope.setblocking(False)
-        self._bell_rope = bell_rope
-        self.commands = Commands(bell_rope.send)  # a call into C, before which no signal handler runs
+        self._wakeup, wakeup_sender = socket.socketpair()
+        self._wakeup.setblocking(False)
+        self._wakeup_fd = self._wakeup.fileno()
+        wakeup_sender.setblocking(False)
+        self._wakeup_sender = wakeup_sender
+        self.commands = Commands(wakeup_sender.send)  # a call into C, before which no signal handler runs
         self.engine = Engine(settings, self, self.commands)
+        IO_THREADS.add(self)
         self.thread = threading.Thread(target=self._run, name="embermq-client", daemon=True)
         self.thread.start()
 
@@ -126,8 +128,9 @@ class Line:
         if not self.first.done():
             self.first.set_exception(error)
         self.on_event("closed", None, error)
-        self._bell.close()
-        self._bell_rope.close()
+        IO_THREADS.discard(self)
+        self._wakeup.close()
+        self._wakeup_sender.close()
 
     def _live(self) -> ClientError:
         """Connect again and again, until there is no point in it; why there is none."""
@@ -195,7 +198,7 @@ class Line:
     def _serve_without(self, over: Callable[[], bool], until_s: float = math.inf) -> bool:
         """Do what others want done while there is no connection, until it is `over`; are we to stop?"""
         poller = select.poll()
-        poller.register(self._bell, select.POLLIN)
+        poller.register(self._wakeup, select.POLLIN)
         while True:
             self.commands.run()
             self._tell_of_room()
@@ -208,16 +211,16 @@ class Line:
 
     def _serve(self, transport: Transport) -> ClientError:
         engine = self.engine
-        pulse = Pulse(engine, time.monotonic())
+        heartbeat = Heartbeat(engine, time.monotonic())
         poller = select.poll()
-        poller.register(self._bell, select.POLLIN)
+        poller.register(self._wakeup, select.POLLIN)
         next_tick_s = 0.0
         registered = -1
         while True:
             self.commands.run()
             blocked = not self._send(transport)
             if self.end is not None:
-                self._say_goodbye(transport)
+                self._send_the_rest(transport)
                 return self.end
             if self._without_room:
                 self._tell_of_room()
@@ -227,22 +230,22 @@ class Line:
                 registered = wanted
             now_s = time.monotonic()
             if now_s >= next_tick_s:
-                next_tick_s = now_s + pulse.tick_s
-                error = pulse.tick(now_s)
+                next_tick_s = now_s + heartbeat.tick_s
+                error = heartbeat.tick(now_s)
                 if error is not None:
                     return error
                 if engine.buffer.out.size:
                     continue
-            rung = False
+            posted = False
             for descriptor, event in self._poll(poller, max(next_tick_s - now_s, 0) * 1000):
-                if descriptor == self._bell_number:
-                    rung = True
+                if descriptor == self._wakeup_fd:
+                    posted = True
                 elif event & ~select.POLLOUT:
                     try:
                         self._read(transport)
                     except OSError as failure:
                         return self._why(failure)
-            if rung:
+            if posted:
                 self._linger(poller)
 
     def _why(self, failure: OSError) -> ClientError:
@@ -258,8 +261,8 @@ class Line:
             events = poller.poll(timeout_ms)
         commands.resting = AWAKE
         for descriptor, _ in events:
-            if descriptor == self._bell_number:
-                self._bell.recv(4096)
+            if descriptor == self._wakeup_fd:
+                self._wakeup.recv(4096)
         return events
 
     def _linger(self, poller: select.poll) -> None:
@@ -318,12 +321,12 @@ class Line:
             for waiter in waiters:
                 waiter.set_result(None)
 
-    def _say_goodbye(self, transport: Transport) -> None:
-        deadline_s = time.monotonic() + FAREWELL_S
+    def _send_the_rest(self, transport: Transport) -> None:
+        deadline_s = time.monotonic() + LAST_SEND_S
         poller = select.poll()
         poller.register(transport, select.POLLOUT)
         while not self._send(transport) and time.monotonic() < deadline_s:
-            poller.poll(FAREWELL_S * 1000)
+            poller.poll(LAST_SEND_S * 1000)
 
     # -- after a fork
 
@@ -337,10 +340,25 @@ class Line:
                 assert isinstance(inbox, BlockingInbox)
                 inbox.error = error
                 inbox.ready.clear()  # they are the parent's
-        for opened in (self._transport, self._bell, self._bell_rope):
+        for opened in (self._transport, self._wakeup, self._wakeup_sender):
             if opened is not None:
                 opened.close()
 
 
 def closed_by_user() -> ConnectionClosed:
     return ConnectionClosed("the connection was closed by its user")
+
+
+# Kept by their own threads: a callback of a weak reference might be interrupted by a signal.
+IO_THREADS: set[IOThread] = set()
+
+
+def leave_all_to_parent() -> None:
+    for thread in list(IO_THREADS):
+        thread.leave_to_parent(
+            ConnectionClosed("a connection does not survive fork(): connect in the new process")
+        )
+    IO_THREADS.clear()
+
+
+os.register_at_fork(after_in_child=leave_all_to_parent)
