@@ -20,7 +20,7 @@ from embermq.amqp.connection.connection import Connection
 from embermq.amqp.connection.state import Pause
 from embermq.amqp.connection.transport import Limits
 from embermq.broker.broker import Broker
-from embermq.broker.definitions import DiskCatalog
+from embermq.broker.definitions import DiskDefinitionStore
 from embermq.broker.restore import restore
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
@@ -56,11 +56,11 @@ class Machine:
             sqlite_files.forget(directory)
             raise
         self.data.committer.sync_here(self.turn)
-        catalog = DiskCatalog(self.data.definitions, self.fail)
+        definitions = DiskDefinitionStore(self.data.definitions, self.fail)
         self.storage = Storage(self.data, self.loop.call_later, self.fail)
         self.storage.on_full = self.full.append
-        self.broker = Broker(self.turn, catalog, self.storage)
-        if not restore(self.broker, catalog):
+        self.broker = Broker(self.turn, definitions, self.storage)
+        if not restore(self.broker, definitions):
             self.broker.create_defaults()
         self.connections = 0
 

@@ -235,7 +235,7 @@ def test_a_lease_is_whole_or_not_there(tmp_path: Path, seed: int, monkeypatch: p
     vhost.leases.keep(lease)
     taken = lease.count
     safe: list[str] = []
-    vhost.catalog.when_safe(lambda: safe.append("made"))
+    vhost.definitions.when_safe(lambda: safe.append("made"))
     patience = chance.choice([0, 1, 5, 400])
     for _ in range(patience):
         machine.step()
@@ -244,7 +244,7 @@ def test_a_lease_is_whole_or_not_there(tmp_path: Path, seed: int, monkeypatch: p
     settles = chance.random() < 0.7
     if settles:
         vhost.leases.settle(lease)
-        vhost.catalog.when_safe(lambda: safe.append("settled"))
+        vhost.definitions.when_safe(lambda: safe.append("settled"))
         machine.steps(chance.choice([0, 1, 3, 10, 300]))
     machine.power_cut(str(tmp_path / "after"), chance)
     promised = list(safe)

@@ -41,15 +41,12 @@ COMPUTING = """
 ODD = {
     "drainable",
     "gathered",
-    "glimpse",
-    "glimpsed",
     "manner",
     "misfit",
     "pace",
     "pulse",
     "shelf",
     "surroundings",
-    "wishes",
 }
 ENDINGS = ("", "d", "ed", "r", "er", "or", "ing", "ion", "ation", "able", "al", "ment")
 

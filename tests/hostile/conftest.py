@@ -11,7 +11,7 @@ import pytest
 from tests.hostile.peers import Peer, healthy_round_trip
 from tools.brokers import EmberBroker
 
-# What a broker may weigh after all that; a fresh one has about 40 MB. We look for growth without end.
+# What a broker may measure after all that; a fresh one has about 40 MB. We look for growth without end.
 RSS_BYTES_MAX = 400 * 1024 * 1024
 FAULTS = re.compile(r"a fault of ours|Traceback|Unhandled|Exception in|never retrieved|MemoryError|fatal")
 

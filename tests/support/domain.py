@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import embermq
-from embermq.broker.definitions import Catalog
+from embermq.broker.definitions import DefinitionStore
 from embermq.broker.message.message import Message
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry
@@ -31,7 +31,7 @@ def constant(module: str, name: str) -> int:
     raise LookupError(f"{module} has no {name}")
 
 
-NOBODY = constant("embermq.broker.queue.consumer", "NOBODY")
+NO_CONNECTION = constant("embermq.broker.queue.consumer", "NO_CONNECTION")
 
 
 class Loop:
@@ -76,7 +76,7 @@ class Taker(Consumer):
     """A consumer with a number of deliveries as credit; it remembers what it got."""
 
     def __init__(
-        self, queue: Queue, credit: int = 1_000_000, no_ack: bool = False, no_local_of: int = NOBODY
+        self, queue: Queue, credit: int = 1_000_000, no_ack: bool = False, no_local_of: int = NO_CONNECTION
     ) -> None:
         super().__init__(queue, "tag", no_ack, False, no_local_of, {})
         self.credit = credit
@@ -102,9 +102,11 @@ class Taker(Consumer):
         return [entry.message.body for entry in self.got]
 
 
-def new_vhost(loop: Loop, catalog: Catalog | None = None, storage: Storage | None = None) -> VirtualHost:
+def new_vhost(
+    loop: Loop, definitions: DefinitionStore | None = None, storage: Storage | None = None
+) -> VirtualHost:
     loop.turn.storage = storage
-    return VirtualHost("/", loop.turn, catalog or Catalog(), storage)
+    return VirtualHost("/", loop.turn, definitions or DefinitionStore(), storage)
 
 
 def new_queue(vhost: VirtualHost, name: str = "q", **more: object) -> Queue:

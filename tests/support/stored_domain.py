@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from embermq.broker.broker import Broker
-from embermq.broker.definitions import DiskCatalog
+from embermq.broker.definitions import DiskDefinitionStore
 from embermq.broker.restore import restore
 from embermq.broker.storage import Storage
 from embermq.broker.vhost import VirtualHost
@@ -27,10 +27,10 @@ class StoredBroker:
         self.data = DataDirectory.open(
             str(directory), lambda call, *arguments: self.calls.put((call, arguments)), "os"
         )
-        self.catalog = DiskCatalog(self.data.definitions, self.failures.append)
+        self.definitions = DiskDefinitionStore(self.data.definitions, self.failures.append)
         self.storage = Storage(self.data, lambda _, call: self.calls.put((call, ())), self.failures.append)
-        self.broker = Broker(self.loop.turn, self.catalog, self.storage)
-        self.restored = restore(self.broker, self.catalog)
+        self.broker = Broker(self.loop.turn, self.definitions, self.storage)
+        self.restored = restore(self.broker, self.definitions)
         if not self.restored:
             self.broker.create_defaults()
 

@@ -22,7 +22,7 @@ from embermq.app.listeners import AMQP, HTTP, Listeners
 from embermq.app.predeclare import declare, declare_first_user, first_user
 from embermq.app.systemd import inherited_sockets
 from embermq.broker.broker import Broker
-from embermq.broker.definitions import Catalog, DiskCatalog
+from embermq.broker.definitions import DefinitionStore, DiskDefinitionStore
 from embermq.broker.restore import restore
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
@@ -62,7 +62,7 @@ class App:
         if in_memory:
             self.broker = Broker(
                 self.turn,
-                Catalog(),
+                DefinitionStore(),
                 None,
                 self.loop.call_later,
                 defaults_of(config),
@@ -116,9 +116,9 @@ class App:
         """The broker as its data directory remembers it."""
         storage = self.open_storage("always" if self.config.sync == "always" else "os")
         try:
-            catalog = DiskCatalog(storage.data.definitions, self.fail)
-            broker = Broker(self.turn, catalog, storage, self.loop.call_later, defaults_of(self.config))
-            if not restore(broker, catalog):
+            definitions = DiskDefinitionStore(storage.data.definitions, self.fail)
+            broker = Broker(self.turn, definitions, storage, self.loop.call_later, defaults_of(self.config))
+            if not restore(broker, definitions):
                 self.create_defaults(broker)
         except BaseException:
             storage.data.close()  # who embeds us may try again
@@ -133,7 +133,7 @@ class App:
     def create_defaults(self, broker: Broker) -> None:
         """`/`, and guest unless the settings name other users."""
         first = first_user(self.config.default)  # which may be wrong, so before anything is made
-        with broker.catalog.together():
+        with broker.definitions.together():
             broker.create_defaults(with_guest=first is None and not self.config.users)
             if first is not None:
                 declare_first_user(broker, first, self.config.default.vhost)

@@ -21,7 +21,7 @@ def declare(broker: Broker, config: Config) -> None:
     """All of it, or ConfigError where the file asks for what cannot be: then nothing was declared."""
     settings = {setting.name: setting for setting in reversed(config.users)}  # the first of a name counts
     users = [new_user(setting) for name, setting in settings.items() if name not in broker.users]
-    with broker.catalog.together(), ExitStack() as undo:
+    with broker.definitions.together(), ExitStack() as undo:
         declare_vhosts(broker, config, undo)
         declare_users(broker, config, users, undo)
         for part, declare_part in (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from embermq.broker import definitions
 from embermq.broker.alarm import Alarms
 from embermq.broker.counters import Counters
-from embermq.broker.definitions import Catalog
+from embermq.broker.definitions import DefinitionStore, vhost_body
 from embermq.broker.events import Events, name_only, vhost_created
 from embermq.broker.exchange.event import add_event_exchange
 from embermq.broker.policy.parameter import Parameters
@@ -31,20 +30,20 @@ class Broker:
     def __init__(
         self,
         turn: Turn,
-        catalog: Catalog | None = None,
+        definitions: DefinitionStore | None = None,
         storage: Storage | None = None,
         call_later: CallLater | None = None,
         defaults: Defaults | None = None,
         scratch: Callable[[], Storage] | None = None,
     ) -> None:
-        self.catalog = catalog or Catalog()
+        self.definitions = definitions or DefinitionStore()
         self.events = Events()
         self.vhosts: dict[str, VirtualHost] = {}
-        self.users = UserStore(self.catalog, self.events, self.forget_routes)
+        self.users = UserStore(self.definitions, self.events, self.forget_routes)
         self.authenticator = Authenticator(self.users)
         self.authenticator.on_better_secret = self.users.store
         self.defaults = defaults or Defaults()
-        self.defaults.templates.catalog = self.catalog
+        self.defaults.templates.definitions = self.definitions
         self.turn = turn
         self.storage = storage
         self.scratch = scratch  # makes a storage for streams when everything else is in memory
@@ -52,14 +51,14 @@ class Broker:
         if call_later is not None:
             turn.timers = Timers(turn, call_later)
         self.alarms = Alarms(turn, self.events)
-        self.parameters = Parameters(self.catalog, "")  # the global ones
+        self.parameters = Parameters(self.definitions, "")  # the global ones
         self.past = Counters()  # of virtual hosts that were deleted
         self.tasks = Tasks(turn)
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:
             vhost = self.new_vhost(name)
-            self.catalog.put("vhost", "", name, {})
+            self.definitions.put("vhost", "", name, {})
             self.events.emit("vhost.created", vhost_created, vhost)
         return self.vhosts[name]
 
@@ -67,7 +66,7 @@ class Broker:
         vhost = VirtualHost(
             name,
             self.turn,
-            self.catalog,
+            self.definitions,
             None if self.scratch is not None else self.storage,
             self.events,
             self.defaults,
@@ -89,17 +88,17 @@ class Broker:
     ) -> None:
         vhost.description, vhost.tags = description, tags
         vhost.default_queue_type = default_queue_type
-        self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
+        self.definitions.put("vhost", "", vhost.name, vhost_body(vhost))
 
     def protect_vhost(self, vhost: VirtualHost, protected: bool) -> None:
         vhost.protected = protected
-        self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
+        self.definitions.put("vhost", "", vhost.name, vhost_body(vhost))
 
     def begin_vhost_deletion(self, vhost: VirtualHost) -> None:
         """From now on nobody enters; should we stop before it is gone, the next start goes on with it."""
         if not vhost.closing:
             vhost.closing = True
-            self.catalog.put("vhost", "", vhost.name, definitions.vhost_body(vhost))
+            self.definitions.put("vhost", "", vhost.name, vhost_body(vhost))
 
     def delete_vhost(self, vhost: VirtualHost) -> None:
         """With everything in it; its connections are the caller's business, who knows them."""
@@ -118,12 +117,12 @@ class Broker:
         vhost.delays.drop()
         self.past.add(vhost.past)
         del self.vhosts[vhost.name]
-        self.catalog.delete("vhost", "", vhost.name)
+        self.definitions.delete("vhost", "", vhost.name)
         self.events.emit("vhost.deleted", name_only, vhost.name)
 
     def create_defaults(self, with_guest: bool = True) -> None:
         """What a first start finds: virtual host `/` and user guest/guest, for this machine only."""
-        with self.catalog.together():  # a start cut short between them would leave nobody to log in
+        with self.definitions.together():  # a start cut short between them would leave nobody to log in
             self.add_vhost(DEFAULT_VHOST)
             if with_guest:
                 self.users.create_guest()
@@ -148,7 +147,7 @@ class Broker:
                     delivered[level.log_id] = level.delivered_up_to
         # A full disk may have taken half of a record, and nobody waits for the rest now.
         whole = self.storage is None or not self.storage.unwritten
-        self.catalog.put(STOPPED, "", "", {"delivered": delivered, "whole": whole})
+        self.definitions.put(STOPPED, "", "", {"delivered": delivered, "whole": whole})
 
     def queues(self) -> list[Queue]:
         return [queue for vhost in self.vhosts.values() for queue in vhost.queues.values()]

@@ -1,4 +1,4 @@
-"""The definitions of durable things: written as they change, restored at start.
+"""Definitions of durable objects (queues, exchanges, users, ...): written as they change, restored at start.
 
 Kinds and what their bodies hold:
 
@@ -17,8 +17,8 @@ Kinds and what their bodies hold:
                  runs: [log, first, count, base]
                                                                vhost: the id of the queue, name: the lease
     stream-offset  offset: the first that is not acked         vhost: the id of the stream, name: the consumer
-    delayed      below: number under which messages are taken back    name: their destination (see delays)
-    departing    queue, arguments: deleted and not empty       name: the id of its files (see departing)
+    delayed      below: number under which messages are taken back    name: their destination
+    departing    queue, arguments: deleted and not empty       name: the id of its files
     deleting     deleted, and its files on their way out       name: their id
     commits      identity, count, sum: of the definitions themselves (see store.definitions)
     stopped      delivered: log -> last delivered sequence; whole: all was written, no record is torn
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 
-class Catalog:
-    """Remembers nothing: the broker of tests and of those who want no disk."""
+class DefinitionStore:
+    """Where definitions are kept; this one keeps none: a broker without a data directory."""
 
     changed = False
 
@@ -60,7 +60,7 @@ class Catalog:
         """A durable thing is gone."""
 
     def note(self, kind: str, vhost: str, name: str, body: Body | None) -> None:
-        """Remember something (None: no more) that nobody waits for."""
+        """Keep a definition (None: delete it) that no reply waits for."""
 
     def together(self) -> AbstractContextManager[None]:
         """Changes that only make sense together: after a crash there are all of them or none."""
@@ -73,20 +73,22 @@ class Catalog:
         callback()
 
 
-class DiskCatalog(Catalog):
-    def __init__(self, definitions: Definitions, on_failure: Callable[[Exception], None]) -> None:
-        self.definitions = definitions
+class DiskDefinitionStore(DefinitionStore):
+    """Definitions in the data directory."""
+
+    def __init__(self, stored: Definitions, on_failure: Callable[[Exception], None]) -> None:
+        self.stored = stored
         self.on_failure = on_failure
         self.changed = False  # since the last `when_safe`
         self.changes = 0  # so far
         self.unsafe: dict[tuple[str, str, str], int] = {}  # what changed last, by the number of the change
 
     def put(self, kind: str, vhost: str, name: str, body: Body) -> None:
-        self.definitions.put(kind, vhost, name, body)
+        self.stored.put(kind, vhost, name, body)
         self.note_change(kind, vhost, name)
 
     def delete(self, kind: str, vhost: str, name: str) -> None:
-        self.definitions.delete(kind, vhost, name)
+        self.stored.delete(kind, vhost, name)
         self.note_change(kind, vhost, name)
 
     def note_change(self, kind: str, vhost: str, name: str) -> None:
@@ -97,16 +99,16 @@ class DiskCatalog(Catalog):
 
     def note(self, kind: str, vhost: str, name: str, body: Body | None) -> None:
         if body is None:
-            self.definitions.delete(kind, vhost, name)
+            self.stored.delete(kind, vhost, name)
         else:
-            self.definitions.put(kind, vhost, name, body)
+            self.stored.put(kind, vhost, name, body)
 
     def together(self) -> AbstractContextManager[None]:
-        return self.definitions.together()
+        return self.stored.together()
 
     def rely(self, kind: str, vhost: str, name: str) -> None:
         # What made it so may still be on its way to the disk: then the answer waits as the first one does.
-        # Other changes are no reason to wait, or nobody could begin to consume while the disk is full.
+        # Other changes are no reason to wait, or no client could start to consume while the disk is full.
         if (kind, vhost, name) in self.unsafe:
             self.changed = True
 
@@ -123,7 +125,7 @@ class DiskCatalog(Catalog):
             else:
                 self.on_failure(failure)
 
-        self.definitions.flush(done)
+        self.stored.flush(done)
 
 
 def vhost_body(vhost: VirtualHost) -> Body:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from embermq.broker.vhost import VirtualHost
 
 TRACE_EXCHANGE = "amq.rabbitmq.trace"
-NOBODY = ("none", 0, "none")
+NO_CONNECTION = ("none", 0, "none")
 INT64_MAX = 2**63 - 1
 
 
@@ -80,7 +80,7 @@ class Trace:
     def tell(self, key: str, message: Message, more: Mapping[str, object], session: Session | None) -> None:
         if message.exchange == TRACE_EXCHANGE or not self.exchange.bindings:
             return
-        connection, channel, user = NOBODY
+        connection, channel, user = NO_CONNECTION
         if session is not None:
             connection, channel, user = session.connection.name, session.number, session.user.name
         properties = message.properties

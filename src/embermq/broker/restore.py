@@ -1,4 +1,4 @@
-"""Restoring a broker at its start: definitions from the catalog, then messages from the logs.
+"""Restoring a broker at its start: definitions first, then messages from the logs.
 
 The order matters: policies before queues, which are built with their effective arguments; leases before
 messages, because those of a lease are not ready; all logs before the search for unclaimed ones.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 
-from embermq.broker import definitions
 from embermq.broker.broker import Broker
 from embermq.broker.deduplication.deduplication import recall_exchanges
-from embermq.broker.definitions import DiskCatalog
+from embermq.broker.definitions import Body, DiskDefinitionStore, unpacked
 from embermq.broker.delayed.service import KIND as DELAYED
 from embermq.broker.exchange.binding import Binding
 from embermq.broker.exchange.exchange import Exchange
@@ -27,9 +26,9 @@ TtlHistories = dict[str, list[list[int]]]  # by log, see `Level.ttl_history`
 log = logging.getLogger("embermq.broker")
 
 
-def restore(broker: Broker, catalog: DiskCatalog) -> bool:
-    """Bring back what the catalog holds; False when it is new and holds nothing."""
-    stored = catalog.definitions
+def restore(broker: Broker, definitions: DiskDefinitionStore) -> bool:
+    """Bring back what is stored; False when nothing is."""
+    stored = definitions.stored
     vhosts = stored.all("vhost")
     if not vhosts and not stored.all("user"):
         return False
@@ -60,17 +59,17 @@ def restore(broker: Broker, catalog: DiskCatalog) -> bool:
     for definition in stored.all("queue"):
         restore_queue(broker, definition.vhost, definition.name, definition.body)
         ttl_histories.update(definition.body.get("ttl_history", {}))
-    restore_offsets(broker, catalog)
+    restore_offsets(broker, definitions)
     for definition in stored.all("binding"):
         restore_binding(broker, definition)
-    restore_messages(broker, catalog, ttl_histories)
+    restore_messages(broker, definitions, ttl_histories)
     for vhost in [vhost for vhost in broker.vhosts.values() if vhost.closing]:
         log.warning("virtual host '%s' was being deleted, and is gone now", vhost.name)
         broker.delete_vhost(vhost)
     return True
 
 
-def restore_exchange(broker: Broker, vhost_name: str, name: str, body: definitions.Body) -> None:
+def restore_exchange(broker: Broker, vhost_name: str, name: str, body: Body) -> None:
     vhost = broker.vhosts[vhost_name]
     exchange = vhost.exchanges[name] = Exchange(
         vhost,
@@ -79,30 +78,30 @@ def restore_exchange(broker: Broker, vhost_name: str, name: str, body: definitio
         durable=True,
         auto_delete=body["auto_delete"],
         internal=body["internal"],
-        arguments=definitions.unpacked(body),
+        arguments=unpacked(body),
     )
     vhost.policies.apply_to_exchange(exchange)
 
 
-def restore_queue(broker: Broker, vhost_name: str, name: str, body: definitions.Body) -> None:
+def restore_queue(broker: Broker, vhost_name: str, name: str, body: Body) -> None:
     vhost = broker.vhosts[vhost_name]
     vhost.add_queue(
         name,
         id=body["id"],
         durable=True,
         auto_delete=body["auto_delete"],
-        arguments=definitions.unpacked(body),
-        template=definitions.unpacked(body.get("template", {})),
+        arguments=unpacked(body),
+        template=unpacked(body.get("template", {})),
     )
 
 
-def restore_offsets(broker: Broker, catalog: DiskCatalog) -> None:
+def restore_offsets(broker: Broker, definitions: DiskDefinitionStore) -> None:
     """Where the consumers of streams were, by their names."""
     queues = {queue.id: queue for queue in broker.queues()}
-    for definition in catalog.definitions.all(consumer_group.KIND):
+    for definition in definitions.stored.all(consumer_group.KIND):
         stream = queues.get(definition.vhost)
         if stream is None:
-            catalog.note(consumer_group.KIND, definition.vhost, definition.name, None)
+            definitions.note(consumer_group.KIND, definition.vhost, definition.name, None)
         else:
             stream.restore_offset(definition.name, definition.body["offset"])
 
@@ -115,19 +114,19 @@ def restore_binding(broker: Broker, definition: Definition) -> None:
     if source is None or destination is None:
         # The broker stopped in the middle of a deletion. Others of that name must not inherit it.
         log.warning("a binding without its ends is removed: %s", body)
-        broker.catalog.note("binding", definition.vhost, definition.name, None)
+        broker.definitions.note("binding", definition.vhost, definition.name, None)
         return
-    vhost.add_binding(Binding(source, destination, body["routing_key"], definitions.unpacked(body)))
+    vhost.add_binding(Binding(source, destination, body["routing_key"], unpacked(body)))
 
 
-def restore_messages(broker: Broker, catalog: DiskCatalog, ttl_histories: TtlHistories) -> None:
+def restore_messages(broker: Broker, definitions: DiskDefinitionStore, ttl_histories: TtlHistories) -> None:
     """Open the logs of all queues; after a crash any message may have been delivered before."""
     assert broker.storage is not None
     delivered: dict[str, int] | None = None
-    for definition in catalog.definitions.all(STOPPED):
+    for definition in definitions.stored.all(STOPPED):
         delivered = definition.body["delivered"]
-    catalog.delete(STOPPED, "", "")
-    restore_leases(broker.vhosts, catalog.definitions)
+    definitions.delete(STOPPED, "", "")
+    restore_leases(broker.vhosts, definitions.stored)
     known: list[str] = []
     for queue in broker.queues():
         recall_exchanges(queue)
@@ -137,41 +136,41 @@ def restore_messages(broker: Broker, catalog: DiskCatalog, ttl_histories: TtlHis
             level.restore_ttl_history(history)
         known += [level.log_id for level in queue.levels]
         known += [] if queue.rules is None else queue.rules.log_ids()
-    restore_delayed(broker, catalog)
+    restore_delayed(broker, definitions)
     known += [log_id for vhost in broker.vhosts.values() for log_id in vhost.delays.schedule.log_ids()]
-    known += restore_departing(broker, catalog)
+    known += restore_departing(broker, definitions)
     for vhost in broker.vhosts.values():
         vhost.leases.recovered()
     # Wait: should we die before the note is gone, the next start would believe it.
-    catalog.definitions.all(STOPPED)
+    definitions.stored.all(STOPPED)
     broker.storage.data.whole = False
     broker.storage.data.sort_out(known)
     broker.storage.data.sync_everything()
 
 
-def restore_delayed(broker: Broker, catalog: DiskCatalog) -> None:
+def restore_delayed(broker: Broker, definitions: DiskDefinitionStore) -> None:
     taken_back: dict[str, dict[str, int]] = {name: {} for name in broker.vhosts}
-    for definition in catalog.definitions.all(DELAYED):
+    for definition in definitions.stored.all(DELAYED):
         if definition.vhost not in taken_back:
-            broker.catalog.delete(DELAYED, definition.vhost, definition.name)
+            broker.definitions.delete(DELAYED, definition.vhost, definition.name)
             continue
         taken_back[definition.vhost][definition.name] = definition.body["below"]
     for vhost in broker.vhosts.values():
         vhost.delays.recover(taken_back[vhost.name])
 
 
-def restore_departing(broker: Broker, catalog: DiskCatalog) -> list[str]:
+def restore_departing(broker: Broker, definitions: DiskDefinitionStore) -> list[str]:
     """Queues that were deleted and not empty; the names of their logs."""
     assert broker.storage is not None
     known: list[str] = []
     there = {queue.id for queue in broker.queues()}
-    for definition in catalog.definitions.all(deletion.KIND):
+    for definition in definitions.stored.all(deletion.KIND):
         vhost = broker.vhosts.get(definition.vhost)
         if vhost is None or definition.name in there:
             # Its virtual host went, too; or the deletion itself has not come to the disk.
             if vhost is None:
                 broker.storage.data.note_deletions([definition.name])
-            catalog.note(deletion.KIND, definition.vhost, definition.name, None)
+            definitions.note(deletion.KIND, definition.vhost, definition.name, None)
         else:
             body = definition.body
             queue = ClassicQueue(
@@ -179,7 +178,7 @@ def restore_departing(broker: Broker, catalog: DiskCatalog) -> list[str]:
                 body["queue"],
                 broker.turn,
                 durable=True,
-                arguments=definitions.unpacked(body),
+                arguments=unpacked(body),
                 storage=broker.storage,
                 id=definition.name,
             )

@@ -32,7 +32,7 @@ cdef class Turn:
     cdef object uptime
     cdef public long long copies
     cdef readonly unsigned long long count
-    cdef readonly unsigned long long telling
+    cdef readonly unsigned long long active_count
     cdef readonly object times
     cdef readonly unsigned long long now_ms
     cpdef object refresh(self)

@@ -72,6 +72,7 @@ def do_all(actions: Sequence[Callable[[], object]]) -> None:
 class Turn:
     __slots__ = (
         "actions",
+        "active_count",
         "alarmed",
         "clock",
         "confirms",
@@ -89,7 +90,6 @@ class Turn:
         "sinks",
         "storage",
         "synced",
-        "telling",
         "tight",
         "timers",
         "times",
@@ -132,7 +132,7 @@ class Turn:
         self.confirms = 0  # channels that wait to confirm what was published in this turn
         self.synced = False  # all that this turn has written is on disk already
         self.count = 0  # turns so far
-        self.telling = 0  # those that delivered or sent something
+        self.active_count = 0  # those that delivered or sent something
         self.times = Histogram()  # how long some of them took
 
     def refresh(self) -> None:
@@ -210,7 +210,7 @@ class Turn:
         self.scheduled = False
         self.working = True
         if self.queues or self.sinks or self.actions or self.unsafe or self.last:
-            self.telling += 1
+            self.active_count += 1
         self.copies = 0
         self.synced = False
         self.fairness.begin_turn(self.now_ms)
@@ -267,7 +267,7 @@ class Turn:
         logs, self.logs = self.logs, []
         if nothing_drained and self.confirms == 1 and len(logs) == 1 and len(self.sinks) == 1:
             if not (self.scheduled or self.actions or self.unsafe or self.last):
-                self.synced = storage.write_synced(logs[0], self.telling)
+                self.synced = storage.write_synced(logs[0], self.active_count)
                 if self.synced:
                     return
         left = storage.write(logs, self.count)

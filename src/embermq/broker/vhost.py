@@ -15,7 +15,7 @@ from embermq.broker.counters import Counters
 from embermq.broker.dead_letter.dropped import Dropped
 from embermq.broker.dead_letter.router import DeadLetters
 from embermq.broker.definitions import (
-    Catalog,
+    DefinitionStore,
     binding_body,
     binding_name,
     exchange_body,
@@ -68,7 +68,7 @@ class VirtualHost:
         self,
         name: str,
         turn: Turn,
-        catalog: Catalog,
+        definitions: DefinitionStore,
         storage: Storage | None = None,
         events: Events | None = None,
         defaults: Defaults | None = None,
@@ -87,11 +87,11 @@ class VirtualHost:
         self.limits: dict[str, int] = {}  # max-connections, max-queues
         self.connection_count = 0
         self.turn = turn
-        self.catalog = catalog
+        self.definitions = definitions
         self.storage = storage
         self.stream_storage = stream_storage or (lambda: storage)
         self.policies = Policies(self)
-        self.parameters = Parameters(catalog, name)
+        self.parameters = Parameters(definitions, name)
         self.dead_letters = DeadLetters(self)
         self.dropped = Dropped(self)
         self.leases = Leases(self)
@@ -161,7 +161,7 @@ class VirtualHost:
             args.require_equal(what, "durable", durable and not exclusive, bool(existing.durable))
             args.require_equal(what, "auto_delete", auto_delete, bool(existing.auto_delete))
             require_equal_declaration(what, arguments, existing.arguments)
-            self.catalog.rely("queue", self.name, name)
+            self.definitions.rely("queue", self.name, name)
             return existing
         if name.startswith(RESERVED_PREFIX) and not generated:
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
@@ -184,19 +184,19 @@ class VirtualHost:
             template=template,
         )
         if queue.durable:
-            self.catalog.put("queue", self.name, name, queue_body(queue))
+            self.definitions.put("queue", self.name, name, queue_body(queue))
         self.events.emit("queue.created", queue_created, queue)
         return queue
 
     def note_ttl_history(self, queue: Queue) -> None:
         """How long messages live has changed: what those from before were given must outlast a restart."""
         if queue.durable and self.queues.get(queue.name) is queue:
-            self.catalog.put("queue", self.name, queue.name, queue_body(queue))
+            self.definitions.put("queue", self.name, queue.name, queue_body(queue))
 
     def set_limit(self, name: str, value: int | None) -> None:
         """Set a limit, or with None do without it."""
         self.limits = changed_limits(self.limits, name, value)
-        self.catalog.put("vhost", "", self.name, vhost_body(self))
+        self.definitions.put("vhost", "", self.name, vhost_body(self))
         self.events.emit("vhost.limits.set", limits_set, self.name, self.limits)
 
     def require_room(self, name: str) -> None:
@@ -272,7 +272,7 @@ class VirtualHost:
         if queue.durable:
             if self.storage is not None and not self.queue_deletion.leaves_letters(queue):
                 self.storage.note_deletion(queue)
-            self.catalog.delete("queue", self.name, queue.name)
+            self.definitions.delete("queue", self.name, queue.name)
         self.binding_removal.note(queue)
         for source in {binding.source for binding in self.queue_bindings.get(queue, ())}:
             source.changed()
@@ -327,7 +327,7 @@ class VirtualHost:
             args.require_equal_arguments(
                 what, args.COMPARED_EXCHANGE_ARGUMENTS, arguments, existing.arguments
             )
-            self.catalog.rely("exchange", self.name, name)
+            self.definitions.rely("exchange", self.name, name)
             return existing
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"exchange name '{name}' contains reserved prefix 'amq.*'")
@@ -350,7 +350,7 @@ class VirtualHost:
         self.policies.apply_to_exchange(exchange)
         exchange.changed()  # somebody may have named it as an alternate before
         if durable:
-            self.catalog.put("exchange", self.name, name, exchange_body(exchange))
+            self.definitions.put("exchange", self.name, name, exchange_body(exchange))
         self.events.emit("exchange.created", exchange_created, exchange)
         return exchange
 
@@ -360,7 +360,7 @@ class VirtualHost:
             raise AccessRefused(f"deletion of system exchange '{name}' in vhost '{self.name}' not allowed")
         exchange = self.exchanges.get(name)
         if exchange is None:
-            self.catalog.rely("exchange", self.name, name)
+            self.definitions.rely("exchange", self.name, name)
             return None
         if if_unused and exchange.bindings:
             raise PreconditionFailed(f"{describe_exchange(exchange)} in use")
@@ -380,7 +380,7 @@ class VirtualHost:
         exchange.changed()
         self.past.add_exchange(exchange)
         if exchange.durable:
-            self.catalog.delete("exchange", self.name, exchange.name)
+            self.definitions.delete("exchange", self.name, exchange.name)
         self.delays.take_back_from_exchange(exchange.name)
         if exchange.alternate is not None:
             self.alternates[exchange.alternate].pop(exchange, None)
@@ -408,10 +408,10 @@ class VirtualHost:
         binding = Binding(source, destination, routing_key, arguments)
         check_binding(binding)
         if not self.add_binding(binding):
-            self.catalog.rely("binding", self.name, binding_name(binding))
+            self.definitions.rely("binding", self.name, binding_name(binding))
             return
         if binding.durable:
-            self.catalog.put("binding", self.name, binding_name(binding), binding_body(binding))
+            self.definitions.put("binding", self.name, binding_name(binding), binding_body(binding))
         self.events.emit("binding.created", binding_ends, binding)
 
     def add_binding(self, binding: Binding) -> bool:
@@ -429,7 +429,7 @@ class VirtualHost:
         if binding is None:
             with contextlib.suppress(PreconditionFailed):  # arguments that no binding can have
                 gone = Binding(source, destination, routing_key, arguments)
-                self.catalog.rely("binding", self.name, binding_name(gone))
+                self.definitions.rely("binding", self.name, binding_name(gone))
             return
         self.remove_binding(binding)
         self.delete_if_unused(source)
@@ -440,7 +440,7 @@ class VirtualHost:
         if isinstance(binding.destination, Queue):
             self.queue_bindings.get(binding.destination, {}).pop(binding, None)
         if binding.durable:
-            self.catalog.delete("binding", self.name, binding_name(binding))
+            self.definitions.delete("binding", self.name, binding_name(binding))
         self.events.emit("binding.deleted", binding_ends, binding)
 
 

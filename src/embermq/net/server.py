@@ -118,9 +118,9 @@ class Server:
             now, date = self.loop.time(), time.time()
             for protocol in some:
                 if protocol in self.protocols:  # it may be gone since the round began
-                    self.look_at(protocol, now, date)
+                    self.check(protocol, now, date)
 
-    def look_at(self, protocol: AMQPProtocol, now: float, date: float) -> None:
+    def check(self, protocol: AMQPProtocol, now: float, date: float) -> None:
         protocol.tick(now)
         connection = protocol.connection
         if connection.expires_at <= date:

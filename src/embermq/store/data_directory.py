@@ -21,7 +21,7 @@ from embermq.store.disk.lock import DirectoryLock
 from embermq.store.disk.page_cache import PageCache
 from embermq.store.disk.reserve import Reserve
 from embermq.store.log.log import SEGMENT_BYTES, Log
-from embermq.store.recovery.unclaimed import is_accounted_for, set_aside, strangers
+from embermq.store.recovery.unclaimed import is_accounted_for, set_aside, undefined_ids
 from embermq.store.sync.committer import Committer, SyncMode
 
 logger = logging.getLogger("embermq.store")
@@ -118,7 +118,7 @@ class DataDirectory:
         deleted = {note.name for note in self.definitions.all(DELETING)}
         unknown = []
         dropping = set(self.disk.dropping)  # before we look: what is not here any more is not there, either
-        for log_id in strangers(filesystem, layout, known_ids):
+        for log_id in undefined_ids(filesystem, layout, known_ids):
             if layout.queue(log_id) in dropping:
                 continue
             if is_accounted_for(filesystem, layout, log_id, owners, deleted):

@@ -118,11 +118,11 @@ def test_sinks_that_are_marked_by_draining_are_served_in_the_same_turn(diary: Di
 def test_a_turn_that_only_notes_something_tells_nobody(diary: Diary) -> None:
     diary.turn.add_log(Logged(""))
     diary.run()
-    assert (diary.turn.count, diary.turn.telling) == (1, 0)
+    assert (diary.turn.count, diary.turn.active_count) == (1, 0)
     for mark in (diary.turn.add_queue, diary.turn.add_sink):
         mark(Part(diary, "a"))
         diary.run()
-    assert (diary.turn.count, diary.turn.telling) == (3, 2)
+    assert (diary.turn.count, diary.turn.active_count) == (3, 2)
 
 
 def test_what_is_wrong_with_one_does_not_silence_the_others(

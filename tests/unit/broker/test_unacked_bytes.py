@@ -127,7 +127,7 @@ def test_what_was_out_is_ready_after_a_restart(tmp_path: Path, cleanly: bool) ->
     taken(queue, 1)
     with stored.restarted(cleanly) as stored:
         queue = stored.vhost.queue("q")
-        list(queue.weigh_pieces())
+        list(queue.measure_pieces())
         assert counts(queue) == (2, 200, 0, 0)
 
 
@@ -154,9 +154,9 @@ def test_a_lease_ends(tmp_path: Path, persistent: bool, end: str) -> None:
         assert counts(queue) == ((1, 3000, 0, 0) if end == "settle" else (3, 3210, 0, 0))
 
 
-@pytest.mark.parametrize("weighed", [True, False])
+@pytest.mark.parametrize("measured", [True, False])
 @pytest.mark.parametrize("end", ["settle", "release"])
-def test_a_lease_ends_after_a_restart(tmp_path: Path, weighed: bool, end: str) -> None:
+def test_a_lease_ends_after_a_restart(tmp_path: Path, measured: bool, end: str) -> None:
     stored = StoredBroker(tmp_path)
     queue = new_queue(stored.vhost, durable=True)
     fill(queue, 10, persistent=False)
@@ -164,13 +164,13 @@ def test_a_lease_ends_after_a_restart(tmp_path: Path, weighed: bool, end: str) -
     leased(stored, 3)
     with stored.restarted() as stored:
         queue = stored.vhost.queue("q")
-        if weighed:
-            list(queue.weigh_pieces())
+        if measured:
+            list(queue.measure_pieces())
             assert counts(queue) == (1, 40_000, 2, 3200)
         assert queue.unacked_bytes == 3200, "the one that was not on disk is gone"
         getattr(stored.vhost.leases, end)(stored.vhost.leases.find(queue, "batch"))
         stored.wait_until_safe()
-        list(queue.weigh_pieces())
+        list(queue.measure_pieces())
         assert counts(queue) == ((1, 40_000, 0, 0) if end == "settle" else (3, 43_200, 0, 0))
         while (entry := queue.get()) is not None:
             queue.settle(entry)

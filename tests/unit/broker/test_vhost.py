@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embermq.broker.definitions import Body, Catalog
+from embermq.broker.definitions import Body, DefinitionStore
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.vhost import VirtualHost, generated_name
 from embermq.errors import (
@@ -18,8 +18,8 @@ from embermq.errors import (
 from tests.support.domain import Loop, Taker, message, new_queue, new_vhost
 
 
-class Noted(Catalog):
-    """A catalog in memory: what a restart would find."""
+class Noted(DefinitionStore):
+    """Definitions in memory: what a restart would find."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], Body] = {}
@@ -35,13 +35,13 @@ class Noted(Catalog):
 
 
 @pytest.fixture
-def catalog() -> Noted:
+def definitions() -> Noted:
     return Noted()
 
 
 @pytest.fixture
-def vhost(catalog: Noted) -> VirtualHost:
-    return new_vhost(Loop(), catalog)
+def vhost(definitions: Noted) -> VirtualHost:
+    return new_vhost(Loop(), definitions)
 
 
 def declare(vhost: VirtualHost, name: str, type: str = "fanout", **more: object) -> Exchange:
@@ -130,7 +130,7 @@ def test_auto_delete_exchanges_go_with_their_last_binding(vhost: VirtualHost) ->
 
 
 def test_a_chain_of_auto_delete_exchanges_falls_with_its_last_queue(
-    vhost: VirtualHost, catalog: Noted
+    vhost: VirtualHost, definitions: Noted
 ) -> None:
     """Thousands deep, so a recursion would not do."""
     queue = new_queue(vhost, durable=True)
@@ -147,7 +147,7 @@ def test_a_chain_of_auto_delete_exchanges_falls_with_its_last_queue(
         pass
     assert [name for name in vhost.exchanges if name.startswith("x")] == []
     assert stays.bindings == {} and "stays" in vhost.exchanges
-    assert catalog.kept == {}
+    assert definitions.kept == {}
 
 
 def test_auto_delete_exchanges_in_a_cycle_go_together(vhost: VirtualHost) -> None:
@@ -227,7 +227,7 @@ def test_auto_delete_queues_go_with_their_last_consumer(vhost: VirtualHost) -> N
 # -- what is remembered
 
 
-def test_only_what_is_durable_is_remembered(vhost: VirtualHost, catalog: Noted) -> None:
+def test_only_what_is_durable_is_remembered(vhost: VirtualHost, definitions: Noted) -> None:
     exchange = declare(vhost, "x", durable=True)
     queue = new_queue(vhost, durable=True)
     new_queue(vhost, "transient")
@@ -236,9 +236,9 @@ def test_only_what_is_durable_is_remembered(vhost: VirtualHost, catalog: Noted) 
     vhost.bind(exchange, queue, "", {})
     vhost.bind(exchange, mine, "", {})
     vhost.bind(vhost.exchanges["y"], queue, "", {})
-    assert catalog.kinds() == ["binding", "exchange", "queue"]
+    assert definitions.kinds() == ["binding", "exchange", "queue"]
     vhost.delete_queue(queue)
-    assert catalog.kinds() == ["exchange"]
+    assert definitions.kinds() == ["exchange"]
     vhost.delete_queue(mine)
     vhost.delete_exchange(exchange)
-    assert catalog.kept == {}
+    assert definitions.kept == {}

@@ -216,7 +216,7 @@ def test_a_round_is_made_in_steps_and_leaves_out_who_has_left(
         for _ in range(5):
             await (await Client.connect(app)).open()
         looked: list[object] = []
-        monkeypatch.setattr(server, "look_at", lambda protocol, now, date: looked.append(protocol))
+        monkeypatch.setattr(server, "check", lambda protocol, now, date: looked.append(protocol))
         more = iter([True, True, False])
         server.on_tick[:] = [lambda: next(more)]
         steps = server.round()

@@ -44,12 +44,12 @@ def in_pieces(channel: Channel, pieces: Pieces, done: Callable[[], None] | None 
 
 def await_unbinding(channel: Channel, thing: Queue | Exchange) -> None:
     """The answer leaves when the last binding of what was deleted has left the disk."""
-    connection, catalog = channel.connection, channel.vhost.catalog
+    connection, definitions = channel.connection, channel.vhost.definitions
     if channel.vhost.binding_removal.is_under_way(thing):
         connection.hold_output()
         connection.pause(Pause.WORK)
         connection.turn.incremental_work.when_done(
-            thing, lambda: catalog.when_safe(connection.release_output)
+            thing, lambda: definitions.when_safe(connection.release_output)
         )
 
 

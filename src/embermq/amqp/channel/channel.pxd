@@ -71,7 +71,7 @@ cdef class Channel:
     cdef public int publish_bits
     cdef Peek peek
     cdef bytes header
-    cdef object wishes
+    cdef object special_headers
     cdef public object reply_queue
     cdef bytearray gathered
     cdef readonly unsigned long long received_count

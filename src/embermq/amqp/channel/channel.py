@@ -30,7 +30,13 @@ from embermq.amqp.channel.publish_checks import (
     exchange_to_write,
     require_topic,
 )
-from embermq.amqp.channel.publish_headers import SOMEWHERE, Wishes, granted, publish_later, wishes_in
+from embermq.amqp.channel.publish_headers import (
+    UNKNOWN_QUEUES,
+    SpecialHeaders,
+    publish_later,
+    special_headers_in,
+    with_special_headers,
+)
 from embermq.amqp.channel.stream_publish import StreamPublish
 from embermq.amqp.channel.teardown import end_channel
 from embermq.amqp.reply_text import unexpected, unknown_frame
@@ -117,6 +123,7 @@ class Channel:
         "shared_prefetch_size",
         "shared_unacked",
         "shared_unacked_bytes",
+        "special_headers",
         "stream_publish",
         "syncs_under_way",
         "transaction",
@@ -125,7 +132,6 @@ class Channel:
         "unsafe",
         "user",
         "vhost",
-        "wishes",
     )
 
     def __init__(
@@ -151,7 +157,7 @@ class Channel:
         self.published = self.confirmed = 0
         self.safe = 0  # publishes up to here need no further sync
         self.unsafe = False  # some publish since the last end of turn is not on disk yet
-        self.kept_in = SOMEWHERE  # the queues which that went to
+        self.kept_in = UNKNOWN_QUEUES  # the queues which that went to
         self.syncs_under_way = 0
         self.nacks: deque[int] = deque()  # publishes that a full queue refused
         self.turned_away = False  # there was one, with confirms or without
@@ -173,7 +179,7 @@ class Channel:
         self.gathered = bytearray()  # header and body so far, in one piece however small the frames
         self.body_size = self.body_received = 0
         self.stream_publish: StreamPublish | None = None
-        self.wishes: Wishes | None = None  # of the message that is coming in
+        self.special_headers: SpecialHeaders | None = None  # of the message that is coming in
         self.reply_queue: Queue | None = None  # for direct replies
         self.received_count = 0  # messages published here
         self.returned_count = 0
@@ -268,9 +274,11 @@ class Channel:
         if peek.user_id_at != NOT_THERE or peek.expiration_at != NOT_THERE:
             check_rare_properties(buf, peek, self.user, self.reply_queue)
         if peek.headers_at != NOT_THERE or peek.reply_to_at != NOT_THERE:
-            self.wishes = wishes_in(buf, peek, self.reply_queue, self.connection.turn.now_ms)
-            if self.wishes is not None and self.route is not None:
-                require_topic(self, "write", self.route.exchange, *self.wishes.keys)
+            self.special_headers = special_headers_in(
+                buf, peek, self.reply_queue, self.connection.turn.now_ms
+            )
+            if self.special_headers is not None and self.route is not None:
+                require_topic(self, "write", self.route.exchange, *self.special_headers.keys)
         if peek.delivery_mode != MODE_TRANSIENT and peek.delivery_mode != MODE_PERSISTENT:
             raise PreconditionFailed(
                 f"invalid message: {{delivery_mode_unknown,{peek.delivery_mode}}}", blame=BASIC_PUBLISH
@@ -306,11 +314,11 @@ class Channel:
         if self.peek.expiration_at != NOT_THERE:
             message.ttl_ms = expiration_ms(content, header_size)
         self.received_count += 1
-        if self.wishes is not None:
-            wishes, self.wishes = self.wishes, None
-            message, route = granted(message, route, wishes)
-            if wishes.due_ms:
-                publish_later(self, message, route, wishes)
+        if self.special_headers is not None:
+            special_headers, self.special_headers = self.special_headers, None
+            message, route = with_special_headers(message, route, special_headers)
+            if special_headers.due_ms:
+                publish_later(self, message, route, special_headers)
                 return
         queues = route.queues
         if route.version == route.exchange.version and not route.varies:
@@ -329,7 +337,7 @@ class Channel:
         """A message for a stream, and those like it that follow; where the next frame starts, 0 if none."""
         if (
             self.peek.headers_at != NOT_THERE
-            or self.wishes is not None
+            or self.special_headers is not None
             or self.transaction is not None
             or self.publish_bits & IMMEDIATE
         ):
@@ -352,7 +360,7 @@ class Channel:
         if following_at:
             self.expects = METHOD
             self.received_count += straight.count
-            self.keep(SOMEWHERE)
+            self.keep(UNKNOWN_QUEUES)
             if self.confirming:
                 self.count_published(straight.count)
         return following_at
@@ -467,7 +475,7 @@ class Channel:
             self.unsafe = True
             self.kept_in = queues
         elif self.kept_in is not queues:
-            self.kept_in = SOMEWHERE
+            self.kept_in = UNKNOWN_QUEUES
 
     def put_confirms(self) -> None:
         """At the end of a turn: confirm what is safe, and have the rest synced.

@@ -39,7 +39,7 @@ class ChannelConsumer(Consumer):
         self.prefetch_count = given if isinstance(given, int) else channel.prefetch_count
         self.prefetch_size = channel.prefetch_size
         self.block_bytes_max = channel.connection.frame_max - FRAME_BYTES
-        self.weighs = channel.prefetch_size != 0 or channel.shared_prefetch_size != 0
+        self.counts_bytes = channel.prefetch_size != 0 or channel.shared_prefetch_size != 0
 
     def can_take(self, size: int) -> bool:
         channel = self.channel
@@ -63,7 +63,7 @@ class ChannelConsumer(Consumer):
     def room(self) -> int:
         if not self.can_take(0):
             return 0
-        if self.weighs:
+        if self.counts_bytes:
             return 1  # how many more would fit depends on them
         channel, room = self.channel, UNLIMITED_ROOM
         if not self.no_ack and self.prefetch_count:

@@ -1,10 +1,11 @@
-"""Messages that ask for something special with their properties: copies (CC, BCC), direct replies, a delay.
+"""Special headers of published messages: CC and BCC, direct reply-to, delays.
 
-CC and BCC are lists of further routing keys in the headers; BCC is taken off before anybody sees the message.
+CC and BCC are lists of further routing keys in the headers; BCC is removed before the message is stored.
 
-Direct replies: a consumer on the name `amq.rabbitmq.reply-to` gets a queue of its own with a name that nobody
-can guess; that name takes the place of `amq.rabbitmq.reply-to` in the reply-to of everything that the channel
-publishes, and whoever answers publishes to it through the default exchange. The queue goes with its consumer.
+Direct reply-to: a consumer on the name `amq.rabbitmq.reply-to` gets a queue of its own with a name that
+cannot be guessed; that name takes the place of `amq.rabbitmq.reply-to` in the reply-to of everything that the
+channel publishes, and replies are published to it through the default exchange. The queue goes with its
+consumer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from embermq.amqp.channel.channel import Channel
     from embermq.broker.queue.queue import Queue
 
-SOMEWHERE: tuple[Queue, ...] = ()  # stands for queues that are not all known
+UNKNOWN_QUEUES: tuple[Queue, ...] = ()  # stands for queues that are not all known
 REPLY_TO_PREFIX = REPLY_TO + "."
 # RabbitMQ's words for the types of field values.
 TYPE_NAMES = {
@@ -35,15 +36,17 @@ TYPE_NAMES = {
 }  # fmt: skip
 
 
-class Wishes(NamedTuple):
+class SpecialHeaders(NamedTuple):
     keys: tuple[str, ...]  # further routing keys
     has_bcc: bool
     reply_to: str | None  # what to write into the property instead
     due_ms: int  # not to be routed before; 0: at once
 
 
-def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int) -> Wishes | None:
-    """What the properties ask for; None, nearly always: nothing special."""
+def special_headers_in(
+    buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int
+) -> SpecialHeaders | None:
+    """None, nearly always: there are none."""
     keys: list[str] = []
     has_bcc = False
     due = found = 0
@@ -65,7 +68,7 @@ def wishes_in(buf: bytearray, peek: Peek, reply_queue: Queue | None, now_ms: int
             due = due_in(buf, peek.headers_at, now_ms)
         if not keys and not has_bcc and reply_to is None and not due:
             return None
-    return Wishes(tuple(keys), has_bcc, reply_to, due)
+    return SpecialHeaders(tuple(keys), has_bcc, reply_to, due)
 
 
 def due_in(buf: bytearray, headers_at: int, now_ms: int) -> int:
@@ -92,47 +95,51 @@ def copy_keys(fields: list[tuple[str, str, object]]) -> list[str]:
     return keys
 
 
-def granted(message: Message, route: Route, wishes: Wishes) -> tuple[Message, Route]:
-    """The message as it goes on, and the way it goes."""
-    if wishes.has_bcc or wishes.reply_to is not None:
+def with_special_headers(
+    message: Message, route: Route, special_headers: SpecialHeaders
+) -> tuple[Message, Route]:
+    """The message as it is stored, and its route."""
+    if special_headers.has_bcc or special_headers.reply_to is not None:
         properties = message.properties
         headers = None if properties.headers is None else typed_headers(message)
         if headers is not None:
             headers = [field for field in headers if field[0] != "BCC"]
-        if wishes.reply_to is not None:
-            properties.reply_to = wishes.reply_to
+        if special_headers.reply_to is not None:
+            properties.reply_to = special_headers.reply_to
         message = rewritten(message, message.names, properties, headers)
-    if wishes.keys:
-        route = Route(route.names, route.exchange, (), BY_PROPERTIES, (message.routing_key, *wishes.keys))
+    if special_headers.keys:
+        route = Route(
+            route.names, route.exchange, (), BY_PROPERTIES, (message.routing_key, *special_headers.keys)
+        )
     return message, route
 
 
 MANDATORY = 1
-NOBODY = ()
+NO_QUEUES = ()
 
 
-def publish_later(channel: Channel, message: Message, route: Route, wishes: Wishes) -> None:
-    """Let it wait; back with it, or away, where even now no queue could get it.
+def publish_later(channel: Channel, message: Message, route: Route, special_headers: SpecialHeaders) -> None:
+    """Delay it; return or drop it where even now no queue could get it.
 
     A queue's own name is no address without the queue. Other exchanges may get bindings meanwhile: there only
     `mandatory` asks for a queue now.
     """
     bits = channel.publish_bits & MANDATORY
-    if (bits or not message.exchange) and not has_queue(message, route, wishes):
+    if (bits or not message.exchange) and not has_queue(message, route, special_headers):
         route.exchange.count_one(0)
-        channel.publish(message, NOBODY, bits)
+        channel.publish(message, NO_QUEUES, bits)
         return
     message = with_delay_spent(message)
     if channel.transaction is not None:
-        channel.transaction.delayed.append((message, wishes.due_ms, wishes.keys))
+        channel.transaction.delayed.append((message, special_headers.due_ms, special_headers.keys))
         return
-    channel.vhost.delays.publish(message, wishes.due_ms, wishes.keys)
-    channel.publish(message, NOBODY, 0)  # counted, and confirmed in its turn
+    channel.vhost.delays.publish(message, special_headers.due_ms, special_headers.keys)
+    channel.publish(message, NO_QUEUES, 0)  # counted, and confirmed in its turn
     if message.persistent and channel.vhost.storage is not None:
-        channel.keep(SOMEWHERE)
+        channel.keep(UNKNOWN_QUEUES)
 
 
-def has_queue(message: Message, route: Route, wishes: Wishes) -> bool:
+def has_queue(message: Message, route: Route, special_headers: SpecialHeaders) -> bool:
     if route.version == route.exchange.version and not route.varies:
         return bool(route.queues)
-    return bool(route.exchange.resolve(message.routing_key, message.properties, wishes.keys)[0])
+    return bool(route.exchange.resolve(message.routing_key, message.properties, special_headers.keys)[0])

@@ -2,8 +2,8 @@
 
 First what was unacknowledged goes back, then the consumers leave, because an auto-delete queue goes with its
 last one; then the exclusive queues go. In pieces means that the last words of the connection wait until all
-is done, so that a client finds it done. Whatever it is, it takes part in nothing from the first
-moment on, and who asks for an exclusive queue that is about to go does not find it.
+is done, so that a client finds it done. A channel that ends takes part in nothing from the first moment on,
+and an exclusive queue that is about to go is not found any more.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from embermq.amqp.events import channel_closed, connection_closed, emit_consumer
 from embermq.broker.events import INTERNAL_USER
 from embermq.broker.incremental_work import Pieces
 from embermq.broker.queue import requeue as returned
-from embermq.broker.queue.classic import ClassicQueue
-from embermq.broker.queue.dispatch import consumer_left, consumers_leave
-from embermq.broker.queue.queue import HasFailed, failed
+from embermq.broker.queue.dispatch import consumer_left
+from embermq.broker.queue.queue import HasFailed, Queue, failed
 
 if TYPE_CHECKING:
     from embermq.amqp.channel.channel import Blocks, Channel
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 CONSUMERS_AT_ONCE = 64
 CHANNELS_AT_ONCE = 256
 QUEUES_AT_ONCE = 16
-STEPPED_OVER_MAX = 16  # consumers of a queue that want no more, and are asked for every message
 
 
 def end_channel(channel: Channel, in_order: bool) -> None:
@@ -88,7 +86,7 @@ def connection_ends(
 def channels_end(connection: Connection, channels: list[Channel], in_order: bool) -> Pieces:
     open_until_now = [channel for channel in channels if not channel.closing]
     blocks, consumers = parted(channels)
-    gone_from = step_aside(consumers) if len(consumers) > CONSUMERS_AT_ONCE or blocks else set()
+    gone_from = removed_at_once(consumers) if len(consumers) > CONSUMERS_AT_ONCE or blocks else set()
     with awaited(connection.vhost, consumers if count_of(blocks) > GIVEN_BACK_AT_ONCE_MAX else []):
         yield from give_back(blocks, connection, was_got if in_order else failed)
         for number, consumer in enumerate(consumers, 1):
@@ -107,8 +105,8 @@ def channels_end(connection: Connection, channels: list[Channel], in_order: bool
 
 
 def parted(channels: list[Channel]) -> tuple[Blocks, list[ChannelConsumer]]:
-    """All that was out, and all who consumed. Nobody else has the blocks: each goes when it is used up, or
-    they would all go together in the end, and a million deliveries take a while for that."""
+    """All unacknowledged deliveries and all consumers. There is no other reference to the blocks: each is
+    freed when it is used up; freeing them together in the end would take a while for a million deliveries."""
     blocks: Blocks = []
     consumers: list[ChannelConsumer] = []
     for channel in channels:
@@ -118,24 +116,19 @@ def parted(channels: list[Channel]) -> tuple[Blocks, list[ChannelConsumer]]:
     return blocks, consumers
 
 
-def step_aside(consumers: list[ChannelConsumer]) -> set[ClassicQueue]:
-    """Where many of them stand before others, or one keeps all others out, they go at once, and leave in
-    pieces only what else has to do with them. From which queues they went."""
-    by_queue: dict[ClassicQueue, set[Consumer]] = {}
+def removed_at_once(consumers: list[ChannelConsumer]) -> set[Queue]:
+    """Remove consumers from the queues where they would be in the way of others; the rest of their end is
+    done in pieces. From which queues they were removed."""
+    by_queue: dict[Queue, set[Consumer]] = {}
     for consumer in consumers:
-        if type(consumer.queue) is ClassicQueue:
-            by_queue.setdefault(consumer.queue, set()).add(consumer)
-    return {
-        queue
-        for queue, those in by_queue.items()
-        if (len(those) > STEPPED_OVER_MAX or queue.consumers[0].exclusive) and consumers_leave(queue, those)
-    }
+        by_queue.setdefault(consumer.queue, set()).add(consumer)
+    return {queue for queue, leaving in by_queue.items() if queue.remove_at_once(leaving)}
 
 
 @contextmanager
 def awaited(vhost: VirtualHost | None, consumers: list[ChannelConsumer]) -> Iterator[None]:
-    """While messages come back from consumers in pieces, who comes to consume from the same queues waits (see
-    `state.wait_while`): they would get others before those that were sent earlier."""
+    """While messages are requeued in pieces, new consumers of the same queues wait (see `state.wait_while`):
+    they would get others before those that were sent earlier."""
     queues = {consumer.queue for consumer in consumers}
     if vhost is None or not queues:
         yield

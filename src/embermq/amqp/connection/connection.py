@@ -305,7 +305,7 @@ class Connection(Sink):
         if handler is None:
             raise CommandInvalid("unimplemented method")
         self.broker.events.actor = channel.user.name
-        self.broker.catalog.changed = False  # what changed by itself is not this one's to wait for
+        self.broker.definitions.changed = False  # what changed by itself is not this one's to wait for
         began_s = perf_counter()
         try:
             handler(channel, method)
@@ -315,10 +315,10 @@ class Connection(Sink):
             return False
         self.count_copies(int((perf_counter() - began_s) * COPIES_PER_S))
         self.broker.events.actor = INTERNAL_USER
-        if self.broker.catalog.changed:
+        if self.broker.definitions.changed:
             # An -ok for something durable leaves when that is on disk.
             self.hold_output()
-            self.broker.catalog.when_safe(self.release_output)
+            self.broker.definitions.when_safe(self.release_output)
         if self.out.size + self.out.pieces_size > REPLIES_BYTES_MAX:
             self.pause(Pause.OUTPUT)
         return True

@@ -10,7 +10,7 @@ from embermq.amqp.channel.publish_headers import REPLY_TO_PREFIX
 from embermq.amqp.channel.recover import deliver_again
 from embermq.amqp.connection.state import wait_while
 from embermq.amqp.events import emit_consumer_created, emit_consumer_deleted
-from embermq.amqp.handlers.browse import consume_list, consume_look, is_list, is_look
+from embermq.amqp.handlers.browse import consume_browse, consume_list, is_browse, is_list
 from embermq.amqp.handlers.lease import ACTION, LEASE, act_on_lease, lease_consumer
 from embermq.amqp.handlers.queue import queue_name, serve_consumers
 from embermq.broker.queue.dispatch import awaits_disk
@@ -43,8 +43,8 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     if name == REPLY_TO:
         consume_replies(channel, method)
         return
-    if is_look(method.arguments):
-        consume_look(channel, method, name)
+    if is_browse(method.arguments):
+        consume_browse(channel, method, name)
         return
     channel.user.require("read", channel.vhost.name, "queue", name)
     queue: Queue = channel.vhost.queue_for(name, channel.connection)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.consumer import ChannelConsumer
-from embermq.broker.queue.browse_queue import Look, browsing, telling
-from embermq.broker.queue.describe import (
+from embermq.broker.describe import (
+    description_message,
     description_of_queue,
     description_of_super_stream,
     list_of_queues,
-    told,
 )
+from embermq.broker.queue.browse_queue import BrowseQueue, browse_of, single_message
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.safe_regex import PatternError, compile_pattern
 from embermq.errors import PreconditionFailed
@@ -26,7 +26,7 @@ from embermq.wire import methods
 DESCRIBE, DESCRIBE_TIME, BROWSE, LIST = "x-describe", "x-describe-time", "x-browse", "x-list-queues"
 
 
-def is_look(arguments: dict[str, object]) -> bool:
+def is_browse(arguments: dict[str, object]) -> bool:
     return arguments.get(DESCRIBE) is True or arguments.get(BROWSE) is True
 
 
@@ -51,31 +51,31 @@ def consume_list(channel: Channel, method: methods.BasicConsume) -> None:
             and user.allows("read", vhost.name, queue.name)
         )
 
-    begin_look(channel, method, Look(vhost, "", list_of_queues(vhost, is_listed)))
+    start_browse(channel, method, BrowseQueue(vhost, "", list_of_queues(vhost, is_listed)))
 
 
-def consume_look(channel: Channel, method: methods.BasicConsume, name: str) -> None:
+def consume_browse(channel: Channel, method: methods.BasicConsume, name: str) -> None:
     channel.user.require("read", channel.vhost.name, "queue", name)
-    begin_look(channel, method, look_for(channel, method, name))
+    start_browse(channel, method, browse_for(channel, method, name))
 
 
-def begin_look(channel: Channel, method: methods.BasicConsume, look: Look) -> None:
+def start_browse(channel: Channel, method: methods.BasicConsume, queue: BrowseQueue) -> None:
     tag = method.consumer_tag
-    consumer = ChannelConsumer(channel, look, tag, method.no_ack, False, 0, method.arguments)
+    consumer = ChannelConsumer(channel, queue, tag, method.no_ack, False, 0, method.arguments)
     channel.consumers[tag] = consumer
     if not method.no_wait:
         channel.send(methods.BasicConsumeOk(tag))
-    look.add_consumer(consumer)
-    look.begin()
+    queue.add_consumer(consumer)
+    queue.begin()
 
 
-def look_for(channel: Channel, method: methods.BasicConsume, name: str) -> Look:
+def browse_for(channel: Channel, method: methods.BasicConsume, name: str) -> BrowseQueue:
     vhost = channel.vhost
     if method.arguments.get(DESCRIBE) is not True:
         queue = vhost.queue_for(name, channel.connection)
         if not queue.messages_leave:
             raise PreconditionFailed(f"{BROWSE} is for queues; a stream is read without taking anything")
-        return browsing(queue)
+        return browse_of(queue)
     time_ms = method.arguments.get(DESCRIBE_TIME)
     if time_ms is not None and (isinstance(time_ms, bool) or not isinstance(time_ms, int) or time_ms < 0):
         raise PreconditionFailed(f"invalid arg '{DESCRIBE_TIME}': expected milliseconds since 1970")
@@ -84,4 +84,4 @@ def look_for(channel: Channel, method: methods.BasicConsume, name: str) -> Look:
         facts = description_of_super_stream(vhost, name)
     if facts is None:
         facts = description_of_queue(vhost.queue_for(name, channel.connection), time_ms)
-    return telling(vhost, name, told(name, facts))
+    return single_message(vhost, name, description_message(name, facts))

@@ -12,13 +12,13 @@ from embermq.amqp.channel.bulk_settle import in_pieces
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.consumer import ChannelConsumer
 from embermq.amqp.connection.state import wait_while
-from embermq.amqp.handlers.browse import begin_look
+from embermq.amqp.handlers.browse import start_browse
+from embermq.broker.describe import description_message, description_of_lease
 from embermq.broker.incremental_work import Pieces
 from embermq.broker.lease.lease import BYTES_MAX, MESSAGES_MAX, OPEN, SETTLED, TIMEOUT_MS_MAX, Lease
 from embermq.broker.lease.reader import LeaseReading
 from embermq.broker.queue.arguments import SHORTSTR_BYTES_MAX, integer, text
-from embermq.broker.queue.browse_queue import telling
-from embermq.broker.queue.describe import description_of_lease, told
+from embermq.broker.queue.browse_queue import single_message
 from embermq.broker.queue.queue import Queue, describe
 from embermq.errors import AMQPError, NotFound, PreconditionFailed
 from embermq.wire import methods
@@ -129,15 +129,19 @@ class Request:
         self.channel.connection.close_channel(self.channel, error, methods.BasicConsume.ID)
 
     def answer(self, lease: Lease) -> None:
-        connection, catalog = self.channel.connection, self.channel.vhost.catalog
+        connection, definitions = self.channel.connection, self.channel.vhost.definitions
         connection.hold_output()
-        begin_look(
+        start_browse(
             self.channel,
             self.method,
-            telling(self.channel.vhost, self.queue.name, told(self.queue.name, description_of_lease(lease))),
+            single_message(
+                self.channel.vhost,
+                self.queue.name,
+                description_message(self.queue.name, description_of_lease(lease)),
+            ),
         )
         # The messages, too: their publisher may still wait for their confirms.
-        connection.turn.after_safe(lambda: catalog.when_safe(connection.release_output))
+        connection.turn.after_safe(lambda: definitions.when_safe(connection.release_output))
 
 
 def show(request: Request) -> None:

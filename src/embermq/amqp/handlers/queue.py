@@ -156,7 +156,7 @@ def on_queue_delete(channel: Channel, method: methods.QueueDelete) -> None:
         # First: a client that consumes from its own queue hears of the deletion before the cancel.
         channel.send(methods.QueueDeleteOk(count))
     if queue is None:
-        channel.vhost.catalog.rely("queue", channel.vhost.name, name)
+        channel.vhost.definitions.rely("queue", channel.vhost.name, name)
     else:
         channel.vhost.delete_queue(queue)
         channel.connection.exclusive_queues.discard(queue)

@@ -31,7 +31,7 @@ log = logging.getLogger("embermq.broker")
 BATCH_COUNT = 1000  # handed on in one go, so that a crowd that is due does not stop everything else
 LOOK_AHEAD_MS = 10_000
 EVERYTHING = "*"  # a note about all destinations
-KIND = "delayed"  # of the notes in the catalog
+KIND = "delayed"  # of these definitions
 
 
 class Delays:
@@ -62,11 +62,11 @@ class Delays:
     def add(self, delayed: Delayed) -> None:
         self.schedule.add(delayed)
         self.counts[delayed.destination] = self.counts.get(delayed.destination, 0) + 1
-        self.look_at(delayed.due_ms)
+        self.schedule_check(delayed.due_ms)
 
     # -- out
 
-    def look_at(self, due_ms: int) -> None:
+    def schedule_check(self, due_ms: int) -> None:
         """Be back at that time at the latest."""
         timers = self.turn.timers
         # Not further ahead than that: messages that come in the order last to first would ask one by one.
@@ -90,7 +90,7 @@ class Delays:
             self.forget_when_safe(delayed)
         next_due_ms = self.schedule.next_due_ms()
         if next_due_ms:
-            self.look_at(max(next_due_ms, now_ms + 1))
+            self.schedule_check(max(next_due_ms, now_ms + 1))
         elif self.taken_back:
             # Nothing is left that notes could be about, once the disk knows that, too.
             self.turn.after_safe(partial(self.forget_notes, self.schedule.next_number), with_acks=True)
@@ -166,7 +166,7 @@ class Delays:
         if count:
             below = self.schedule.next_number
             self.taken_back[destination] = below
-            self.vhost.catalog.put(KIND, self.vhost.name, destination, {"below": below})
+            self.vhost.definitions.put(KIND, self.vhost.name, destination, {"below": below})
             self.clear_if_empty()
         return count
 
@@ -178,12 +178,12 @@ class Delays:
     def forget_notes(self, below: int) -> None:
         for destination in [name for name, number in self.taken_back.items() if number <= below]:
             del self.taken_back[destination]
-            self.vhost.catalog.delete(KIND, self.vhost.name, destination)
+            self.vhost.definitions.delete(KIND, self.vhost.name, destination)
 
     # -- across restarts
 
     def recover(self, taken_back: dict[str, int]) -> None:
-        """Take over what is on disk; `taken_back` is what the catalog has kept of these notes."""
+        """Take over what is on disk; `taken_back` is what was stored of these notes."""
         self.taken_back = taken_back
         needed: set[str] = set()
 
@@ -197,18 +197,18 @@ class Delays:
         self.schedule.recover(found)
         for destination in set(taken_back) - needed:
             del self.taken_back[destination]
-            self.vhost.catalog.delete(KIND, self.vhost.name, destination)
+            self.vhost.definitions.delete(KIND, self.vhost.name, destination)
         if self.schedule.next_due_ms():
-            self.look_at(self.schedule.next_due_ms())
+            self.schedule_check(self.schedule.next_due_ms())
 
     def drop(self) -> None:
         """The virtual host is deleted."""
         for destination in self.taken_back:
-            self.vhost.catalog.delete(KIND, self.vhost.name, destination)
+            self.vhost.definitions.delete(KIND, self.vhost.name, destination)
         if self.taken_back or self.schedule.log_ids():
             # For one of the same name: the files may outlive a crash that comes right now.
             below = self.schedule.next_number
-            self.vhost.catalog.put(KIND, self.vhost.name, EVERYTHING, {"below": below})
+            self.vhost.definitions.put(KIND, self.vhost.name, EVERYTHING, {"below": below})
         if self.vhost.storage is not None:
             self.vhost.storage.data.note_deletions(self.schedule.log_ids())
         self.counts, self.taken_back = {}, {}

@@ -1,10 +1,10 @@
 """Exchanges and queues that are deleted: their bindings go with them, a great many of them in pieces.
 
-A deleted thing is gone for everybody at once: its name is free, and nothing is routed to it or by it
-(`Exchange.destinations` passes it over). The bindings then leave memory and catalog one after the other. Who
-asked for the deletion hears of it when the last one has left; who takes the name again meanwhile has to wait
+A deleted thing is gone at once: its name is free, and nothing is routed to it or by it
+(`Exchange.destinations` passes it over). The bindings then leave memory and disk one after the other. The
+deletion is answered when the last one has left; a declaration of the same name waits
 for that, so that no binding of the old thing is ever taken for one of the new. A crash in the middle leaves
-bindings without their ends in the catalog, which the next start removes.
+definitions of bindings without their ends, which the next start removes.
 """
 
 from __future__ import annotations

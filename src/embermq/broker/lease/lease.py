@@ -25,7 +25,7 @@ from embermq.broker.message.message import Message
 from embermq.broker.message.record import message_of
 from embermq.broker.queue.level import Entry, Level
 from embermq.broker.queue.requeue import PIECE_COUNT
-from embermq.broker.queue.runs import Runs, body_bytes_of, by_sequence
+from embermq.broker.queue.runs import SortedRuns, body_bytes_of, by_sequence
 from embermq.store.log.record import Record
 from embermq.store.log.retention import is_alive
 
@@ -174,7 +174,7 @@ class Lease:
         return KIND, self.queue.id, self.name
 
     def body(self) -> dict[str, Any]:
-        """What the catalog keeps."""
+        """The body of its definition."""
         runs = [
             [run.level.log_id, run.first, run.count, run.base] for run in self.runs if run.entries is None
         ]
@@ -210,19 +210,19 @@ class Piece:
             entry.redelivered = True
         return entries
 
-    def weigh(self) -> None:
+    def measure(self) -> None:
         """Note the sizes of the bodies, so that `stay` need not look at each."""
         messages = (message_of(record.payload, record.flags) for record in self.records)
         self.sizes = [message.size - message.header_size for message in messages]
 
     def stay(self) -> None:
-        """On disk, and ready. Those count that were out when others were weighed (`byte_accounting`)."""
+        """On disk, and ready. Those count that were out when others were measured (`byte_accounting`)."""
         level, count = self.level, len(self.records)
-        unweighed = 0
-        if level.unweighed_below > self.first:
-            unweighed = bisect_left(self.records, level.unweighed_below, key=by_sequence)
+        unmeasured = 0
+        if level.unmeasured_below > self.first:
+            unmeasured = bisect_left(self.records, level.unmeasured_below, key=by_sequence)
         level.stay_on_disk(count)
-        level.queue.correct(count, sum(self.sizes[unweighed:]), -count)
+        level.queue.correct(count, sum(self.sizes[unmeasured:]), -count)
         self.let_go()
 
     def let_go(self) -> None:
@@ -239,7 +239,7 @@ class Returning:
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
-        self.runs: dict[Level, Runs] = {}
+        self.runs: dict[Level, SortedRuns] = {}
         self.ahead: list[Piece] = []
         self.unread_bytes = lease.stored_bytes
 
@@ -257,7 +257,7 @@ class Returning:
                 elif piece.is_reached():
                     self.add(piece)
                 else:
-                    piece.weigh()
+                    piece.measure()
                     self.ahead.append(piece)
         while reached := [piece for piece in self.ahead if piece.is_reached()]:
             # The queue has come to them meanwhile.
@@ -273,12 +273,12 @@ class Returning:
             piece = entries[start : start + PIECE_COUNT]
             for entry in piece:
                 entry.redelivered = True
-            self.runs.setdefault(level, Runs()).add(piece)
+            self.runs.setdefault(level, SortedRuns()).add(piece)
 
     def add(self, piece: Piece) -> None:
         entries = piece.entries()
         self.unread_bytes -= body_bytes_of(entries)
-        self.runs.setdefault(piece.level, Runs()).add(entries)
+        self.runs.setdefault(piece.level, SortedRuns()).add(entries)
         piece.let_go()
 
     def undo(self) -> None:

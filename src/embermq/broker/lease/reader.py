@@ -76,6 +76,9 @@ class LeaseReading:
         self.consumer = None
         self.lease.readings.discard(self)
 
+    def remove_at_once(self, leaving: set[Consumer]) -> bool:
+        return False
+
     def mark(self) -> None:
         if not self.dirty and self.consumer is not None:
             self.dirty = True
@@ -84,7 +87,7 @@ class LeaseReading:
     # -- reading
 
     def drain(self) -> bool:
-        """Deliver the turn's share; True when there is more and somebody to take it."""
+        """Deliver the turn's share; True when there is more, and a consumer for it."""
         budget = BUDGET
         while self.consumer is not None and self.number < self.end and budget > 0:
             run = self.lease.run_at(self.number)

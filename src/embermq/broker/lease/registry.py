@@ -137,7 +137,7 @@ class Leases:
         lease.state = SETTLED
         self.write(lease)
         lease.end_readings(f"lease '{lease.name}' on {describe(lease.queue)} was settled")
-        self.vhost.catalog.when_safe(lambda: self.ack(lease))
+        self.vhost.definitions.when_safe(lambda: self.ack(lease))
 
     def ack(self, lease: Lease) -> None:
         """That the lease is settled is on disk; now its messages may go."""
@@ -253,7 +253,7 @@ class Leases:
 
     def write(self, lease: Lease) -> None:
         if lease.queue.durable:
-            self.vhost.catalog.put(*lease.key, lease.body())
+            self.vhost.definitions.put(*lease.key, lease.body())
 
     def drop(self, lease: Lease) -> None:
         leases = self.of.get(lease.queue, {})
@@ -261,7 +261,7 @@ class Leases:
         if not leases:
             self.of.pop(lease.queue, None)
         if lease.queue.durable and not lease.being_made:
-            self.vhost.catalog.delete(*lease.key)
+            self.vhost.definitions.delete(*lease.key)
 
     def forget(self, queue: Queue, name: str) -> None:
         """Whoever had this lease will never ask what became of it."""
@@ -276,7 +276,7 @@ class Leases:
         if not remembered:
             self.released.pop(queue, None)
         if lease is not None and queue.durable:
-            self.vhost.catalog.delete(*lease.key)
+            self.vhost.definitions.delete(*lease.key)
 
     def forget_old(self, queue: Queue) -> None:
         settled = [lease for lease in self.of.get(queue, {}).values() if lease.state == SETTLED]

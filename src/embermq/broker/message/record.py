@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 from embermq.broker.message.message import Message, expiration_ms
-from embermq.store.log.peek import Glimpse
+from embermq.store.log.peek import RecordPreview
 from embermq.store.log.record import PERSISTENT
 
 PAYLOAD_BYTES_MIN = 5 + 2 + 15  # two empty names, a content header
@@ -43,7 +43,7 @@ def content_at(data: bytes, at: int) -> int:
     return key_at + 1 + data[key_at]
 
 
-def body_size(seen: Glimpse) -> int:
+def body_size(seen: RecordPreview) -> int:
     """Of a message whose record may not have been read to its end."""
     return seen.payload_size - content_at(seen.payload, 0) - header_size_at(seen.payload, 0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from embermq.broker.definitions import Catalog
+from embermq.broker.definitions import DefinitionStore
 
 GLOBAL = ""  # the component of those that belong to no component and no virtual host
 
@@ -17,19 +17,19 @@ GLOBAL = ""  # the component of those that belong to no component and no virtual
 class Parameters:
     """Of one virtual host, or of the broker where the name of that is empty."""
 
-    def __init__(self, catalog: Catalog, vhost: str) -> None:
-        self.catalog = catalog
+    def __init__(self, definitions: DefinitionStore, vhost: str) -> None:
+        self.definitions = definitions
         self.vhost = vhost
         self.values: dict[tuple[str, str], Any] = {}  # by component and name
 
     def set(self, component: str, name: str, value: Any) -> None:
         self.values[component, name] = value
         body = {"component": component, "name": name, "value": value}
-        self.catalog.put("parameter", self.vhost, key_of(component, name), body)
+        self.definitions.put("parameter", self.vhost, key_of(component, name), body)
 
     def delete(self, component: str, name: str) -> None:
         del self.values[component, name]
-        self.catalog.delete("parameter", self.vhost, key_of(component, name))
+        self.definitions.delete("parameter", self.vhost, key_of(component, name))
 
     def delete_all(self) -> None:
         for component, name in list(self.values):

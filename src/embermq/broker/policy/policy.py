@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("embermq.broker")
 
-POLICY, OPERATOR_POLICY = "policy", "operator_policy"  # kinds in the catalog, components of parameters
+POLICY, OPERATOR_POLICY = "policy", "operator_policy"  # kinds of definitions, components of parameters
 EVENTS = {POLICY: "policy", OPERATOR_POLICY: "operator.policy"}
 QUEUE_KINDS = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
 APPLY_TO = ("all", "queues", "exchanges", *QUEUE_KINDS)
@@ -59,7 +59,7 @@ class Policy:
 
     @property
     def body(self) -> dict[str, Any]:
-        """As the catalog keeps it, and as the value of a parameter."""
+        """The body of its definition, and as the value of a parameter."""
         return {
             "pattern": self.pattern,
             "definition": self.definition,
@@ -151,14 +151,14 @@ class Policies:
 
     def set(self, kind: str, policy: Policy) -> None:
         self.kinds[kind][policy.name] = policy
-        self.vhost.catalog.put(kind, self.vhost.name, policy.name, policy.body)
+        self.vhost.definitions.put(kind, self.vhost.name, policy.name, policy.body)
         self.changed()
         body = {"vhost": self.vhost.name, "name": policy.name, **policy.body}
         self.vhost.events.emit(EVENTS[kind] + ".set", dict, body)
 
     def delete(self, kind: str, name: str) -> None:
         del self.kinds[kind][name]
-        self.vhost.catalog.delete(kind, self.vhost.name, name)
+        self.vhost.definitions.delete(kind, self.vhost.name, name)
         self.changed()
         self.vhost.events.emit(EVENTS[kind] + ".cleared", dict, {"vhost": self.vhost.name, "name": name})
 
@@ -166,7 +166,7 @@ class Policies:
         """The virtual host goes."""
         for kind, policies in self.kinds.items():
             for name in policies:
-                self.vhost.catalog.delete(kind, self.vhost.name, name)
+                self.vhost.definitions.delete(kind, self.vhost.name, name)
             policies.clear()
 
     def restore(self, kind: str, name: str, body: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""A look at a queue through a consumer: messages are made or copied for one reader, and then it ends.
+"""A queue for one browsing consumer: copies of another queue's messages, or messages made for it.
 
-A look is a queue of its own that nobody else can reach, filled little by little from a feed, so that credit,
+No other client can reach it. It is filled little by little from a feed, so that credit,
 acknowledgements and back-pressure are those of any queue, and the deepest queue is read with bounded memory.
 When everything has been delivered the consumer is told by basic.cancel.
 """
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 FEED_COUNT = 500
 FEED_BYTES = 512 * 1024
 
-# The next messages of a look; nothing: that was all.
+# The next messages; none: that was all.
 Feed = Callable[[], list[Message]]
 
 
-class Look(ClassicQueue):
-    """What one consumer looks at."""
+class BrowseQueue(ClassicQueue):
+    """The messages that one consumer browses."""
 
-    def __init__(self, vhost: VirtualHost, name: str, feed: Feed, looks_at: Queue | None = None) -> None:
+    def __init__(self, vhost: VirtualHost, name: str, feed: Feed, source: Queue | None = None) -> None:
         super().__init__(vhost, name, vhost.turn)
-        self.looks_at = looks_at
+        self.source = source
         self.feed: Feed | None = feed
         self.fill()
 
@@ -44,7 +44,7 @@ class Look(ClassicQueue):
             self.accept(message, 0)
 
     def begin(self) -> None:
-        """Once the consumer is there: also when there is nothing to see."""
+        """Once the consumer is there: also when there are no messages."""
         if not self.dirty:
             self.dirty = True
             self.vhost.turn.add_queue(self)
@@ -52,7 +52,7 @@ class Look(ClassicQueue):
     def drain(self) -> bool:
         if not self.consumers:
             return False
-        if self.looks_at is not None and self.looks_at.deleted:
+        if self.source is not None and self.source.deleted:
             for consumer in list(self.consumers):
                 self.remove_consumer(consumer)
                 consumer.queue_deleted()
@@ -70,7 +70,7 @@ class Look(ClassicQueue):
         return False
 
 
-def browsing(queue: Queue) -> Look:
+def browse_of(queue: Queue) -> BrowseQueue:
     """What waits in a queue at this moment, in order; messages that leave meanwhile are left out."""
     ends = ends_now(queue)
     place: Place | None = None
@@ -87,16 +87,16 @@ def browsing(queue: Queue) -> Look:
                 break
         return messages
 
-    return Look(queue.vhost, queue.name, feed, queue)
+    return BrowseQueue(queue.vhost, queue.name, feed, queue)
 
 
-def telling(vhost: VirtualHost, name: str, message: Message) -> Look:
+def single_message(vhost: VirtualHost, name: str, message: Message) -> BrowseQueue:
     """One message, made for this reader."""
     messages = [message]
 
     def feed() -> list[Message]:
-        told = list(messages)
+        found = list(messages)
         messages.clear()
-        return told
+        return found
 
-    return Look(vhost, name, feed)
+    return BrowseQueue(vhost, name, feed)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from embermq.broker.message.message import Message
+from embermq.broker.queue import features
 from embermq.broker.queue.arguments import check_consumer_arguments
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.dispatch import (
@@ -23,8 +24,8 @@ from embermq.broker.queue.dispatch import (
     consumer_removed,
     drain_selectively,
     is_selective,
+    remove_consumers,
 )
-from embermq.broker.queue.features import QueueRules, has_rules
 from embermq.broker.queue.level import Entry, Level
 from embermq.broker.queue.max_priority import HIGH_PRIORITY
 from embermq.broker.queue.queue import (
@@ -83,8 +84,8 @@ class ClassicQueue(Queue):
         self.levels = [self.high, self.low]
         self.next_consumer = 0
         self.selective = False  # does it matter which consumer gets which message?
-        if has_rules(self.effective):
-            self.rules = QueueRules(self)
+        if features.has_rules(self.effective):
+            self.rules = features.QueueRules(self)
 
     # -- messages in
 
@@ -180,9 +181,9 @@ class ClassicQueue(Queue):
 
     def expects_expiry(self, expires_ms: int) -> int:
         if self.rules is None:
-            self.rules = QueueRules(self)
+            self.rules = features.QueueRules(self)
         if expires_ms:
-            self.rules.look_at(expires_ms)
+            self.rules.schedule_check(expires_ms)
         return 0
 
     def drain(self) -> bool:
@@ -304,6 +305,9 @@ class ClassicQueue(Queue):
         consumer_removed(self, consumer)
         consumer_left(self)
 
+    def remove_at_once(self, leaving: set[Consumer]) -> bool:
+        return remove_consumers(self, leaving)
+
     def trace_changed(self) -> None:
         self.selective = is_selective(self)
 
@@ -318,13 +322,13 @@ class ClassicQueue(Queue):
         self.effective = effective
         rules = self.rules
         if rules is None:
-            if has_rules(effective):
-                self.rules = QueueRules(self)
+            if features.has_rules(effective):
+                self.rules = features.QueueRules(self)
                 self.rules.changed()
         else:
             rules.apply_effective()
             rules.changed()
-            if not has_rules(effective) and rules.is_idle():
+            if not features.has_rules(effective) and rules.is_idle():
                 self.vhost.past.add_rules(rules)
                 self.rules = None
         if effective.get("x-message-ttl") != ttl_before:

@@ -12,7 +12,7 @@ cdef class Consumer:
     cdef public Py_ssize_t unacked
     cdef public Py_ssize_t unacked_bytes
     cpdef bint can_take(self, Py_ssize_t size) except -1
-    cdef public bint weighs
+    cdef public bint counts_bytes
     cdef public Py_ssize_t block_bytes_max
     cdef public bytes field
     cpdef int deliver(self, Entry entry) except -1

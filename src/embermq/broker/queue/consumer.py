@@ -1,4 +1,4 @@
-"""What a queue knows of those who take messages from it; the rest is the business of a higher room."""
+"""The interface of a consumer, as queues and streams use it; `amqp.channel.consumer` implements it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from embermq.wire.delivery_headers import OFFSET_FIELD
 if TYPE_CHECKING:
     from embermq.broker.queue.level import Entry
 
-NOBODY = 0  # no connection has this number
+NO_CONNECTION = 0  # connections are numbered from 1
 UNLIMITED_ROOM = 2**31
 
 
 class Consumer:
-    """Somebody who takes messages from a queue."""
+    """A consumer of a queue."""
 
     __slots__ = (
         "arguments",
         "block_bytes_max",
         "connection_number",
+        "counts_bytes",
         "exclusive",
         "field",
         "no_ack",
@@ -29,12 +30,11 @@ class Consumer:
         "tag",
         "unacked",
         "unacked_bytes",
-        "weighs",
     )
 
     def __init__(
         self,
-        queue: Any,  # or what stands for one, see lease_reading
+        queue: Any,  # or a lease's reader, see broker.lease.reader
         tag: str,
         no_ack: bool,
         exclusive: bool,
@@ -49,12 +49,12 @@ class Consumer:
         self.arguments = arguments
         priority = arguments.get("x-priority", 0)
         self.priority = priority if isinstance(priority, int) else 0
-        self.connection_number = NOBODY  # the lower, the longer it is there
+        self.connection_number = NO_CONNECTION  # the lower, the longer it is there
         self.unacked = 0  # deliveries that are out with this consumer
         self.unacked_bytes = 0
         self.field = OFFSET_FIELD  # the header that tells a stored message's number
         self.block_bytes_max = 0  # how large a block of stored messages had better be, if it gets blocks
-        self.weighs = False  # has credit in octets, so that the sizes of its messages matter
+        self.counts_bytes = False  # has credit in octets, so that the sizes of its messages matter
 
     def can_take(self, size: int) -> bool:
         """Is there credit for a message of this size now?"""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("embermq.queue")
 
 REASON = "deleted"
-KIND = "departing"  # of the notes in the catalog, by the id of the queue
+KIND = "departing"  # of the definitions, by the id of the queue; the word is on disk
 AGAIN_MS = 1000  # until consumers that still have messages, letters without a queue are looked at again
 PIECE_COUNT = 32  # messages; each becomes a letter, which is as much work as a publish
 UNSAFE_COUNT_MAX = 512  # of them, a multiple of that
@@ -63,7 +63,7 @@ class QueueDeletion:
     def note(self, queue: Queue) -> None:
         """It is about to lose its definition: this takes its place."""
         if self.leaves_letters(queue) and self.is_noted(queue):
-            self.vhost.catalog.put(KIND, self.vhost.name, queue.id, departing_body(queue))
+            self.vhost.definitions.put(KIND, self.vhost.name, queue.id, departing_body(queue))
 
     def add(self, queue: Queue) -> None:
         """A queue that is deleted: empty it, drop it."""
@@ -120,7 +120,7 @@ class QueueDeletion:
             self.vhost.storage.note_deletion(queue)
         self.drop(queue)
         if noted:
-            self.vhost.catalog.note(KIND, self.vhost.name, queue.id, None)
+            self.vhost.definitions.note(KIND, self.vhost.name, queue.id, None)
 
     def finish(self) -> None:
         """Before a clean stop: the next start finds only those that are noted."""

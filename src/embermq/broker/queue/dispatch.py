@@ -1,7 +1,7 @@
-"""The slow way out of a queue, for those where it matters who gets which message.
+"""Selective dispatch: for queues where it matters which consumer gets which message.
 
-- A no-local consumer is not given what its own connection published; messages that nobody here may have are
-  passed over.
+- A no-local consumer is not given what its own connection published; messages that no consumer here may have
+  are passed over.
 - Consumers with a higher `x-priority` come first; those with the same take turns.
 - With `x-single-active-consumer` only one gets messages; when it goes, the next one takes over.
 - With `x-max-priority` there are more levels than two.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from embermq.broker.queue.consumer import NOBODY, Consumer
+from embermq.broker.queue.consumer import NO_CONNECTION, Consumer
 
 if TYPE_CHECKING:
     from embermq.broker.message.message import Message
@@ -21,35 +21,37 @@ if TYPE_CHECKING:
     from embermq.broker.queue.queue import Queue
 
 DRAIN_BYTES_MAX = 512 * 1024  # what one queue may hand out in one turn
-PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # how far behind messages it may not have a no-local consumer looks
+SKIPPED_MAX = 16  # consumers of a queue that take no more, and are tried for every message
+PASSED_OVER_BYTES_MAX = 32 * 1024 * 1024  # what a no-local consumer may skip in one turn
 
 
 def is_selective(queue: ClassicQueue) -> bool:
-    """Does it matter who gets which message?"""
-    return selects(queue) or any(is_choosy(consumer) for consumer in queue.consumers)
+    """Does it matter which consumer gets which message?"""
+    return selects_by_arguments(queue) or any(selects_by_consumer(consumer) for consumer in queue.consumers)
 
 
-def selects(queue: ClassicQueue) -> bool:
-    """Whoever its consumers are?"""
+def selects_by_arguments(queue: ClassicQueue) -> bool:
+    """Is it selective with any consumers?"""
     rules = queue.rules
-    if queue.vhost.trace is not None:  # no, but that is where deliveries are told of
+    if queue.vhost.trace is not None:  # only selective dispatch traces deliveries
         return True
     return rules is not None and (rules.single_active or rules.priorities is not None)
 
 
-def is_choosy(consumer: Consumer) -> bool:
-    return consumer.no_local_of != NOBODY or consumer.priority != 0
+def selects_by_consumer(consumer: Consumer) -> bool:
+    """Does this consumer make its queue selective?"""
+    return consumer.no_local_of != NO_CONNECTION or consumer.priority != 0
 
 
 def candidates(queue: Queue) -> list[Consumer]:
-    """Who may get messages at all, in the order in which they are asked."""
+    """The consumers that may get messages at all, in the order in which they are tried."""
     if queue.rules is not None and queue.rules.single_active:
         return [queue.rules.active] if queue.rules.active is not None else []
     return queue.consumers
 
 
 def may_have(consumer: Consumer, message: Message) -> bool:
-    return consumer.no_local_of == NOBODY or consumer.no_local_of != message.publisher
+    return consumer.no_local_of == NO_CONNECTION or consumer.no_local_of != message.publisher
 
 
 def has_ready_consumer(queue: Queue, message: Message) -> bool:
@@ -67,9 +69,9 @@ def room_for(queue: Queue, message: Message) -> int:
 
 
 def consumer_added(queue: ClassicQueue, consumer: Consumer) -> None:
-    """Everybody else's turn comes before that of one who is new.
+    """A new consumer is served after all others.
 
-    There may be thousands: only where it matters, all of them are looked at.
+    There may be thousands: they are sorted only where it matters.
     """
     consumers, turn = queue.consumers, queue.next_consumer
     if 0 < turn < len(consumers):
@@ -80,7 +82,7 @@ def consumer_added(queue: ClassicQueue, consumer: Consumer) -> None:
         queue.next_consumer = 0
     if queue.rules is not None and queue.rules.active is None:
         queue.rules.active = consumer
-    queue.selective = queue.selective or selects(queue) or is_choosy(consumer)
+    queue.selective = queue.selective or selects_by_arguments(queue) or selects_by_consumer(consumer)
     if queue.selective:
         turn, queue.next_consumer = queue.next_consumer, 0
         consumers[:] = sorted(consumers[turn:] + consumers[:turn], key=lambda c: -c.priority)
@@ -94,16 +96,18 @@ def consumer_removed(queue: ClassicQueue, consumer: Consumer) -> None:
     if queue.rules is not None and queue.rules.active is consumer:
         queue.rules.active = queue.consumers[0] if queue.consumers else None
         queue.mark()
-    if is_choosy(consumer):
+    if selects_by_consumer(consumer):
         queue.selective = is_selective(queue)
 
 
-def consumers_leave(queue: ClassicQueue, leaving: set[Consumer]) -> bool:
-    """Many go at once, so that nobody has to step over them while they end one by one; `consumer_left` is due
-    for each. False, and they stay: the one that is active is not followed by another before its messages are
-    back."""
+def remove_consumers(queue: ClassicQueue, leaving: set[Consumer]) -> bool:
+    """See `Queue.remove_at_once`: deliveries need not skip many consumers while they end one by one, and an
+    exclusive consumer does not keep others out. An active consumer stays: it is not followed by another
+    before its messages are back."""
     rules = queue.rules
     if rules is not None and rules.single_active:
+        return False
+    if len(leaving) <= SKIPPED_MAX and not (queue.consumers and queue.consumers[0].exclusive):
         return False
     queue.next_consumer -= sum(consumer in leaving for consumer in queue.consumers[: queue.next_consumer])
     queue.consumers = [consumer for consumer in queue.consumers if consumer not in leaving]
@@ -115,14 +119,14 @@ def consumers_leave(queue: ClassicQueue, leaving: set[Consumer]) -> bool:
 
 
 def consumer_left(queue: Queue) -> None:
-    """It is not among the consumers any more; the queue may go with the last of them."""
+    """A consumer was removed; an auto-delete queue goes with the last of them."""
     if not queue.consumers and queue.auto_delete and not queue.deleted:
         queue.vhost.delete_queue(queue)
     elif queue.rules is not None and not queue.deleted:
         queue.rules.used()
 
 
-def give_turn_away(queue: ClassicQueue, consumer: Consumer) -> None:
+def move_behind_others(queue: ClassicQueue, consumer: Consumer) -> None:
     """The consumer goes behind all others of its priority."""
     consumers = queue.consumers
     consumers.remove(consumer)
@@ -148,8 +152,8 @@ def drain_selectively(queue: ClassicQueue) -> bool:
     budget = DRAIN_BYTES_MAX
     overhead = queue.turn.fairness.delivery_bytes
     # What is passed over comes back next time, so it is not charged to the turn: that would never end.
-    sight = PASSED_OVER_BYTES_MAX
-    while queue.ready_count and budget > 0 and sight > 0 and not awaits_disk(queue):
+    passed_over_budget = PASSED_OVER_BYTES_MAX
+    while queue.ready_count and budget > 0 and passed_over_budget > 0 and not awaits_disk(queue):
         entry = queue.take_head()
         if entry is None:
             break
@@ -157,14 +161,14 @@ def drain_selectively(queue: ClassicQueue) -> bool:
         willing = [consumer for consumer in candidates(queue) if may_have(consumer, message)]
         taker = next((consumer for consumer in willing if consumer.can_take(message.size)), None)
         if taker is not None:
-            give_turn_away(queue, taker)
+            move_behind_others(queue, taker)
             budget -= message.size + overhead
             if queue.vhost.trace is not None:
                 queue.vhost.trace.delivered(queue, entry, getattr(taker, "channel", None))
             queue.hand_over(entry, taker)
             continue
         passed_over.append(entry)
-        sight -= message.size + overhead
+        passed_over_budget -= message.size + overhead
         if willing:  # they only lack credit; later messages must not overtake
             break
     queue.put_back(passed_over)

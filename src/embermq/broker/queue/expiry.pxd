@@ -7,5 +7,5 @@ cdef class Expiry:
     cdef public object unused_ms_max
     cdef public long long used_at_ms
     cdef public long long asked_ms
-    cpdef int look_at(self, long long due_ms) except -1
+    cpdef int schedule_check(self, long long due_ms) except -1
     cpdef int look(self) except -1

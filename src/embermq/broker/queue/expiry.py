@@ -48,7 +48,7 @@ class Expiry:
         self.expire_heads(self.turn.now_ms)
         self.look()
 
-    def look_at(self, due_ms: int) -> int:
+    def schedule_check(self, due_ms: int) -> int:
         """Be back at that time at the latest; when it is over, after others have had their turn."""
         if due_ms <= self.turn.now_ms:
             due_ms = self.turn.now_ms + 1
@@ -64,9 +64,9 @@ class Expiry:
         for level in self.queue.levels:
             expires_ms = level.head_expiry_ms()
             if expires_ms:
-                self.look_at(expires_ms)
+                self.schedule_check(expires_ms)
         if self.unused_ms_max is not None and not self.queue.consumers:
-            self.look_at(self.turn.now_ms + self.lasts_ms(self.unused_ms_max))
+            self.schedule_check(self.turn.now_ms + self.lasts_ms(self.unused_ms_max))
         return 0
 
     def lasts_ms(self, unused_ms_max: int) -> int:
@@ -81,11 +81,11 @@ class Expiry:
         unused_ms_max = None if queue.consumers else self.unused_ms_max
         if unused_ms_max is not None and self.lasts_ms(unused_ms_max) <= 0:
             queue.vhost.delete_queue(queue)
-            queue.vhost.catalog.when_safe(lambda: None)
+            queue.vhost.definitions.when_safe(lambda: None)
             return
         self.expire_heads(now_ms)
         if queue.rules is not None and queue.rules.limits is not None:
-            queue.rules.weigh()
+            queue.rules.measure()
             queue.rules.limits.make_room(queue.rules)
         self.look()
 

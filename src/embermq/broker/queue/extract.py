@@ -25,7 +25,7 @@ def withdraw(queue: Queue, found: list[Seen]) -> list[Entry]:
                 entries.append(seen.entry)
             else:
                 entries.append(from_log(level, seen))
-                if seen.sequence < level.unweighed_below:
+                if seen.sequence < level.unmeasured_below:
                     size = 0  # it never counted
             queue.correct(-1, -size)
     return entries
@@ -58,7 +58,7 @@ def put_back(queue: Queue, entries: list[Entry]) -> None:
         if held and level.paged_count and entry.sequence >= level.paged_from:
             level.stay_on_disk(1)
             size = entry.message.size - entry.message.header_size
-            queue.correct(1, 0 if entry.sequence < level.unweighed_below else size)
+            queue.correct(1, 0 if entry.sequence < level.unmeasured_below else size)
         else:
             in_ring.append(entry)
     queue.put_back(in_ring)

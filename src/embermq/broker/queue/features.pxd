@@ -36,4 +36,4 @@ cdef class QueueRules:
     cpdef int accept(self, Message message, long long expires_ms) except -1
     cpdef Level level_for(self, Message message)
     cpdef int look(self) except -1
-    cpdef int look_at(self, long long due_ms) except -1
+    cpdef int schedule_check(self, long long due_ms) except -1

@@ -105,7 +105,7 @@ class QueueRules:
 
     def changed(self) -> None:
         """What holds now is different: limits hold at once."""
-        self.weigh()
+        self.measure()
         if self.limits is not None:
             self.limits.make_room(self)
         self.look()
@@ -138,7 +138,7 @@ class QueueRules:
         else:
             self.accept(message, expires_ms)
             if expires_ms:
-                self.look_at(expires_ms)
+                self.schedule_check(expires_ms)
         if limits is not None and limits.drops_head and limits.exceeded(queue.ready_count, queue.ready_bytes):
             # Consumers have their turn first, and then comes `drained`.
             if not limits.behind and not queue.consumers:
@@ -222,7 +222,7 @@ class QueueRules:
         queue.correct(1, message.size - message.header_size)
         queue.mark()
         if expires_ms:
-            self.look_at(expires_ms)
+            self.schedule_check(expires_ms)
         if self.limits is not None:
             self.limits.make_room(self)
 
@@ -240,22 +240,22 @@ class QueueRules:
         """The queue has its messages of before the restart."""
         if self.deduplication is not None:
             self.deduplication.recover()
-        self.weigh()
+        self.measure()
         self.look()
         if self.limits is not None:
-            self.look_at(self.turn.now_ms)  # the last run may have stopped before all was dropped
+            self.schedule_check(self.turn.now_ms)  # the last run may have stopped before all was dropped
 
-    def weigh(self) -> None:
+    def measure(self) -> None:
         """Where bytes count, those of messages that nobody has read since the start count as well.
 
-        As many as a turn has time for. Until all are weighed, the limit holds for what is known.
+        As many as a turn has time for. Until all are measured, the limit holds for what is known.
         """
-        if self.limits is None or not self.limits.counts_bytes or not self.queue.is_unweighed():
+        if self.limits is None or not self.limits.counts_bytes or not self.queue.is_unmeasured():
             return
         share = Share()
-        for _ in self.queue.weigh_pieces():
+        for _ in self.queue.measure_pieces():
             if self.turn.timers is not None and share.is_over():
-                self.look_at(self.turn.now_ms + 1)
+                self.schedule_check(self.turn.now_ms + 1)
                 return
 
     # -- messages out
@@ -297,5 +297,5 @@ class QueueRules:
     def look(self) -> int:
         return self.expiry.look()
 
-    def look_at(self, due_ms: int) -> int:
-        return self.expiry.look_at(due_ms)
+    def schedule_check(self, due_ms: int) -> int:
+        return self.expiry.schedule_check(due_ms)

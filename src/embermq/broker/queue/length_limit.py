@@ -66,7 +66,7 @@ class Limits:
                 share = Share()
             elif share is not None and share.is_over():
                 self.behind = True
-                rules.look_at(rules.turn.now_ms + 1)
+                rules.schedule_check(rules.turn.now_ms + 1)
                 return
             entry = queue.take_head()
             if entry is None:

@@ -46,7 +46,7 @@ cdef class Level(Logged):
     cdef readonly unsigned long long paged_from
     cdef readonly unsigned long long next_sequence
     cdef readonly unsigned long long redelivered_below
-    cdef readonly unsigned long long unweighed_below
+    cdef readonly unsigned long long unmeasured_below
     cdef readonly unsigned long long delivered_up_to
     cdef readonly dict returns
     cdef readonly long long ttl_ms

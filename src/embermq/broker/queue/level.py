@@ -12,8 +12,9 @@ Beside the ring:
 - `returned`: sorted runs of deliveries that came back. While there are any, the ring is not empty, and its
   first message comes before all of theirs.
 - `held`: sequences behind `paged_from` that a lease or a transfer has taken: `refill` passes over them.
-- `unweighed_below`: bodies of recovered messages below this sequence are not in `queue.ready_bytes` yet.
-  They are added when they are read, be it to deliver or to weigh them (in pieces, from the end to the head).
+- `unmeasured_below`: bodies of recovered messages below this sequence are not in `queue.ready_bytes` yet.
+  They are added when they are read, be it to deliver or to measure them (in pieces, from the end to the
+  head).
 - `returns`: how often consumers gave a message on disk back. In the log it is a note beside the record
   (`store.log.ack_note`); of a message that waited elsewhere, in the flags of the record, above the first bit.
 """
@@ -30,11 +31,11 @@ from embermq.broker.message.message import NO_TTL, Message, expiry_of
 from embermq.broker.message.record import PAYLOAD_BYTES_MIN, body_size, message_of, pack_meta, record_parts
 from embermq.broker.message.rewrite import with_delivery_count
 from embermq.broker.queue.ring import Ring
-from embermq.broker.queue.runs import ENDLESS, Runs, body_bytes_of, by_sequence
+from embermq.broker.queue.runs import ENDLESS, SortedRuns, body_bytes_of, by_sequence
 from embermq.broker.turn import Turn
 from embermq.store.log.ack_note import note
 from embermq.store.log.log import Log
-from embermq.store.log.peek import glimpses
+from embermq.store.log.peek import record_previews
 from embermq.store.log.record import RECORD_HEADER_SIZE
 from embermq.store.log.retention import is_alive
 from embermq.store.log.segment_file import SEGMENT_HEADER_SIZE
@@ -53,7 +54,7 @@ REFILL_COUNT = 1024  # fill the ring again when fewer are left
 REFILL_BYTES = 512 * 1024
 PEEK_BYTES = 8 * 1024  # to see the first message; those before it that are gone are read over
 READ_BYTES = 512 * 1024  # of the log in one go, by `messages`
-WEIGHED_BYTES = 128 * 1024  # of the log in one piece
+MEASURED_BYTES = 128 * 1024  # of the log in one piece
 BESIDE_BODY_BYTES = RECORD_HEADER_SIZE + PAYLOAD_BYTES_MIN
 MERGED_COUNT = 1024  # returned messages that the ring gets at a time
 RETURNS_IN_FLAGS_MAX = 127
@@ -118,8 +119,8 @@ class Level(Logged):
         "ttl_history",
         "ttl_ms",
         "turn",
+        "unmeasured_below",
         "unread",
-        "unweighed_below",
     )
 
     def __init__(self, queue: Queue, turn: Turn, durable: bool, storage: Storage | None, log_id: str) -> None:
@@ -132,7 +133,7 @@ class Level(Logged):
         self.keeps_place = False  # the log's last sequence must be known after any crash
         self.ring = Ring()
         self.ring_bytes = 0
-        self.returned: Runs | None = None  # deliveries that came back and wait beside the ring
+        self.returned: SortedRuns | None = None  # deliveries that came back and wait beside the ring
         self.paged_count = 0
         self.paged_from = 0
         self.fetching = False  # what comes next is on its way from the disk
@@ -143,7 +144,7 @@ class Level(Logged):
         self.ttl_ms = NO_TTL  # of messages that come here: the queue's x-message-ttl
         self.ttl_history: list[tuple[int, int]] = []  # before it changed: (below which sequence, what)
         self.returns: dict[int, int] = {}  # of messages that are on disk since before the start
-        self.unweighed_below = 0  # the sizes of recovered messages are known once they are read
+        self.unmeasured_below = 0  # the sizes of recovered messages are known once they are read
         self.meta = b""
         self.meta_header_size = -1
         self.meta_priority = -1
@@ -290,11 +291,11 @@ class Level(Logged):
             self.insert(run)
             return
         if self.returned is None:
-            self.returned = Runs()
+            self.returned = SortedRuns()
         self.returned.add(run)
         self.merge_returned()
 
-    def take_back(self, runs: Runs) -> None:
+    def take_back(self, runs: SortedRuns) -> None:
         """Unacknowledged deliveries are ready again."""
         self.queue.correct(runs.count, runs.body_bytes, -runs.count, -runs.body_bytes)
         self.delivered_up_to = max(self.delivered_up_to, runs.last)
@@ -448,7 +449,7 @@ class Level(Logged):
                 passed_over += 1
                 continue
             entry = self.entry_of(record)
-            if record.sequence < self.unweighed_below:
+            if record.sequence < self.unmeasured_below:
                 found_bytes += entry.message.size - entry.message.header_size
             if entry.expires_ms:
                 self.queue.expects_expiry(entry.expires_ms)
@@ -571,60 +572,60 @@ class Level(Logged):
     def have_left(self, count: int) -> None:
         """So many of the messages that are on disk only: limits must not count those that are lost.
 
-        Their sizes are unknown: what is on disk is weighed anew, as after a start.
+        Their sizes are unknown: what is on disk is measured anew, as after a start.
         """
         queue = self.queue
         lost = self.paged_count - count
         self.paged_count = count
         queue.correct(-lost, sum(level.memory_bytes() for level in queue.levels) - queue.ready_bytes)
         for level in queue.levels:
-            level.weigh_anew()
+            level.measure_anew()
         if queue.rules is not None:
-            queue.rules.look_at(queue.turn.now_ms)
+            queue.rules.schedule_check(queue.turn.now_ms)
 
     # -- bytes of bodies
 
     def memory_bytes(self) -> int:
         return body_bytes_of(self.ring) + (0 if self.returned is None else self.returned.body_bytes)
 
-    def has_unweighed(self) -> bool:
-        return self.log is not None and self.paged_count > 0 and self.paged_from < self.unweighed_below
+    def has_unmeasured(self) -> bool:
+        return self.log is not None and self.paged_count > 0 and self.paged_from < self.unmeasured_below
 
-    def unweighed_bytes(self) -> int:
+    def unmeasured_bytes(self) -> int:
         """An estimate: as if all were as large as the last ones."""
-        if not self.has_unweighed():
+        if not self.has_unmeasured():
             return 0
         assert self.log is not None
         last = self.log.segments[-1]
         bytes_each = (last.size - SEGMENT_HEADER_SIZE) // max(last.count, 1) - BESIDE_BODY_BYTES
-        unweighed, all_paged = self.unweighed_below - self.paged_from, self.next_sequence - self.paged_from
-        return max(bytes_each, 0) * (self.paged_count * unweighed // all_paged)
+        unmeasured, all_paged = self.unmeasured_below - self.paged_from, self.next_sequence - self.paged_from
+        return max(bytes_each, 0) * (self.paged_count * unmeasured // all_paged)
 
-    def weigh_anew(self) -> None:
-        self.unweighed_below = self.next_sequence if self.paged_count else 0
+    def measure_anew(self) -> None:
+        self.unmeasured_below = self.next_sequence if self.paged_count else 0
 
-    def weigh_pieces(self) -> Pieces:
+    def measure_pieces(self) -> Pieces:
         """Whatever happens to the level between two pieces."""
-        while self.has_unweighed():
-            self.weigh_last()
+        while self.has_unmeasured():
+            self.measure_last()
             yield
-        self.unweighed_below = 0
+        self.unmeasured_below = 0
 
-    def weigh_last(self) -> None:
-        """The last piece of what is not weighed."""
-        log, below, held = self.log, self.unweighed_below, self.held or ()
+    def measure_last(self) -> None:
+        """The last piece of what is not measured."""
+        log, below, held = self.log, self.unmeasured_below, self.held or ()
         assert log is not None
-        count = max(WEIGHED_BYTES // max(log.bytes_on_disk // max(log.count, 1), 1), 1)
+        count = max(MEASURED_BYTES // max(log.bytes_on_disk // max(log.count, 1), 1), 1)
         first = max(self.paged_from, below - count) if below > count else self.paged_from
         body_bytes = 0
-        for seen in glimpses(log, first, WEIGHED_BYTES, tells=True):
+        for seen in record_previews(log, first, MEASURED_BYTES, tells=True):
             if seen is not None and seen.sequence >= below:
                 break
             if seen is not None and seen.sequence not in held:
                 body_bytes += body_size(seen)
-        if self.unweighed_below != below:
-            return  # damage was found: all is to be weighed again
-        self.unweighed_below = first
+        if self.unmeasured_below != below:
+            return  # damage was found: all is to be measured again
+        self.unmeasured_below = first
         self.queue.correct(0, body_bytes)
 
     # -- the whole
@@ -644,7 +645,7 @@ class Level(Logged):
         self.held = {held for held in self.held or () if is_alive(log, held)} or None  # by leases
         self.paged_count = log.count - len(self.held or ())
         self.paged_from = log.first_sequence
-        self.unweighed_below = log.next_sequence
+        self.unmeasured_below = log.next_sequence
         self.returns = log.recovery.notes
         self.next_sequence = max(log.next_sequence, (delivered_up_to or 0) + 1)
         self.redelivered_below = self.next_sequence if delivered_up_to is None else delivered_up_to + 1
@@ -694,7 +695,7 @@ def alive_from(log: Log, first: int) -> int:
     return count
 
 
-def forget_all(level: Level, runs: Runs) -> Pieces:
+def forget_all(level: Level, runs: SortedRuns) -> Pieces:
     """Entries that are not needed any more, in memory or on disk."""
     while runs.heap:
         for entry in runs.heap.pop()[1]:

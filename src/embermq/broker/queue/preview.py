@@ -1,6 +1,7 @@
-"""The first ready messages of a queue, with the beginnings of their bodies, for people who look at it.
+"""Previews of the first ready messages of a queue: with the beginnings of their bodies, for the console.
 
-As `browsing`, nothing is taken, counted or marked; but a body of 100 MB is neither copied nor read from disk.
+As with `browse`, nothing is taken, counted or marked; but a body of 100 MB is neither copied nor read from
+disk.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker.message.message import Message, expiry_of
 from embermq.broker.message.record import body_size, message_of
-from embermq.store.log.peek import Glimpse, glimpses
+from embermq.store.log.peek import RecordPreview, record_previews
 
 if TYPE_CHECKING:
     from embermq.broker.queue.level import Level
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 32 * 1024
 
 
-class Glimpsed(NamedTuple):
+class Preview(NamedTuple):
     message: Message  # of its body the beginning; of a very long header, too
     body_size: int
     sequence: int
@@ -29,16 +30,16 @@ class Glimpsed(NamedTuple):
     in_memory: bool
 
 
-def glimpsed(queue: Queue, count: int, body_bytes: int) -> Iterator[Glimpsed | None]:
+def previews(queue: Queue, count: int, body_bytes: int) -> Iterator[Preview | None]:
     """The first so many, or a few more, in the order in which they would leave.
 
-    None: time to let others go on. What happens meanwhile may be seen in what follows, or not.
+    None: a pause, for other work. What happens meanwhile may be seen in what follows, or not.
     """
     for level in list(queue.levels):
         first = 0
         for entry in list(islice(level.entries(), count)):
             first, message = entry.sequence + 1, entry.message
-            yield Glimpsed(
+            yield Preview(
                 cut(message, body_bytes),
                 message.size - message.header_size,
                 entry.sequence,
@@ -51,17 +52,17 @@ def glimpsed(queue: Queue, count: int, body_bytes: int) -> Iterator[Glimpsed | N
             yield from on_disk(level, max(first, level.paged_from), body_bytes)
 
 
-def on_disk(level: Level, first: int, body_bytes: int) -> Iterator[Glimpsed | None]:
+def on_disk(level: Level, first: int, body_bytes: int) -> Iterator[Preview | None]:
     assert level.log is not None
-    for seen in glimpses(level.log, first, BLOCK_BYTES):
+    for seen in record_previews(level.log, first, BLOCK_BYTES):
         if seen is None or not level.is_held(seen.sequence):
             yield None if seen is None else from_record(level, seen, body_bytes)
 
 
-def from_record(level: Level, seen: Glimpse, body_bytes: int) -> Glimpsed:
+def from_record(level: Level, seen: RecordPreview, body_bytes: int) -> Preview:
     message = message_of(seen.payload, seen.flags, body_bytes)
     returns = level.returns.get(seen.sequence, seen.flags >> 1)
-    return Glimpsed(
+    return Preview(
         message,
         body_size(seen),
         seen.sequence,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from embermq.broker.vhost import VirtualHost
 
 KEEPS_NOTHING, KEEPS_PERSISTENT, KEEPS_ALL = 0, 1, 2  # which messages are on disk before they are confirmed
-WEIGHING = object()  # what such work is about
+MEASURING = object()  # what such work is about
 
 # Did a try to process the message fail, or does it come back untouched? Only tries count for the limit.
 HasFailed = Callable[[Entry], bool]
@@ -193,6 +193,11 @@ class Queue:
     def remove_consumer(self, consumer: Consumer) -> None:
         raise NotImplementedError
 
+    def remove_at_once(self, leaving: set[Consumer]) -> bool:
+        """Remove those of a channel or connection that ends, where that is better than one by one;
+        `consumer_left` is then due for each. False: they stay, for `remove_consumer`."""
+        return False
+
     def trace_changed(self) -> None:
         """The firehose was turned on or off."""
 
@@ -209,22 +214,22 @@ class Queue:
         self.unacked_bytes += unacked_bytes
 
     def body_bytes(self) -> int:
-        """The bytes of the ready bodies; about so many while some are not weighed."""
-        return self.ready_bytes + sum(level.unweighed_bytes() for level in self.levels)
+        """The bytes of the ready bodies; about so many while some are not measured."""
+        return self.ready_bytes + sum(level.unmeasured_bytes() for level in self.levels)
 
-    def is_unweighed(self) -> bool:
+    def is_unmeasured(self) -> bool:
         """Are there messages from before the start whose sizes are not known yet?"""
-        return any(level.unweighed_below for level in self.levels)
+        return any(level.unmeasured_below for level in self.levels)
 
-    def weigh_soon(self) -> None:
+    def measure_soon(self) -> None:
         """For a request that shows the bytes. One queue at a time: others when they are shown again."""
         works = self.turn.incremental_work
-        if self.is_unweighed() and not works.about(WEIGHING):
-            works.begin(self.weigh_pieces(), about=WEIGHING)
+        if self.is_unmeasured() and not works.about(MEASURING):
+            works.begin(self.measure_pieces(), about=MEASURING)
 
-    def weigh_pieces(self) -> Pieces:
+    def measure_pieces(self) -> Pieces:
         for level in self.levels:
-            yield from level.weigh_pieces()
+            yield from level.measure_pieces()
 
     def offset_facts(self, time_ms: int | None = None) -> dict[str, object]:
         """Of a stream: its first offset, its next one, its segments; the first offset since a time."""

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from embermq.broker.queue.queue import HasFailed, Queue, failed
-from embermq.broker.queue.runs import Runs, by_sequence
+from embermq.broker.queue.runs import SortedRuns, by_sequence
 
 if TYPE_CHECKING:
     from embermq.broker.incremental_work import Pieces
@@ -57,14 +57,14 @@ class Gathered:
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.runs: dict[Level, Runs] = {}
+        self.runs: dict[Level, SortedRuns] = {}
 
     def take(self, entries: list[Entry], has_failed: HasFailed) -> None:
         by_level: dict[Level, list[Entry]] = {}
         for entry in sorted(self.queue.receive(entries, has_failed), key=by_sequence):
             by_level.setdefault(entry.level, []).append(entry)
         for level, run in by_level.items():
-            self.runs.setdefault(level, Runs()).add(run)
+            self.runs.setdefault(level, SortedRuns()).add(run)
 
     def arrive(self) -> Pieces:
         """All are here."""
@@ -77,7 +77,7 @@ class Gathered:
         queue.returned()
 
 
-def dispose_of(queue: Queue, runs: Runs) -> Pieces:
+def dispose_of(queue: Queue, runs: SortedRuns) -> Pieces:
     """The queue is gone; the messages go where those went that it had."""
     while runs.heap:
         queue.requeue(runs.take(PIECE_COUNT))

@@ -27,7 +27,7 @@ def before_sequence(entry: Entry) -> int:
     return -entry.sequence
 
 
-class Runs:
+class SortedRuns:
     """Entries of one level in runs, each in order; what is in different runs may lie between each other."""
 
     __slots__ = ("body_bytes", "count", "heap", "last", "latest")
@@ -52,7 +52,7 @@ class Runs:
             self.latest = run
             heapq.heappush(self.heap, (run[-1].sequence, run))
 
-    def merge(self, others: Runs) -> None:
+    def merge(self, others: SortedRuns) -> None:
         for each in others.heap:
             heapq.heappush(self.heap, each)
         self.count += others.count

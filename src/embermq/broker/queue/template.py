@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embermq.broker.definitions import Catalog, packed, unpacked
+from embermq.broker.definitions import DefinitionStore, packed, unpacked
 from embermq.broker.stream.arguments import check_declaration
 from embermq.errors import PreconditionFailed
 
@@ -30,7 +30,7 @@ class Templates:
             check_template(name, arguments)
             self.configured[name] = dict(arguments)
         self.stored: dict[str, Arguments] = {}
-        self.catalog = Catalog()
+        self.definitions = DefinitionStore()
 
     def all(self) -> dict[str, Arguments]:
         return {**self.stored, **self.configured}
@@ -39,12 +39,12 @@ class Templates:
         self.require_ours(name)
         check_template(name, arguments)
         self.stored[name] = arguments
-        self.catalog.put("template", "", name, packed(arguments))
+        self.definitions.put("template", "", name, packed(arguments))
 
     def delete(self, name: str) -> None:
         self.require_ours(name)
         del self.stored[name]
-        self.catalog.delete("template", "", name)
+        self.definitions.delete("template", "", name)
 
     def restore(self, name: str, body: dict[str, object]) -> None:
         self.stored[name] = unpacked(body)

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from embermq.broker import definitions
-from embermq.broker.definitions import Catalog
+from embermq.broker.definitions import DefinitionStore, permission_from, user_body, user_from
 from embermq.broker.events import (
     Events,
     limits_set,
@@ -30,8 +29,10 @@ DEFAULT_VHOST = "/"
 class UserStore(Mapping[str, User]):
     """The users of a broker by their names."""
 
-    def __init__(self, catalog: Catalog, events: Events, forget_routes: Callable[[str], None]) -> None:
-        self.catalog = catalog
+    def __init__(
+        self, definitions: DefinitionStore, events: Events, forget_routes: Callable[[str], None]
+    ) -> None:
+        self.definitions = definitions
         self.events = events
         self.forget_routes = forget_routes  # of a virtual host: routes that publishers were allowed
         self.by_name: dict[str, User] = {}
@@ -48,7 +49,7 @@ class UserStore(Mapping[str, User]):
     # -- users
 
     def store(self, user: User) -> None:
-        self.catalog.put("user", "", user.name, definitions.user_body(user))
+        self.definitions.put("user", "", user.name, user_body(user))
 
     def add(self, user: User) -> None:
         self.by_name[user.name] = user
@@ -73,7 +74,7 @@ class UserStore(Mapping[str, User]):
             self.revoke(user, vhost)
             self.revoke_topics(user, vhost)
         del self.by_name[user.name]
-        self.catalog.delete("user", "", user.name)
+        self.definitions.delete("user", "", user.name)
         self.events.emit("user.deleted", name_only, user.name)
 
     def limit(self, user: User, name: str, value: int | None) -> None:
@@ -86,13 +87,13 @@ class UserStore(Mapping[str, User]):
 
     def grant(self, user: User, vhost: str, permission: Permission) -> None:
         user.permissions[vhost] = permission
-        self.catalog.put("permission", vhost, user.name, permission.patterns)
+        self.definitions.put("permission", vhost, user.name, permission.patterns)
         self.forget_routes(vhost)
         self.events.emit("permission.created", permission_created, user.name, vhost, permission)
 
     def revoke(self, user: User, vhost: str) -> None:
         if user.permissions.pop(vhost, None) is not None:
-            self.catalog.delete("permission", vhost, user.name)
+            self.definitions.delete("permission", vhost, user.name)
             self.forget_routes(vhost)
             self.events.emit("permission.deleted", permission_deleted, user.name, vhost)
 
@@ -119,9 +120,9 @@ class UserStore(Mapping[str, User]):
         known = user.topic_permissions.get(vhost)
         if known:
             body = {exchange: permission.patterns for exchange, permission in known.items()}
-            self.catalog.put("topic_permission", vhost, user.name, body)
+            self.definitions.put("topic_permission", vhost, user.name, body)
         else:
-            self.catalog.delete("topic_permission", vhost, user.name)
+            self.definitions.delete("topic_permission", vhost, user.name)
         self.forget_routes(vhost)
 
     def create_guest(self) -> None:
@@ -132,11 +133,11 @@ class UserStore(Mapping[str, User]):
 
     def restore(self, stored: Definitions) -> None:
         for definition in stored.all("user"):
-            self.by_name[definition.name] = definitions.user_from(definition.name, definition.body)
+            self.by_name[definition.name] = user_from(definition.name, definition.body)
         for definition in stored.all("permission"):
             user = self.restored_user(definition.name)
             if user is not None:
-                user.permissions[definition.vhost] = definitions.permission_from(definition.body)
+                user.permissions[definition.vhost] = permission_from(definition.body)
         for definition in stored.all("topic_permission"):
             user = self.restored_user(definition.name)
             if user is not None:

@@ -122,12 +122,12 @@ class Group:
         self.unwritten = False
         position = self.position
         if self.name and position is not None and not self.stream.deleted:
-            self.stream.vhost.catalog.note(*self.key, {"offset": position})
+            self.stream.vhost.definitions.note(*self.key, {"offset": position})
 
     def forget(self) -> None:
         """As if nobody had read under this name."""
         self.left_at = None
-        self.stream.vhost.catalog.note(*self.key, None)
+        self.stream.vhost.definitions.note(*self.key, None)
 
     @property
     def key(self) -> tuple[str, str, str]:

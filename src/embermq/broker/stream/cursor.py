@@ -219,7 +219,7 @@ class Cursor:
             entry.delivery_tag = 0
             entry.expires_ms = 0
             entry.returns = 0
-            if self.consumer.weighs:
+            if self.consumer.counts_bytes:
                 entry.message = message_of(data[at:stop], PERSISTENT)
             if self.group is not None:
                 self.group.out.append(offset)

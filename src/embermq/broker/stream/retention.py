@@ -34,11 +34,11 @@ class StreamRetention:
         if limits.limited and len(log.segments) > 1 and stream.safe_end > log.segments[-1].first:
             stream.filters.forget(retain(log, stream.turn.now_ms, limits.bytes_max, limits.age_ms_max))
             if limits.age_ms_max is not None:
-                self.look_at(log.segments[0].time_max + limits.age_ms_max + 1)
+                self.schedule_check(log.segments[0].time_max + limits.age_ms_max + 1)
         stream.ready_count = log.count
         stream.ready_bytes = log.bytes_on_disk
 
-    def look_at(self, due_ms: int) -> None:
+    def schedule_check(self, due_ms: int) -> None:
         """Look at the age of the oldest segment at that time."""
         timers = self.stream.turn.timers
         if len(self.stream.log.segments) > 1 and timers is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SUPER_STREAM = "x-super-stream"
 PARTITION_ORDER = "x-stream-partition-order"
-NOBODY = object()  # owns the partitions
+NO_OWNER = object()  # owns the partitions
 
 
 def is_super_stream(exchange: Exchange) -> bool:
@@ -53,7 +53,7 @@ def create(
         )
     names = [f"{name}-{number}" for number in range(count)]
     before = vhost.queues.keys() & names  # streams that are there already become its partitions
-    with vhost.catalog.together():
+    with vhost.definitions.together():
         try:
             return declare_all(vhost, name, keys, names, arguments)
         except AMQPError:
@@ -85,7 +85,7 @@ def declare_all(
     for number, partition in enumerate(names):
         stream = vhost.declare_queue(
             partition,
-            owner=NOBODY,
+            owner=NO_OWNER,
             durable=True,
             exclusive=False,
             auto_delete=False,
@@ -99,7 +99,7 @@ def declare_all(
 def delete(exchange: Exchange) -> None:
     """With its partitions."""
     vhost = exchange.vhost
-    with vhost.catalog.together():
+    with vhost.definitions.together():
         for binding in partitions(exchange):
             bound = binding.destination
             if not isinstance(bound, Exchange) and bound.effective.get("x-queue-type") == STREAM:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from embermq.broker.message.message import Message
-from embermq.broker.queue.preview import Glimpsed, glimpsed
+from embermq.broker.queue.preview import Preview, previews
 from embermq.broker.queue.queue import Queue
 from embermq.errors import AccessRefused, SyntaxFault
 from embermq.http.console.address import queue_in_api
@@ -73,7 +73,7 @@ def why_not_shown(request: Request, queue: Queue) -> str:
 
 async def first_messages(steps: Steps, queue: Queue) -> list[str]:
     items: list[str] = []
-    looking = glimpsed(queue, MESSAGES_MAX, BODY_BYTES)
+    looking = previews(queue, MESSAGES_MAX, BODY_BYTES)
     for _ in range(STEPS_MAX):
         await steps.pause()
         if queue.deleted:
@@ -81,12 +81,12 @@ async def first_messages(steps: Steps, queue: Queue) -> list[str]:
         seen = next(looking, looking)
         if seen is looking or len(items) >= MESSAGES_MAX:
             break
-        if isinstance(seen, Glimpsed):
+        if isinstance(seen, Preview):
             items.append(await message_item(steps, queue, seen, len(items) + 1))
     return items
 
 
-async def message_item(steps: Steps, queue: Queue, seen: Glimpsed, number: int) -> str:
+async def message_item(steps: Steps, queue: Queue, seen: Preview, number: int) -> str:
     message = seen.message
     label = f"Offset {many(seen.sequence)}" if not queue.messages_leave else f"{number}."
     exchange = f"<code>{escape(message.exchange)}</code>" if message.exchange else "the default exchange"

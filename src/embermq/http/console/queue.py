@@ -74,7 +74,7 @@ async def shown(request: Request) -> Response:
     vhost = vhost_of(request, to_see=True)
     queue = queue_named(vhost, request.names["name"])
     asked = Asked(request, vhost.name, queue.name)
-    queue.weigh_soon()
+    queue.measure_soon()
     steps = Steps(request.context.scheduler)
     content = [header(request, asked, queue), alarms(request)]
     charts = (rates_chart, lengths_chart) if request.context.history.track(queue) is not None else ()
@@ -126,7 +126,7 @@ def numbers(request: Request, queue: Queue) -> str:
                 ("Acknowledged per second", rate("ack")),
             ]
         )
-    about = "about " if queue.is_unweighed() and queue.ready_count else ""
+    about = "about " if queue.is_unmeasured() and queue.ready_count else ""
     ready, unacked = queue.body_bytes(), queue.unacked_bytes
     total = queue.ready_count + queue.unacked_count
     return cards(

@@ -12,7 +12,7 @@ from embermq.broker.vhost import VirtualHost, require_access
 from embermq.errors import AccessRefused
 from embermq.http.controllers.exchanges import DEFAULT_NAMES, exchange_named, vhost_of
 from embermq.http.controllers.overview import visible_vhosts
-from embermq.http.controllers.queues import NOBODY, queue_named
+from embermq.http.controllers.queues import NO_OWNER, queue_named
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes
 from embermq.http.server.request import Request, Response, not_found, routing_key_of, table
@@ -121,7 +121,7 @@ def post_binding(request: Request) -> Response:
     destination: Queue | Exchange
     if kind == "queue":
         destination = vhost.queue(destination_name)
-        require_access(destination, NOBODY)
+        require_access(destination, NO_OWNER)
     else:
         destination = vhost.exchange(destination_name)
     routing_key, arguments = clean(routing_key_of(body)), table(body, "arguments")
@@ -139,6 +139,6 @@ def delete_binding(request: Request) -> Response:
     binding = find(request, source, destination)
     require_topics(request.user, "read", source, binding.routing_key)
     if isinstance(destination, Queue):
-        require_access(destination, NOBODY)
+        require_access(destination, NO_OWNER)
     vhost.unbind(source, destination, binding.routing_key, binding.arguments)
     return Response(204)

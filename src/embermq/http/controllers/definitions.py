@@ -40,7 +40,7 @@ from embermq.http.controllers.permissions import (
     topic_permission_views,
 )
 from embermq.http.controllers.policies import policy_views, store_policy
-from embermq.http.controllers.queues import NOBODY, template_view
+from embermq.http.controllers.queues import NO_OWNER, template_view
 from embermq.http.controllers.users import store_user, user_from
 from embermq.http.controllers.vhosts import store_vhost
 from embermq.http.openapi import schemas
@@ -349,7 +349,7 @@ def put_queue(vhost: VirtualHost, body: dict[str, Any]) -> None:
         return  # as RabbitMQ: what is there stays as it is
     vhost.declare_queue(
         name,
-        owner=NOBODY,
+        owner=NO_OWNER,
         durable=boolean(body, "durable"),
         exclusive=False,
         auto_delete=boolean(body, "auto_delete"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from embermq.broker.describe import description_of_lease
 from embermq.broker.lease.lease import BYTES_MAX, MESSAGES_MAX, OPEN, SETTLED, TIMEOUT_MS_MAX, Lease
-from embermq.broker.queue.describe import description_of_lease
 from embermq.broker.queue.queue import Queue
 from embermq.broker.vhost import generated_name
 from embermq.http.controllers.overview import visible_vhosts

@@ -23,7 +23,7 @@ from embermq.broker.vhost import require_access
 from embermq.errors import AccessRefused, AMQPError, ResourceLocked
 from embermq.http.controllers.bindings import require_topics
 from embermq.http.controllers.exchanges import DEFAULT_NAMES, vhost_of
-from embermq.http.controllers.queues import NOBODY, queue_to
+from embermq.http.controllers.queues import NO_OWNER, queue_to
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import Parameter, describes, number, words
 from embermq.http.server.cooperative import Steps
@@ -157,7 +157,7 @@ async def get_messages(request: Request) -> Response:
     if queue is None:
         raise Refusal(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost.name}'")
     try:
-        require_access(queue, NOBODY)
+        require_access(queue, NO_OWNER)
     except ResourceLocked as error:  # as AMQP says it
         raise bad_request(str(error)) from None
     steps = Steps(request.context.scheduler)

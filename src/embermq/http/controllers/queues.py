@@ -33,7 +33,7 @@ BRIEF = (
     flag("disable_stats", "without numbers"),
     flag("enable_queue_totals", "with the lengths all the same"),
 )
-NOBODY = object()  # no connection owns what HTTP declares, and none of its exclusive queues are HTTP's
+NO_OWNER = object()  # no connection owns what HTTP declares, and none of its exclusive queues are HTTP's
 
 
 def queue_named(vhost: VirtualHost, name: str) -> Queue:
@@ -48,7 +48,7 @@ def queue_to(request: Request, permission: str) -> Queue:
     vhost = vhost_of(request)
     queue = queue_named(vhost, request.names["name"])
     request.user.require(permission, vhost.name, "queue", queue.name)
-    require_access(queue, NOBODY)
+    require_access(queue, NO_OWNER)
     return queue
 
 
@@ -92,7 +92,7 @@ async def queues_in(request: Request) -> Response:
 @describes("A queue, with its consumers.", query=COLUMNS + RANGES, answer=schemas.QUEUE)
 def one_queue(request: Request) -> Response:
     queue = queue_named(vhost_of(request), request.names["name"])
-    queue.weigh_soon()
+    queue.measure_soon()
     consumers = [consumer_view(request.context, consumer) for consumer in queue.consumers]
     view: View = {**view_asked(request)(queue), "consumer_details": consumers}
     return single(request, view | {"incoming": [], "deliveries": []})
@@ -116,7 +116,7 @@ def put_queue(request: Request) -> Response:
         raise bad_request("a queue needs a name")
     vhost.declare_queue(
         name,
-        owner=NOBODY,
+        owner=NO_OWNER,
         durable=durable,
         exclusive=False,
         auto_delete=auto_delete,

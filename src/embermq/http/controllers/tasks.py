@@ -6,7 +6,7 @@ from embermq.broker.queue.queue import Queue
 from embermq.broker.transfer import COPY, DELETE, MOVE, RETURN, RUNNING, Task
 from embermq.broker.vhost import require_access
 from embermq.http.controllers.messages import filter_of
-from embermq.http.controllers.queues import NOBODY, queue_to
+from embermq.http.controllers.queues import NO_OWNER, queue_to
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes
 from embermq.http.server.auth import ADMINISTRATOR, may_enter, require_vhost, sees_everything
@@ -69,7 +69,7 @@ def destination(request: Request, source: Queue) -> Queue:
     if target is source:
         raise bad_request("the destination is the queue itself")
     request.user.require("write", vhost.name, "queue", target.name)
-    require_access(target, NOBODY)
+    require_access(target, NO_OWNER)
     return target
 
 

@@ -94,7 +94,7 @@ class Api:
             await safe
         elif changes:
             # Without asking whether anything changed: an AMQP client's flush may be carrying it just now.
-            broker.catalog.when_safe(done)
+            broker.definitions.when_safe(done)
             await safe
 
 

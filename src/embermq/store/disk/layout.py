@@ -55,12 +55,12 @@ class Layout:
         if filesystem.exists(self.version):
             self.check_version(filesystem)
         else:
-            strangers = set(filesystem.list(self.directory)) - {"LOCK"}
+            others = set(filesystem.list(self.directory)) - {"LOCK"}
             # "VERSION.new" alone is a first start that was interrupted; "lost+found" comes with a disk.
-            if strangers - {"VERSION.new", "lost+found", "queues", "trash"}:
+            if others - {"VERSION.new", "lost+found", "queues", "trash"}:
                 raise NotADataDirectory(
                     f"{self.directory} is not empty and not a data directory of EmberMQ "
-                    f"(it holds {', '.join(sorted(strangers)[:3])})"
+                    f"(it holds {', '.join(sorted(others)[:3])})"
                 )
         for path in (self.queues, self.trash):
             if not filesystem.exists(path):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from embermq.store.log.segment import Segment
 
 
-class Glimpse(NamedTuple):
+class RecordPreview(NamedTuple):
     sequence: int
     timestamp_ms: int
     flags: int
@@ -27,7 +27,9 @@ class Glimpse(NamedTuple):
     payload_size: int
 
 
-def glimpses(log: Log, sequence: int, block_bytes: int, tells: bool = False) -> Iterator[Glimpse | None]:
+def record_previews(
+    log: Log, sequence: int, block_bytes: int, tells: bool = False
+) -> Iterator[RecordPreview | None]:
     """The live records from `sequence` on, in order. None after each block: time to let others go on.
 
     Whatever happens to the log between two steps, nothing worse comes of it than an end too early.
@@ -42,7 +44,7 @@ def glimpses(log: Log, sequence: int, block_bytes: int, tells: bool = False) -> 
 
 def in_segment(
     log: Log, segment: Segment, sequence: int, block_bytes: int, tells: bool
-) -> Iterator[Glimpse | None]:
+) -> Iterator[RecordPreview | None]:
     position, cuts = position_before(log.disk.filesystem, log.directory, segment, sequence), segment.cuts
     reader = log.new_reader()
     while position < segment.size and not segment.removed and segment.cuts == cuts:
@@ -57,7 +59,7 @@ def in_segment(
                 block = reader._one_record(segment, block)
                 done = parse_records(block, 0, segment, sequence, block_bytes, records)
         for record in records:
-            yield Glimpse(
+            yield RecordPreview(
                 record.sequence, record.timestamp_ms, record.flags, record.payload, len(record.payload)
             )
         if done == 0:
@@ -79,7 +81,7 @@ def is_small(block: bytes, block_bytes: int) -> bool:
     return 0 < Header().peek(block, 0) <= block_bytes
 
 
-def beginning(block: bytes, segment: Segment, position: int, block_bytes: int) -> Glimpse | None:
+def beginning(block: bytes, segment: Segment, position: int, block_bytes: int) -> RecordPreview | None:
     """Of a record that is too large for a block; None where there seems to be none."""
     header = Header()
     size = header.peek(block, 0)
@@ -88,4 +90,4 @@ def beginning(block: bytes, segment: Segment, position: int, block_bytes: int) -
     if not segment.first <= header.sequence <= segment.last:
         return None
     payload = block[RECORD_HEADER_SIZE:block_bytes]
-    return Glimpse(header.sequence, header.timestamp_ms, header.flags, payload, header.length)
+    return RecordPreview(header.sequence, header.timestamp_ms, header.flags, payload, header.length)

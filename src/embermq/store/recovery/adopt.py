@@ -27,8 +27,8 @@ from embermq.store.recovery.unclaimed import (
     is_accounted_for,
     read_label,
     set_aside,
-    strangers,
     unclaimed_ids,
+    undefined_ids,
 )
 
 PRIORITY_PART = re.compile(r"\.p(\d{3})$")
@@ -114,7 +114,7 @@ class Adoption:
         deleted = {definition.name for definition in self.definitions.all(DELETING)}
         unknown = [
             log_id
-            for log_id in strangers(self.filesystem, self.layout, [])
+            for log_id in undefined_ids(self.filesystem, self.layout, [])
             if owner_id(log_id) not in owners
             and not is_accounted_for(self.filesystem, self.layout, log_id, owners, deleted)
         ]

@@ -35,7 +35,7 @@ class Label(NamedTuple):
         return f"queue '{self.name}' in vhost '{self.vhost}'"
 
 
-def strangers(filesystem: FileSystem, layout: Layout, known_ids: Iterable[str]) -> list[str]:
+def undefined_ids(filesystem: FileSystem, layout: Layout, known_ids: Iterable[str]) -> list[str]:
     """The directories that no queue has; anything else than a directory is none of our business."""
     known = set(known_ids)
     return [

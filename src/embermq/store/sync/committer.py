@@ -98,7 +98,7 @@ class Turns(Protocol):
     """The rounds of work in the loop's thread."""
 
     @property
-    def telling(self) -> int:
+    def active_count(self) -> int:
         """How many there were in which anybody was to get anything: noting acks is no company."""
         ...
 
@@ -257,7 +257,7 @@ class Committer:
     def _sync_here(self, quiet: bool) -> None:
         """The turn is over: sync if there is nothing else to do, else leave it to the thread."""
         assert self._turns is not None
-        count = self._turns.telling
+        count = self._turns.active_count
         with self._lock:
             if count > self._next_turn:
                 self._speed.pause(SYNCS_AFTER_COMPANY)
@@ -278,7 +278,7 @@ class Committer:
         with self._lock:
             self._handed_back -= 1
         if self._turns is not None:
-            self._next_turn = self._turns.telling + 2
+            self._next_turn = self._turns.active_count + 2
         call_all(callbacks, failure)
 
     # -- the thread

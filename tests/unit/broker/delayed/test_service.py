@@ -33,7 +33,7 @@ def bodies(queue: Queue) -> list[bytes]:
 
 
 def notes(stored: StoredBroker) -> list[str]:
-    return [definition.name for definition in stored.catalog.definitions.all(KIND)]
+    return [definition.name for definition in stored.definitions.stored.all(KIND)]
 
 
 def test_what_is_taken_back_stays_so_over_restarts_until_all_is_gone(tmp_path: Path) -> None:

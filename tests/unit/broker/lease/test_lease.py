@@ -62,14 +62,14 @@ def sequences(queue: Queue) -> list[int]:
     return [entry.sequence for entry in taken]
 
 
-@pytest.mark.parametrize("way", ["at once", "in memory", "after a restart", "weighed after a restart"])
+@pytest.mark.parametrize("way", ["at once", "in memory", "after a restart", "measured after a restart"])
 def test_others_have_their_turns_and_then_all_is_back(tmp_path: Path, way: str) -> None:
     stored = StoredBroker(tmp_path)
     queue, lease = leased(stored, persistent=way != "in memory")
     if "restart" in way:
         stored, queue, lease = restarted(stored)
-    if "weighed" in way:
-        list(queue.weigh_pieces())
+    if "measured" in way:
+        list(queue.measure_pieces())
     other = new_queue(stored.vhost, "other")
     other.add_consumer(taker := Taker(other, no_ack=True))
 
@@ -84,7 +84,7 @@ def test_others_have_their_turns_and_then_all_is_back(tmp_path: Path, way: str) 
     with stored:
         assert release(stored, lease, meanwhile) >= PIECES_MIN
         assert (queue.ready_count, queue.unacked_count, queue.unacked_bytes) == (LEASED + WAITING, 0, 0)
-        list(queue.weigh_pieces())
+        list(queue.measure_pieces())
         assert queue.ready_bytes == (LEASED + WAITING) * len(BODY)
         states = [note.body["state"] for note in stored.data.definitions.all("lease")]
         assert states == ([] if way == "in memory" else ["released"])

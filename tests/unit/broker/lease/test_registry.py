@@ -14,16 +14,16 @@ from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
 from embermq.broker.turn import Turn
-from tests.support.domain import NOBODY, message, new_queue
+from tests.support.domain import NO_CONNECTION, message, new_queue
 from tests.support.stored_domain import StoredBroker
 
 COUNT = 6
 BODY = bytes(100)
 
 
-@pytest.mark.parametrize("weighed", ["before", "after", "never"])
+@pytest.mark.parametrize("measured", ["before", "after", "never"])
 @pytest.mark.parametrize("leased", [1, 3, COUNT])
-def test_what_is_given_back_after_a_restart_has_its_size(tmp_path: Path, leased: int, weighed: str) -> None:
+def test_what_is_given_back_after_a_restart_has_its_size(tmp_path: Path, leased: int, measured: str) -> None:
     stored = StoredBroker(tmp_path)
     queue = new_queue(stored.vhost, durable=True)
     for _ in range(COUNT):
@@ -34,13 +34,13 @@ def test_what_is_given_back_after_a_restart_has_its_size(tmp_path: Path, leased:
     stored.wait_until_safe()
     with stored.restarted() as stored:
         queue = stored.vhost.queues["q"]
-        if weighed == "before":
-            list(queue.weigh_pieces())
+        if measured == "before":
+            list(queue.measure_pieces())
             assert queue.ready_bytes == (COUNT - leased) * len(BODY)
         stored.vhost.leases.release(stored.vhost.leases.find(queue, "lease"))
-        if weighed == "after":
-            list(queue.weigh_pieces())
-        if weighed != "never":
+        if measured == "after":
+            list(queue.measure_pieces())
+        if measured != "never":
             assert queue.ready_bytes == COUNT * len(BODY)
         assert (queue.ready_count, queue.unacked_count) == (COUNT, 0)
         taken = [entry for entry in iter(queue.get, None) if entry is not None]
@@ -87,7 +87,7 @@ class Reader(Consumer):
     """A consumer of a part of a lease, with a number of deliveries as credit."""
 
     def __init__(self, reading: LeaseReading, credit: int = 1_000_000) -> None:
-        super().__init__(reading, "tag", True, False, NOBODY, {})
+        super().__init__(reading, "tag", True, False, NO_CONNECTION, {})
         self.reading = reading
         self.credit = credit
         self.got: list[tuple[int, bytes]] = []  # number in the lease, body

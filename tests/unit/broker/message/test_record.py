@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from embermq.broker.message.message import Message
 from embermq.broker.message.record import body_size, content_at, header_size_at, message_of, record_parts
 from embermq.broker.message.rewrite import names_of
-from embermq.store.log.peek import Glimpse
+from embermq.store.log.peek import RecordPreview
 from embermq.wire.frame import content_header
 from embermq.wire.properties import Properties
 
@@ -32,7 +32,7 @@ def test_a_message_comes_back(
     assert (before + payload)[at:] == header + body
     cut = message_of(payload[: len(payload) - len(body) + body_bytes // 2], 0, body_bytes)
     assert cut.content == header + body[: body_bytes // 2]
-    assert body_size(Glimpse(1, 0, 0, payload[: at - len(before)], len(payload))) == len(body)
+    assert body_size(RecordPreview(1, 0, 0, payload[: at - len(before)], len(payload))) == len(body)
 
 
 def test_a_header_that_is_cut_has_no_expiration() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embermq.broker.definitions import Catalog
+from embermq.broker.definitions import DefinitionStore
 from embermq.broker.policy.keys import KEYS, NUMBER_MAX, TABLE
 from embermq.broker.policy.policy import OPERATOR_POLICY, POLICY, InForce, policy_from
 from embermq.broker.vhost import VirtualHost
@@ -19,7 +19,7 @@ def loop() -> Loop:
 
 @pytest.fixture
 def vhost(loop: Loop) -> VirtualHost:
-    return new_vhost(loop, Catalog())
+    return new_vhost(loop, DefinitionStore())
 
 
 def set_policy(vhost: VirtualHost, kind: str, name: str, priority: int = 0, **keys: object) -> None:

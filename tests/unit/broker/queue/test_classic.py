@@ -10,7 +10,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from embermq.broker.queue.dispatch import has_ready_consumer
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
-from tests.support.domain import NOBODY, Loop, Taker, constant, message, new_queue, new_vhost
+from tests.support.domain import NO_CONNECTION, Loop, Taker, constant, message, new_queue, new_vhost
 from tests.support.settling_rules import SettlingRules
 
 DRAIN_BYTES_MAX = constant("embermq.broker.queue.dispatch", "DRAIN_BYTES_MAX")
@@ -298,7 +298,7 @@ def test_whether_a_message_could_leave_at_once() -> None:
     assert has_ready_consumer(queue, probe)
     taker.no_local_of = 7
     assert not has_ready_consumer(queue, probe)
-    taker.no_local_of = NOBODY
+    taker.no_local_of = NO_CONNECTION
     queue.append(message())
     assert not has_ready_consumer(queue, probe), "another message comes first"
 

@@ -1,4 +1,4 @@
-"""What waits on disk is weighed for a limit in bytes, piece by piece, whatever happens in between."""
+"""What waits on disk is measured for a limit in bytes, piece by piece, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ COUNT = 500
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredBroker:
     """A queue with 500 messages of which nobody has read one since the start: 0 to 499 bytes long."""
-    monkeypatch.setattr(level, "WEIGHED_BYTES", 4096)
+    monkeypatch.setattr(level, "MEASURED_BYTES", 4096)
     stored = StoredBroker(tmp_path)
     queue = new_queue(stored.vhost, durable=True)
     for number in range(COUNT):
         queue.append(message(b"x" * number, persistent=True, priority=9 * (number % 2)))
     stored = stored.restarted()
-    assert stored.vhost.queue("q").ready_bytes == 0 and stored.vhost.queue("q").is_unweighed()
+    assert stored.vhost.queue("q").ready_bytes == 0 and stored.vhost.queue("q").is_unmeasured()
     return stored
 
 
-def test_all_are_weighed(stored: StoredBroker) -> None:
+def test_all_are_measured(stored: StoredBroker) -> None:
     with stored:
         queue = stored.vhost.queue("q")
-        assert sum(1 for _ in queue.weigh_pieces()) > 10
-        assert queue.ready_bytes == sum(range(COUNT)) and not queue.is_unweighed()
+        assert sum(1 for _ in queue.measure_pieces()) > 10
+        assert queue.ready_bytes == sum(range(COUNT)) and not queue.is_unmeasured()
 
 
 def test_who_looks_is_told_about_how_much_and_the_next_time_exactly(stored: StoredBroker) -> None:
@@ -41,17 +41,17 @@ def test_who_looks_is_told_about_how_much_and_the_next_time_exactly(stored: Stor
         assert queue.ready_bytes == 0 and abs(queue.body_bytes() - exactly) < exactly / 10
         queue.append(message(b"y" * 1000, persistent=True))
         assert abs(queue.body_bytes() - exactly - 1000) < exactly / 10
-        queue.weigh_soon()
-        queue.weigh_soon()
+        queue.measure_soon()
+        queue.measure_soon()
         assert len(queue.turn.incremental_work.works) == 1
         while queue.turn.incremental_work.works:
             stored.loop.run()
         assert queue.body_bytes() == queue.ready_bytes == exactly + 1000
-        queue.weigh_soon()
+        queue.measure_soon()
         assert len(queue.turn.incremental_work.works) == 0
 
 
-def test_large_messages_are_weighed_without_reading_them(tmp_path: Path) -> None:
+def test_large_messages_are_measured_without_reading_them(tmp_path: Path) -> None:
     """Others would wait for that: a third of a second for a few messages of 100 MB."""
     stored = StoredBroker(tmp_path)
     queue = new_queue(stored.vhost, durable=True)
@@ -61,10 +61,10 @@ def test_large_messages_are_weighed_without_reading_them(tmp_path: Path) -> None
     with stored.restarted() as stored:
         queue = stored.vhost.queue("q")
         tracemalloc.start()
-        list(queue.weigh_pieces())
+        list(queue.measure_pieces())
         _, peak_bytes = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert queue.ready_bytes == sum(sizes) and not queue.is_unweighed()
+        assert queue.ready_bytes == sum(sizes) and not queue.is_unmeasured()
         assert peak_bytes < 2_000_000
 
 
@@ -80,7 +80,7 @@ def test_whatever_comes_and_goes_between_two_pieces(stored: StoredBroker, seed: 
     chance = random.Random(seed)
     with stored:
         queue = stored.vhost.queue("q")
-        for _ in queue.weigh_pieces():
+        for _ in queue.measure_pieces():
             for _ in range(chance.randrange(8)):
                 if chance.random() < 0.3:
                     queue.append(message(b"y" * chance.randrange(200), persistent=True))
@@ -92,7 +92,7 @@ def test_whatever_comes_and_goes_between_two_pieces(stored: StoredBroker, seed: 
 def test_a_purge_in_the_middle(stored: StoredBroker) -> None:
     with stored:
         queue = stored.vhost.queue("q")
-        pieces = queue.weigh_pieces()
+        pieces = queue.measure_pieces()
         next(pieces)
         queue.purge()
         queue.append(message(b"new", persistent=True))
@@ -102,7 +102,7 @@ def test_a_purge_in_the_middle(stored: StoredBroker) -> None:
 def test_a_deletion_in_the_middle(stored: StoredBroker) -> None:
     with stored:
         queue = stored.vhost.queue("q")
-        pieces = queue.weigh_pieces()
+        pieces = queue.measure_pieces()
         next(pieces)
         stored.vhost.delete_queue(queue)
         assert list(pieces) == [] and queue.ready_bytes == 0

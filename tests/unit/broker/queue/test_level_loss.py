@@ -76,7 +76,7 @@ def test_damage_in_one_level_leaves_the_bytes_of_the_others(stored: StoredBroker
     fill(stored, queue)
     damage(queue.high)
     assert len(take(queue, COUNT - 1)) == COUNT - 1
-    for _ in queue.weigh_pieces():
+    for _ in queue.measure_pieces():
         pass
     assert (queue.ready_count, queue.ready_bytes) == (COUNT, COUNT * len(BODY % 0))
     assert take(queue, COUNT) == list(range(COUNT))
@@ -90,21 +90,21 @@ def test_who_only_looks_finds_it_too(stored: StoredBroker) -> None:
     damage(queue.low, LOST_FIRST + 2)
     assert sum(1 for _ in queue.messages()) == COUNT - 2
     assert queue.ready_count == COUNT - 2
-    for _ in queue.weigh_pieces():
+    for _ in queue.measure_pieces():
         pass
     assert queue.ready_bytes == (COUNT - 2) * len(BODY % 0)
     assert len(take(queue, COUNT - 2)) == COUNT - 2
     assert (queue.ready_count, queue.ready_bytes) == (0, 0)
 
 
-def test_who_weighs_finds_it_and_weighs_all_that_is_left(tmp_path: Path) -> None:
+def test_who_measures_finds_it_and_measures_all_that_is_left(tmp_path: Path) -> None:
     stored = StoredBroker(tmp_path)
     fill(stored, new_queue(stored.vhost, durable=True))
     stored = stored.restarted()
     queue = stored.vhost.queue("q")
     left = queue.ready_count
     damage(queue.low)
-    for _ in queue.weigh_pieces():
+    for _ in queue.measure_pieces():
         pass
     assert (queue.ready_count, queue.ready_bytes) == (left - 1, (left - 1) * len(BODY % 0))
     stored.stop()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embermq.broker.queue.browse import ready_from
-from embermq.broker.queue.preview import BLOCK_BYTES, Glimpsed, glimpsed
+from embermq.broker.queue.preview import BLOCK_BYTES, Preview, previews
 from embermq.broker.queue.queue import Queue
 from embermq.store.log.record import RECORD_HEADER_SIZE
 from embermq.wire.properties import Properties
@@ -18,8 +18,8 @@ from tests.support.stored_domain import StoredBroker
 BODY_BYTES = 1000
 
 
-def seen_in(queue: Queue, count: int = 10) -> list[Glimpsed]:
-    found = [seen for seen in glimpsed(queue, count, BODY_BYTES) if seen is not None]
+def seen_in(queue: Queue, count: int = 10) -> list[Preview]:
+    found = [seen for seen in previews(queue, count, BODY_BYTES) if seen is not None]
     return found[:count]
 
 
@@ -96,12 +96,12 @@ def test_what_goes_while_somebody_looks(tmp_path: Path) -> None:
         queue.append(message(b"%d" % number + bytes(BLOCK_BYTES), persistent=True))
     with stored.restarted() as stored:
         queue = stored.vhost.queue("q")
-        looking = glimpsed(queue, 10, BODY_BYTES)
-        assert isinstance(next(looking), Glimpsed)
+        looking = previews(queue, 10, BODY_BYTES)
+        assert isinstance(next(looking), Preview)
         queue.purge()
         stored.wait_until_safe()
         assert len(list(looking)) < 50
-        looking = glimpsed(queue, 10, BODY_BYTES)
+        looking = previews(queue, 10, BODY_BYTES)
         queue.append(message(b"x" * BLOCK_BYTES, persistent=True))
         next(looking)
         stored.vhost.delete_queue(queue)

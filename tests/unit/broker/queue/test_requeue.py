@@ -18,7 +18,7 @@ from embermq.broker.queue.browse import Place, ready_from
 from embermq.broker.queue.extract import done_with, withdraw
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
-from embermq.broker.queue.runs import Runs, body_bytes_of
+from embermq.broker.queue.runs import SortedRuns, body_bytes_of
 from tests.support.domain import Loop, Taker, message, new_queue, new_vhost
 from tests.support.settling_rules import SettlingRules
 from tests.support.stored_domain import StoredBroker
@@ -230,7 +230,7 @@ def test_runs_give_what_is_first_whatever_run_it_is_in(seed: int) -> None:
     for number in range(300):
         queue.append(message(b"%d" % number))
     left = taken(queue, 300)
-    runs = Runs()
+    runs = SortedRuns()
     parts: list[list[Entry]] = [[] for _ in range(5)]
     for entry in left:
         dice.choice(parts).append(entry)

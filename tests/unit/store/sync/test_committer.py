@@ -239,7 +239,7 @@ class QuickBench(Bench):
     def __init__(self, root: Path, quick_sync_seconds: float = 60.0) -> None:
         super().__init__(root)
         self.quiet = True
-        self.telling = 0  # turns
+        self.active_count = 0  # turns
         self.threads: list[str] = []
         self.filesystem.before_sync = lambda: self.threads.append(threading.current_thread().name)
         self.committer.sync_here(self, quick_sync_seconds)
@@ -252,7 +252,7 @@ class QuickBench(Bench):
 
     def commit(self, requests: int = 1) -> set[str]:
         """The threads in which the syncs were that so many requests of the next turn waited for."""
-        self.telling += 1
+        self.active_count += 1
         self.threads.clear()
         results: list[Any] = []
         self.dirty(self.written)
@@ -293,7 +293,7 @@ def test_the_loop_does_not_wait_for_a_disk_while_others_wait_for_it(quick: Quick
 
 def test_while_others_have_turns_the_loop_does_not_wait(quick: QuickBench) -> None:
     assert quick.commit() == HERE
-    quick.telling += 1
+    quick.active_count += 1
     for _ in range(SYNCS_AFTER_COMPANY):
         assert quick.commit() == THREAD
     assert quick.commit() == HERE
@@ -312,7 +312,7 @@ def test_the_loop_does_not_wait_for_a_slow_disk(tmp_path: Path) -> None:
 
 
 def test_after_a_hiccup_of_the_disk_the_thread_tries_first(quick: QuickBench) -> None:
-    quick.committer.wrote_synced(quick.telling, 60.0 * HICCUP)
+    quick.committer.wrote_synced(quick.active_count, 60.0 * HICCUP)
     for _ in range(SYNCS_AFTER_HICCUP):
         assert quick.commit() == THREAD
     assert quick.commit() == HERE
@@ -333,24 +333,24 @@ def test_a_sync_that_fails_in_the_loop_is_the_end_as_well(quick: QuickBench) -> 
 
 
 def next_turn(bench: QuickBench) -> bool:
-    bench.telling += 1
-    return bool(bench.committer.may_write_synced(bench.telling))
+    bench.active_count += 1
+    return bool(bench.committer.may_write_synced(bench.active_count))
 
 
 def test_who_is_alone_may_write_and_sync_in_one(quick: QuickBench) -> None:
     for _ in range(3):
         assert next_turn(quick)
-        quick.committer.wrote_synced(quick.telling, 0.0001)
+        quick.committer.wrote_synced(quick.active_count, 0.0001)
     assert quick.committer.syncs == SYNCS_AFTER_HICCUP + 3
 
 
 def test_nobody_writes_and_syncs_in_one_while_others_have_turns(quick: QuickBench) -> None:
-    quick.telling += 1
+    quick.active_count += 1
     assert not next_turn(quick)
     for _ in range(SYNCS_AFTER_COMPANY - 1):
         assert quick.commit() == THREAD
         assert not next_turn(quick)
-        quick.telling -= 1
+        quick.active_count -= 1
     quick.commit()
     assert next_turn(quick)
 
@@ -359,11 +359,11 @@ def test_nobody_writes_and_syncs_in_one_while_there_is_more_to_sync(quick: Quick
     results: list[Any] = []
     quick.dirty(quick.written)
     assert not next_turn(quick)
-    quick.telling -= 1
+    quick.active_count -= 1
     quick.committer.request(results.append)
     quick.loop.run_one()
     assert next_turn(quick)
-    quick.telling -= 1
+    quick.active_count -= 1
     quick.committer.request(results.append)
     assert not next_turn(quick), "somebody else waits"
     quick.loop.run_one()
@@ -371,7 +371,7 @@ def test_nobody_writes_and_syncs_in_one_while_there_is_more_to_sync(quick: Quick
 
 def test_nobody_writes_and_syncs_in_one_on_a_slow_disk(quick: QuickBench) -> None:
     assert next_turn(quick)
-    quick.committer.wrote_synced(quick.telling, 60.0 * HICCUP)
+    quick.committer.wrote_synced(quick.active_count, 60.0 * HICCUP)
     assert not next_turn(quick)
 
 

@@ -1,4 +1,4 @@
-"""What a queue, a stream or a super stream says of itself when somebody asks over AMQP."""
+"""Descriptions of queues, streams, super streams and leases as JSON: the answers to `x-describe`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from embermq.broker.stream.super_stream import is_super_stream, partitions
 from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
 
-LOOKED_AT_COUNT = 100  # queues between two looks at the clock
+CLOCK_INTERVAL_COUNT = 100  # queues between two readings of the clock
 
 
 def description_of_queue(queue: Queue, time_ms: int | None) -> dict[str, object]:
-    queue.weigh_soon()
+    queue.measure_soon()
     found: dict[str, object] = {
         "name": queue.name,
         "vhost": queue.vhost.name,
@@ -75,13 +75,13 @@ def list_of_queues(vhost: VirtualHost, is_listed: Callable[[Queue], bool]) -> Fe
             if not queue.deleted and is_listed(queue):
                 kind = queue.arguments.get("x-queue-type", "classic")
                 found.append({"name": queue.name, "type": kind})
-            if count % LOOKED_AT_COUNT == 0 and share.is_over():
-                return [told("", {"queues": found})]
-        return [told("", {"queues": found})] if found else []
+            if count % CLOCK_INTERVAL_COUNT == 0 and share.is_over():
+                return [description_message("", {"queues": found})]
+        return [description_message("", {"queues": found})] if found else []
 
     return feed
 
 
-def told(name: str, facts: dict[str, object]) -> Message:
+def description_message(name: str, facts: dict[str, object]) -> Message:
     properties = Properties(content_type="application/json", type="description")
     return composed("", name, properties, json.dumps(facts).encode())
