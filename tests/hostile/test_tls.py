@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import socket
-import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -16,6 +14,7 @@ from tests.access.secured import Secured
 from tests.hostile.conftest import wait_until
 from tests.hostile.peers import FRAME_MAX, NO_PROPERTIES, Peer, healthy_round_trip, publish, unique
 from tests.hostile.test_floods import MIB, ready
+from tests.support.raw_client import RawClient
 from tools.brokers import EmberBroker
 
 DEAF = 20
@@ -35,13 +34,8 @@ def victim(secured: Secured) -> Iterator[EmberBroker]:
 
 class SecuredPeer(Peer):
     def __init__(self, secured: Secured, receive_buffer_bytes: int = 0) -> None:
-        plain = socket.socket()
-        if receive_buffer_bytes:
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-        plain.settimeout(60)
-        plain.connect(("127.0.0.1", secured.amqps))
-        self.socket: ssl.SSLSocket = secured.context().wrap_socket(plain, server_hostname="localhost")
-        self.received = bytearray()
+        RawClient.__init__(self, secured.amqps, receive_buffer_bytes=receive_buffer_bytes)
+        self.socket = secured.context().wrap_socket(self.socket, server_hostname="localhost")
 
 
 def test_a_body_is_held_once_however_many_consumers_do_not_read_it(
