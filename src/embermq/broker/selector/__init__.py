@@ -1,0 +1,1 @@
+"""Selectors: conditions on a message's headers and properties, in the language of JMS 2."""
