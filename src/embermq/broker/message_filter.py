@@ -1,4 +1,4 @@
-"""Which messages are meant: by exchange, routing key, headers, or a piece of the body."""
+"""A filter of messages, for searches and transfers: by exchange, routing key, headers, body, or selector."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from embermq.broker.exchange.topic import TopicPattern
 from embermq.broker.message.message import Message
+from embermq.broker.selector.selector import Selector
 
 
 @dataclass(frozen=True)
@@ -17,13 +18,14 @@ class MessageFilter:
     routing_key: str | None = None
     headers: dict[str, object] = field(default_factory=dict)
     body: bytes = b""
+    selector: Selector | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pattern", TopicPattern(self.routing_key or ""))
 
     @property
     def is_empty(self) -> bool:
-        return self.exchange is None and self.routing_key is None and not self.headers and not self.body
+        return self == EVERYTHING
 
     def matches(self, message: Message) -> bool:
         if self.exchange is not None and message.exchange != self.exchange:
@@ -32,7 +34,9 @@ class MessageFilter:
             return False
         if self.body and message.content.find(self.body, message.header_size) < 0:
             return False
-        return not self.headers or self.headers_match(message.properties.headers or {})
+        if self.headers and not self.headers_match(message.properties.headers or {}):
+            return False
+        return self.selector is None or self.selector.matches(message)
 
     def key_matches(self, routing_key: str) -> bool:
         pattern: TopicPattern = self.pattern  # type: ignore[attr-defined]

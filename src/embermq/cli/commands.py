@@ -123,6 +123,11 @@ FILTER = (
     argument("--exchange", "-e", metavar="NAME", help="only messages published to this exchange"),
     argument("--header", metavar="NAME[=VALUE]", help="only messages with this header"),
     argument("--body", metavar="TEXT", help="only messages whose body holds this text"),
+    argument(
+        "--where",
+        metavar="CONDITION",
+        help="only messages for which this selector is true, for example \"kind = 'vip' AND retries > 2\"",
+    ),
 )
 
 
@@ -130,6 +135,8 @@ def filter_of(options: argparse.Namespace) -> dict[str, Any]:
     wanted: dict[str, Any] = {
         name: getattr(options, name) for name in ("routing_key", "exchange", "body") if getattr(options, name)
     }
+    if options.where:
+        wanted["selector"] = options.where
     if options.header:
         name, equals, value = options.header.partition("=")
         wanted["headers"] = {name: json_or_text(value) if equals else None}

@@ -19,6 +19,9 @@ from embermq.broker.publish import PROPERTY_NAMES, compose, copy_keys, publish
 from embermq.broker.queue.browse import Place, Seen, ready_from
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue, failed, untouched
+from embermq.broker.selector.selector import Selector
+from embermq.broker.selector.syntax import SELECTOR_BYTES_MAX
+from embermq.broker.selector.token import SelectorError
 from embermq.broker.vhost import require_access
 from embermq.errors import AccessRefused, AMQPError, ResourceLocked
 from embermq.http.controllers.bindings import require_topics
@@ -232,7 +235,7 @@ ANSWER_BYTES_MAX = 8 * 1024 * 1024  # of bodies in one answer
 SLICE_COUNT = 50  # between which others have their turn
 SLICE_S = 0.001
 TEXT_BYTES_MAX = 1000
-FILTER_FIELDS = ("exchange", "routing_key", "headers", "body")
+FILTER_FIELDS = ("exchange", "routing_key", "headers", "body", "selector")
 
 QUERY = (
     number("count", f"messages in the answer, {COUNT} where not given", 1, COUNT_MAX),
@@ -247,6 +250,7 @@ QUERY = (
     words("routing_key", "only those whose routing key fits this topic pattern"),
     words("header", "only those with this header; `name=value` for one that has this value"),
     words("body", "only those whose body has this text", TEXT_BYTES_MAX),
+    words("selector", "only those for which this condition is true", SELECTOR_BYTES_MAX),
 )
 
 
@@ -354,7 +358,7 @@ async def unacked_page(
 
 def filter_in_query(query: dict[str, str]) -> MessageFilter:
     body: dict[str, Any] = {
-        name: query[name] for name in ("exchange", "routing_key", "body") if name in query
+        name: query[name] for name in ("exchange", "routing_key", "body", "selector") if name in query
     }
     if "header" in query:
         name, equals, value = query["header"].partition("=")
@@ -363,7 +367,8 @@ def filter_in_query(query: dict[str, str]) -> MessageFilter:
 
 
 def filter_of(body: object) -> MessageFilter:
-    """A filter as JSON: {"exchange": "", "routing_key": "a.#", "headers": {"x": null}, "body": "text"}."""
+    """A filter as JSON: {"exchange": "", "routing_key": "a.#", "headers": {"x": null}, "body": "text",
+    "selector": "x > 5"}."""
     if not isinstance(body, dict) or body.keys() - set(FILTER_FIELDS):
         raise bad_request(f"a filter is an object with {', '.join(FILTER_FIELDS)}")
     for name in ("exchange", "routing_key", "body"):
@@ -375,4 +380,16 @@ def filter_of(body: object) -> MessageFilter:
         raise bad_request("headers of a filter is an object")
     check_field("headers", {name: value for name, value in headers.items() if value is not None}, 0)
     text = (body.get("body") or "").encode("utf-8", "surrogatepass")
-    return MessageFilter(body.get("exchange"), body.get("routing_key"), headers, text)
+    selector = body.get("selector")
+    return MessageFilter(
+        body.get("exchange"), body.get("routing_key"), headers, text, selector and selector_of(selector)
+    )
+
+
+def selector_of(text: object) -> Selector:
+    if not isinstance(text, str):
+        raise bad_request("selector of a filter is text")
+    try:
+        return Selector(text)
+    except SelectorError as error:
+        raise bad_request(error.detail) from None

@@ -249,6 +249,7 @@ FILTER = {
         routing_key={**TEXT, "description": "a topic pattern"},
         headers={**OBJECT, "description": "a value of null means that the header must be there"},
         body={**TEXT, "description": "text that the body has"},
+        selector={**TEXT, "description": "a condition on headers and properties"},
     ),
     "additionalProperties": False,
 }

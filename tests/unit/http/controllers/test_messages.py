@@ -63,12 +63,34 @@ def test_higher_priorities_come_first(stocked: Desk) -> None:
         ("exchange=", list(range(25))),
         ("exchange=amq.topic", []),
         ("body=24&header=even", [24]),
+        ("selector=number BETWEEN 3 AND 5 AND amqp.routing_key = 'q'", [3, 4, 5]),
+        ("selector=number > 20&body=message 2", [21, 22, 23, 24]),
+        ("selector=nothing = 1", []),
     ],
 )
 def test_search(stocked: Desk, query: str, numbers: list[int]) -> None:
     page = stocked.get(f"{MESSAGES}?{query.replace(' ', '%20')}")
     assert payloads(page) == [f"message {number}" for number in numbers]
     assert page["next"] is None
+
+
+@pytest.mark.parametrize(
+    ("selector", "reason"),
+    [
+        ("number ! 1", "invalid selector: unexpected '!' (at character 8, near '! 1')"),
+        ("number = ", "invalid selector: it ends where a value was expected (at its end)"),
+    ],
+)
+def test_a_wrong_selector_is_refused_with_the_place_of_the_mistake(
+    stocked: Desk, selector: str, reason: str
+) -> None:
+    reply = stocked.ask("GET", f"{MESSAGES}?selector={in_path(selector)}")
+    assert (reply.status, reply.json["reason"]) == (400, reason)
+    body: dict[str, Any] = {"filter": {"selector": selector}}
+    reply = stocked.ask("POST", f"{MESSAGES}/delete", body)
+    assert (reply.status, reply.json["reason"]) == (400, reason)
+    body["filter"] = {"selector": 5}
+    assert stocked.ask("POST", f"{MESSAGES}/delete", body).status == 400
 
 
 def test_a_search_goes_on_where_it_stopped(stocked: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
