@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import time
 from collections.abc import Callable
@@ -18,8 +19,8 @@ from embermq.client import Channel, Outgoing, Properties, connect
 from embermq.testing import EmbeddedBroker
 from embermq.wire.table import Timestamp
 from pyspark_embermq.errors import AMQPSourceError, Missing
+from pyspark_embermq.pipelines import project, reports, spec, state
 from pyspark_embermq.pipelines import report_page as pages
-from pyspark_embermq.pipelines import reports, spec, state
 from pyspark_embermq.pipelines import run as running
 from pyspark_embermq.pipelines.checkpoint_guard import FILE, changes
 from pyspark_embermq.pipelines.heartbeat import Teller
@@ -234,8 +235,28 @@ def test_bars_stand_for_as_much_time_as_they_must() -> None:
     assert "A bar is 1 minute:" in pages.chart({minute: 3, minute + 1: 2})
     assert "A bar is 15 minutes:" in pages.chart({minute: 3, minute + 600: 2})
     year = pages.chart({minute: 3, minute + 365 * 1440: 2})
-    assert "A bar is 7 days:" in year and year.count("<rect") == pages.BARS_MAX
+    assert "A bar is 1 week:" in year and 52 <= year.count("<rect") <= 54  # all of it
+    decades = pages.chart({minute: 3, minute + 30 * 365 * 1440: 2})
+    assert "weeks: from 2023" in decades and decades.count("<rect") <= pages.BARS_MAX
     assert pages.chart({}) == ""
+
+
+@pytest.mark.parametrize(("largest", "top"), [(1, 1), (3, 3), (7, 8), (55_000, 60_000), (91, 100)])
+def test_scales_end_at_round_numbers(largest: int, top: int) -> None:
+    assert pages.round_up(largest) == top
+    assert f">{top:,}</text>" in pages.chart({5: largest})
+
+
+def test_a_new_project_works(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    files = project.create(tmp_path / "my-orders")
+    assert [file.name for file in files] == ["my-orders.toml", "test_my_orders.py", "README.md"]
+    program = runpy.run_path(str(files[1]))
+    found = program["bodies_after_a_run"](spark, url, tmp_path / "checkpoint")
+    assert found == [b'{"id":2,"total":150.0}']
+    with pytest.raises(AMQPSourceError, match="is there already"):
+        project.create(tmp_path / "my-orders")
+    with pytest.raises(AMQPSourceError, match="expected letters"):
+        project.create(tmp_path / "my orders")
 
 
 def test_traffic_and_its_anomalies(spark: SparkSession, channel: Channel, url: str, tmp_path: Path) -> None:

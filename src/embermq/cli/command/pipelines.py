@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from embermq.cli.api import Api
 from embermq.cli.command.messages import AMQP_URL
@@ -48,7 +49,7 @@ def add_sql(commands: Commands) -> None:
 def add_pipeline(commands: Commands) -> None:
     parser = commands.add_parser(
         "pipeline",
-        help="data pipelines on Spark: run, list, status, stop",
+        help="data pipelines on Spark: new, run, list, status, stop",
         description="Data pipelines on Spark (pip install embermq[spark]).",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -104,6 +105,14 @@ def add_pipeline(commands: Commands) -> None:
             help="those of all machines that told the broker of themselves",
         ),
     )
+    new = actions.add_parser(
+        "new",
+        help="write a pipeline to start from, with a test of it",
+        description="Write a pipeline to start from, with a test of it, into a new directory.",
+    )
+    new.add_argument("directory", metavar="DIR", help="the pipeline is called after it")
+    new.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    new.set_defaults(run=new_pipeline)
     for name, run, about in (
         ("status", show_pipeline, "how a pipeline is; exit code 1 when it failed or died"),
         ("stop", stop_pipeline, "let a pipeline end after its batch"),
@@ -112,6 +121,19 @@ def add_pipeline(commands: Commands) -> None:
         action.add_argument("name", metavar="NAME")
         action.add_argument("--json", action="store_true", help="print JSON, for scripts")
         action.set_defaults(run=run)
+
+
+def new_pipeline(options: argparse.Namespace) -> int:
+    require_spark()
+    from pyspark_embermq.errors import AMQPSourceError
+    from pyspark_embermq.pipelines.project import create
+
+    try:
+        files = [str(path) for path in create(Path(options.directory))]
+    except (AMQPSourceError, OSError) as error:
+        raise CommandFailed(str(error)) from None
+    Output(options.json).said(f"written: {', '.join(files)}", files=files)
+    return os.EX_OK
 
 
 def list_pipelines(api: Api, output: Output, options: argparse.Namespace) -> None:
