@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -80,21 +80,26 @@ class Consumer(Consuming):
 
     # -- taking messages
 
-    def __iter__(self) -> Self:
-        return self
+    def __iter__(self) -> Iterator[Message]:
+        """Messages, until the consumer is cancelled, or `timeout_s` has passed without any.
 
-    def __next__(self) -> Message:
-        """The next message; the end when the consumer was cancelled, or after `timeout_s` without any."""
+        Nothing is called between a message and its `yield`: a signal handler might raise there.
+        """
         while True:
-            if self._handed and self._give_up_handed():
-                continue
+            if self._handed:
+                self._give_up_handed()
             try:
-                for message in self.inbox.pops:
-                    return message  # type: ignore[no-any-return]
+                yield from self.inbox.pops
             except IndexError:
                 pass
             if not self._await(deadline_after(self.timeout_s)):
-                raise StopIteration
+                return
+
+    def __next__(self) -> Message:
+        """The next message, as the iteration has it."""
+        for message in self:
+            return message
+        raise StopIteration
 
     def fetch(self, max_messages: int = 1000, timeout_s: float | None = None) -> list[Message]:
         """One to `max_messages` messages, as many as are there; none after `timeout_s` or at the end."""
@@ -111,14 +116,12 @@ class Consumer(Consuming):
                 del self._handed[me]
                 return handed
 
-    def _give_up_handed(self) -> bool:
+    def _give_up_handed(self) -> None:
         """A `fetch` of this thread was interrupted: its batch comes next."""
         handed = self._handed.get(threading.get_ident())
-        if handed is None:
-            return False
-        self.inbox.ready.extendleft(reversed(handed))
-        del self._handed[threading.get_ident()]
-        return True
+        if handed is not None:
+            self.inbox.ready.extendleft(reversed(handed))
+            del self._handed[threading.get_ident()]
 
     def _await(self, deadline_s: float) -> bool:
         """Whether it is worth looking again; raises why not, if that is an error."""
