@@ -34,7 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     # Here and not in tests/crash: pytest reads options from the outermost conftest only.
     parser.addoption("--cycles", type=int, default=24, help="tests/crash: how many times to kill a broker")
     parser.addoption("--connections", type=int, default=500, help="tests/access: how many clients at once")
-    parser.addoption("--spark-kills", type=int, default=1, help="tests/spark: how many times to kill a query")
+    parser.addoption(
+        "--spark-kills", type=int, default=10, help="tests/spark: how many times to kill a query"
+    )
     parser.addoption("--spark-cluster", action="store_true", help="tests/spark: also with a Java of its own")
     parser.addoption("--crash-seed", type=int, help="tests/crash: repeat the history with this seed only")
 

@@ -23,7 +23,7 @@ part() { # part NAME MODE [pytest arguments]
 part "kills and power cuts" compiled tests/crash --cycles "$cycles" --maxfail 3 --durations 5 "$@"
 part "chaos around the client" compiled tests/client/test_chaos.py tests/client/test_robustness.py --cycles "$cycles" "$@"
 part "a crowd" compiled tests/access/test_crowd.py --connections "$connections" -s "$@"
-part "kills under Spark" compiled tests/spark/test_kills.py --spark-kills 20 "$@"
+part "kills under Spark" compiled tests/spark/test_kills.py --spark-kills 200 "$@"
 part "Spark on a cluster" compiled tests/spark/test_cluster.py --spark-cluster "$@"
 part "brokers that are wrong on purpose" interpreted tests/crash/test_mutants.py --cycles "$mutant_cycles" "$@"
 
