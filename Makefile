@@ -39,11 +39,11 @@ $(VENV)/.linked: pyproject.toml setup.py tools/make-venv.sh
 # One stamp per mode: changing EMBERMQ_COMPILE builds again.
 EXTENSIONS := build/.extensions-$(EMBERMQ_COMPILE)
 $(EXTENSIONS): $(VENV)/.linked $(SOURCES)
-	@mkdir -p build && rm -f build/.extensions-*
+	@mkdir -p build && rm -f build/.extensions-* && touch build/.began
 	@if $(PY) -c 'import setuptools' 2>/dev/null; then \
 		$(PY) setup.py --quiet build_ext --inplace; \
 	elif [ $(EMBERMQ_COMPILE) = require ]; then echo 'EmberMQ: setuptools is missing' >&2; exit 1; fi
-	@touch $@
+	@mv build/.began $@  # as old as its beginning: what is edited meanwhile is built next time
 
 .PHONY: install
 install: $(EXTENSIONS)  ## set up .venv and install EmberMQ there: .venv/bin/embermq

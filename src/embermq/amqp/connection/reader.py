@@ -16,9 +16,8 @@ from embermq.amqp.connection.connection import Connection
 from embermq.wire import methods
 
 BASIC_ACK = methods.BasicAck.ID
-SMALL_READ_BYTES_MAX = (
-    16 * 1024
-)  # a larger read is timed, and is all for this turn; before login none is larger
+# A larger read is timed, and is the connection's last in the turn; before login none is larger.
+SMALL_READ_BYTES_MAX = 16 * 1024
 # Interactive: not more than so many bytes in a second, nor in the second before.
 WINDOW_MS, INTERACTIVE_BYTES_MAX = 1000, 2 * 1024 * 1024
 
