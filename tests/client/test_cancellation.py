@@ -13,7 +13,9 @@ import pytest
 
 from embermq.client import (
     AsyncChannel,
+    AsyncChannelPool,
     AsyncConnection,
+    AsyncConnectionPool,
     AsyncRpcClient,
     AsyncStream,
     AsyncSuperStream,
@@ -203,6 +205,33 @@ async def super_streams(world: World) -> None:
             break
 
 
+async def objects(world: World) -> None:
+    exchange = await world.channel.exchange("cancel.exchange").declare("fanout", auto_delete=True)
+    queue = await world.channel.queue().declare(exclusive=True)
+    await queue.bind(exchange)
+    await exchange.publish(b"x")
+    message = await queue.get()
+    if message is not None:
+        message.nack()
+    async for message in await queue.consume():
+        message.ack()
+        break
+    await queue.look()
+    await queue.purge()
+    await queue.delete()
+    await exchange.delete()
+
+
+async def pools(world: World) -> None:
+    async with AsyncConnectionPool(world.url, size=1) as connections, connections.acquire():
+        pass
+    async with AsyncChannelPool(world.connection, size=1) as channels:
+        async with channels.acquire() as channel:
+            await channel.queue_declare(world.queue, passive=True)
+        async with channels.acquire():
+            pass
+
+
 USES = [
     connecting,
     opening,
@@ -220,6 +249,8 @@ USES = [
     rpc,
     streams,
     super_streams,
+    objects,
+    pools,
 ]
 
 
