@@ -44,7 +44,6 @@ ODD = {
     "manner",
     "misfit",
     "pace",
-    "pulse",
     "shelf",
     "surroundings",
 }

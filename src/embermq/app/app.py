@@ -58,7 +58,7 @@ class App:
         self.data: DataDirectory | None = None
         self.in_memory = in_memory
         tokens = tokens_of(config.oauth)  # first: whatever is wrong with keys must not leave files open
-        self.watch: ResourceMonitor | None = None
+        self.resource_monitor: ResourceMonitor | None = None
         if in_memory:
             self.broker = Broker(
                 self.turn,
@@ -121,7 +121,7 @@ class App:
             if not restore(broker, definitions):
                 self.create_defaults(broker)
         except BaseException:
-            storage.data.close()  # who embeds us may try again
+            storage.data.close()  # an embedding program may try again
             raise
         return broker
 
@@ -141,24 +141,24 @@ class App:
     def watch_resources(self, storage: Storage) -> None:
         """Memory and disk raise alarms; alarms hold publishers."""
         alarms = self.broker.alarms
-        self.watch = watch = ResourceMonitor(
+        self.resource_monitor = monitor = ResourceMonitor(
             str(self.config.data_dir),
             self.config.memory_high_watermark,
             self.config.disk_free_limit,
             alarms.set,
             alarms.set_tight,
         )
-        watch.look()
+        monitor.check()
 
-        def look() -> bool:
-            watch.look()
-            self.listeners.look(self.config, self.loop.time())
+        def check() -> bool:
+            monitor.check()
+            self.listeners.check(self.config, self.loop.time())
             return False
 
-        self.server.on_tick += [look, storage.tidy]
+        self.server.on_tick += [check, storage.tidy]
         self.management.measure(
-            resident_memory_limit_bytes=lambda: watch.memory_limit,
-            disk_space_available_limit_bytes=lambda: watch.disk_free_limit,
+            resident_memory_limit_bytes=lambda: monitor.memory_limit,
+            disk_space_available_limit_bytes=lambda: monitor.disk_free_limit,
         )
         storage.on_full = lambda full: alarms.set("disk space", full, "the disk refuses writes")
 

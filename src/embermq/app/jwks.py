@@ -131,7 +131,7 @@ class IssuerKeys:
         if url == self.settings.jwks_url and self.tokens is not None:
             self.take(self.tokens, work)
         if url != self.settings.jwks_url and self.settings.jwks_url:
-            self.begin()  # the settings have changed meanwhile: whoever waits needs the other address
+            self.begin()  # the settings have changed meanwhile: waiting logins need the other address
             return
         for number in list(self.waiting):
             self.release(number)

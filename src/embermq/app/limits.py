@@ -22,7 +22,7 @@ def templates_of(config: Config) -> Templates:
 
 
 def room_of(config: Config) -> Room:
-    """For those who have not logged in."""
+    """Of connections that have not logged in."""
     limits = config.limits
     return Room(limits.unauthenticated, limits.unauthenticated_per_address, limits.unauthenticated_waiting)
 

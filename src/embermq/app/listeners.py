@@ -31,7 +31,7 @@ PORT_HINTS = {
     AMQPS: "another port: tls.amqp_port in the configuration",
     HTTPS: "another port: tls.http_port in the configuration",
 }
-LOOK_EVERY_S = 2.0
+CHECK_INTERVAL_S = 2.0
 
 
 class Listeners:
@@ -40,7 +40,7 @@ class Listeners:
         self.admission = admission
         self.listeners: list[Listener] = []
         self.files: dict[str, float] = {}  # of certificates, and when they changed
-        self.looked_at = 0.0
+        self.checked_at = 0.0
         self.renewal: asyncio.Future[None] | None = None
 
     async def open(self, config: Config, inherited: Mapping[str, list[socket.socket]]) -> None:
@@ -72,11 +72,11 @@ class Listeners:
             if listener.protocol in manners:
                 listener.accept(manners[listener.protocol])
 
-    def look(self, config: Config, now: float) -> None:
+    def check(self, config: Config, now: float) -> None:
         """At intervals: have certificate files changed?"""
-        if not self.files or now - self.looked_at < LOOK_EVERY_S:
+        if not self.files or now - self.checked_at < CHECK_INTERVAL_S:
             return
-        self.looked_at = now
+        self.checked_at = now
         found = changes(config)
         if found != self.files:
             self.files = found

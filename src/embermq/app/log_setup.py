@@ -1,4 +1,4 @@
-"""Logs: lines for people on a terminal, JSON for programs; and an audit log of who did what.
+"""Logs: lines for people on a terminal, JSON for programs; and an audit log of users' actions.
 
 What a record knows of a connection (`connection.log_extra()`) stands behind the text, or in its own fields:
 
@@ -32,7 +32,7 @@ LOGGED_IN = f"{LOGIN}success"
 REPEATED_MS = 600_000
 SEEN_MAX = 1000
 COMPLAIN_EVERY_S = 10.0
-# A pipe that is not read from, or a FIFO that nobody has opened, must not hold the broker.
+# A pipe that is not read from, or a FIFO without a reader, must not hold the broker.
 OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -229,15 +229,16 @@ class Audit:
         self.log.info("%s by %s: %s", event.key, event.actor, about, extra={"audit": fields})
 
     def is_chatter(self, event: Event) -> bool:
-        """The next request of one who was just noted, and the queues that clients have for themselves."""
+        """The next request of a client that was just noted, and the queues that clients have for
+        themselves."""
         about = event.properties
         if event.key == LOGGED_IN and about.get("connection_type") == "http":
-            who = (about.get("name"), about.get("peer_host"))
-            if event.timestamp_ms - self.seen.get(who, -REPEATED_MS) < REPEATED_MS:
+            client = (about.get("name"), about.get("peer_host"))
+            if event.timestamp_ms - self.seen.get(client, -REPEATED_MS) < REPEATED_MS:
                 return True
             if len(self.seen) >= SEEN_MAX:
                 self.seen.clear()
-            self.seen[who] = event.timestamp_ms
+            self.seen[client] = event.timestamp_ms
         return bool(about.get("exclusive")) or str(about.get("name", "")).startswith("amq.gen-")
 
 

@@ -1,4 +1,5 @@
-"""What the configuration file declares: made where it is missing, durable, and left alone where it exists."""
+"""Predeclaring what the configuration file names: made where it is missing, durable, and left alone where it
+exists."""
 
 from __future__ import annotations
 

@@ -100,9 +100,9 @@ async def reload(app: App, new: Config) -> None:
     app.server.handshake_s = config.limits.handshake_s
     app.server.admission.set_room(room_of(config))
     app.server.certificate_kind = config.auth.certificate_name
-    if app.watch is not None:
-        app.watch.set_limits(config.memory_high_watermark, config.disk_free_limit)
-        app.watch.look()
+    if app.resource_monitor is not None:
+        app.resource_monitor.set_limits(config.memory_high_watermark, config.disk_free_limit)
+        app.resource_monitor.check()
     app.warn_of_certificate()
     log.info("settings read anew; changed: %s", ", ".join(changed) or "nothing")
     if waiting:

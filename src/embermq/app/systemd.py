@@ -45,7 +45,7 @@ def refusal(name: str, expected: str) -> OSError:
 
 
 def notify(environment: Mapping[str, str], *states: str) -> None:
-    """`notify(os.environ, "READY=1")`; nothing happens where nobody listens."""
+    """`notify(os.environ, "READY=1")`; nothing happens without systemd."""
     address = environment.get("NOTIFY_SOCKET", "")
     if not address:
         return
@@ -56,7 +56,7 @@ def notify(environment: Mapping[str, str], *states: str) -> None:
             sock.connect(address)
             sock.sendall("\n".join(states).encode())
         except OSError:
-            pass  # whoever asked for word is gone
+            pass  # the listener is gone
 
 
 def reload_states() -> tuple[str, str]:

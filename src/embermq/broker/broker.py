@@ -95,13 +95,14 @@ class Broker:
         self.definitions.put("vhost", "", vhost.name, vhost_body(vhost))
 
     def begin_vhost_deletion(self, vhost: VirtualHost) -> None:
-        """From now on nobody enters; should we stop before it is gone, the next start goes on with it."""
+        """From now on no connection is admitted; should we stop before it is gone, the next start goes on
+        with it."""
         if not vhost.closing:
             vhost.closing = True
             self.definitions.put("vhost", "", vhost.name, vhost_body(vhost))
 
     def delete_vhost(self, vhost: VirtualHost) -> None:
-        """With everything in it; its connections are the caller's business, who knows them."""
+        """With everything in it; its connections are closed by the caller."""
         self.begin_vhost_deletion(vhost)
         for queue in list(vhost.queues.values()):
             vhost.delete_queue(queue)
@@ -122,7 +123,7 @@ class Broker:
 
     def create_defaults(self, with_guest: bool = True) -> None:
         """What a first start finds: virtual host `/` and user guest/guest, for this machine only."""
-        with self.definitions.together():  # a start cut short between them would leave nobody to log in
+        with self.definitions.together():  # a start cut short between them would leave no user to log in
             self.add_vhost(DEFAULT_VHOST)
             if with_guest:
                 self.users.create_guest()
@@ -145,7 +146,7 @@ class Broker:
             if queue.durable:
                 for level in queue.levels:
                     delivered[level.log_id] = level.delivered_up_to
-        # A full disk may have taken half of a record, and nobody waits for the rest now.
+        # A full disk may have taken half of a record, and the rest is not waited for.
         whole = self.storage is None or not self.storage.unwritten
         self.definitions.put(STOPPED, "", "", {"delivered": delivered, "whole": whole})
 

@@ -1,4 +1,4 @@
-"""What was counted, added up; and kept when those who counted are gone, so that totals never go down.
+"""Totals of message counters; those of deleted queues and closed channels are kept, so that none goes down.
 
 Queues, exchanges and channels count for themselves, in numbers of their own that cost next to nothing. When
 one goes, its virtual host keeps the sum (`vhost.past`); when that goes, the broker does (`broker.past`).

@@ -1,12 +1,13 @@
-"""What happens in the broker, told to whoever listens: the event exchange, an audit log, a test.
+"""Events of the broker and their listeners: the event exchange, an audit log, a test.
 
-An event has a key in RabbitMQ's words ("queue.created", "user.authentication.failure"), the moment, who did
-it, and the properties of the thing. Whoever lets something happen calls
+An event has a key in RabbitMQ's words ("queue.created", "user.authentication.failure"), the moment, the user
+that caused it, and properties. Code that causes one calls
 
     events.emit("queue.created", queue_created, queue)
 
-and is done: the properties are put together by calling `queue_created(queue)`, and only if somebody listens.
-Events are told at once and in order, after the fact; a listener that fails harms nobody else.
+and is done: the properties are put together by calling `queue_created(queue)`, and only if there is a
+listener. Listeners are called at once and in order, after the fact; one that fails does not affect the
+others.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("embermq.events")
 
-INTERNAL_USER = "rmq-internal"  # RabbitMQ's name for "nobody: the broker itself"
+INTERNAL_USER = "rmq-internal"  # RabbitMQ's name for the broker itself
 
 Properties = Mapping[str, object]
 Result = TypeVar("Result")
@@ -102,7 +103,7 @@ class Events:
             try:
                 listener(event)
             except Exception:
-                log.exception("a fault of ours, telling of %s", key)
+                log.exception("a fault of ours in a listener to %s", key)
 
 
 def named(thing: Queue | Exchange) -> Properties:

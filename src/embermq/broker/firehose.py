@@ -6,7 +6,7 @@
 The body is the message's; the headers tell the rest. Messages of the trace itself are not traced. It is
 switched on for a virtual host while it runs, and is off after a start, as in RabbitMQ.
 
-When it is off nobody asks for it: while it is on, no route is kept, so that each message is routed anew, and
+When it is off it costs nothing: while it is on, no route is kept, so that each message is routed anew, and
 all queues are selective; what happens only then looks at `vhost.trace`.
 """
 
@@ -39,7 +39,7 @@ class HasName(Protocol):
 
 
 class Session(Protocol):
-    """A channel: who publishes or gets messages."""
+    """A channel that publishes or gets messages."""
 
     @property
     def connection(self) -> HasName: ...

@@ -1,4 +1,4 @@
-"""Limits of users and virtual hosts: how many connections, channels, queues there may be."""
+"""Limits of users and virtual hosts: their numbers of connections, channels and queues."""
 
 from __future__ import annotations
 

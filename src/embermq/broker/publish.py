@@ -1,4 +1,4 @@
-"""Messages that come by another way than an AMQP channel: made from values, routed like any other."""
+"""Publishing without an AMQP channel (HTTP API): messages made from values, routed like any other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS = {"delivery_mode": OCTET_MAX, "priority": OCTET_MAX, "timestamp": TIMES
 def compose(
     exchange: str, routing_key: str, values: Mapping[str, object], body: bytes, user: User
 ) -> Message:
-    """A message out of its parts. Properties that nobody knows are passed over, as RabbitMQ's API does."""
+    """A message out of its parts. Unknown properties are ignored, as RabbitMQ's API does."""
     properties = Properties()
     values = {**values, "headers": without_blind_copies(values.get("headers"))}
     for name in PROPERTY_NAMES:

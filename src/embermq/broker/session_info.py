@@ -1,4 +1,4 @@
-"""What may be told about the broker's clients: their connections and channels, as they are at one moment."""
+"""Facts about connections and channels, as they are at one moment: the interface between amqp and http."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Between the domain and the store: logs for queues, and the moment from which a message is safe.
+"""Storage of messages: the logs of queues, when they are written, and from when on a message is safe.
 
 Written is not yet safe: `when_safe` calls back after the sync that covers everything written before. A disk
 that is full stops that, and says so: what was not written waits in memory, is tried again every second, and
-nobody is told that it is safe until it is. A sync that fails is final; nothing can be trusted after it.
+no client is told that it is safe until it is. A sync that fails is final; nothing can be trusted after it.
 
-What is done with before it is written needs no disk, and nobody waits for it (`spares`).
+What is done with before it is written needs no disk, and no confirm waits for it (`spares`).
 
 The first message to thousands of new queues (a directory and a file for each) is written over several turns,
-so that others have theirs; whoever asks to be called when that is safe waits for the last of them.
+so that others have theirs; a callback for when that is safe waits for the last of them.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class Storage(LogWriter):
             self.unwritten.append(level)
 
     def broke(self, level: Logged, error: Exception) -> None:
-        """A fault of ours: who knows what is not written? Nobody is told any more that anything is safe."""
+        """A fault of ours: what is written is unknown, so nothing is confirmed any more."""
         log.error("a fault of ours, writing to %s", level.log_id, exc_info=error)
         self.unwritten.append(level)
         self.on_failure(error)
@@ -255,7 +255,7 @@ class Storage(LogWriter):
         self.call_waiting()
 
     def call_waiting(self) -> None:
-        """What those wait for who came first may be written by now."""
+        """Call back for what is written by now, oldest first."""
         waiting = self.waiting
         while waiting and not self.unwritten and waiting[0][0] <= self.written_count:
             _, callback, with_acks = waiting.popleft()

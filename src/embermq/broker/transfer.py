@@ -207,7 +207,7 @@ class Task:
 
 
 def is_kept(message: Message, queue: Queue) -> bool:
-    """Is the message on disk in that queue before anybody is told that it is safe?"""
+    """Is the message on disk in that queue before it is confirmed as safe?"""
     return queue.keeps == KEEPS_ALL or (message.persistent and queue.keeps != KEEPS_NOTHING)
 
 

@@ -28,7 +28,7 @@ log = logging.getLogger("embermq.broker")
 
 TIMED_MASK = 15  # one turn in sixteen is timed
 RETRY_MS = 1000  # until a queue that could not be read is tried again
-LIGHT_SINKS_MAX = 16  # with more of them to send to, publishers are told first
+LIGHT_SINKS_MAX = 16  # with more of them to send to, confirms go first
 
 
 class Drainable(Protocol):
@@ -136,7 +136,7 @@ class Turn:
         self.times = Histogram()  # how long some of them took
 
     def refresh(self) -> None:
-        """Look at the clock; once per turn and read, not per message."""
+        """Read the clock; once per turn and read, not per message."""
         self.now_ms = wall_ms() if self.clock is None else int(self.clock() * 1000)
 
     def uptime_ms(self) -> int:
@@ -278,8 +278,9 @@ class Turn:
     def send(self) -> None:
         sinks, self.sinks = self.sinks, []
         if 1 < len(sinks) <= LIGHT_SINKS_MAX and sinks[-1].has_little():
-            # A message on its way goes before the confirm of its publisher, who was marked when it came: what
-            # comes second waits for a system call that wakes a process. Under load publishers shall go on.
+            # A message on its way goes before the confirm of its publisher, which was marked when it came:
+            # what comes second waits for a system call that wakes a process. Under load publishers shall go
+            # on.
             sinks.reverse()
         for sink in sinks:
             sink.dirty = False

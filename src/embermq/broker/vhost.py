@@ -1,7 +1,7 @@
-"""A virtual host: a world of exchanges, queues and bindings of its own.
+"""A virtual host: its exchanges, queues and bindings.
 
 All changes of topology pass through here: they keep names unique, declarations equal, and take with a
-deleted thing everything that hung on it. Permissions are checked by the caller, who knows the user.
+deleted thing everything that hung on it. Permissions are checked by the caller, which knows the user.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ GENERATED_PREFIX = "amq.gen-"
 
 
 def generated_name(prefix: str) -> str:
-    """A name nobody can guess, as RabbitMQ makes them: amq.gen-JzTY20BRgKO-HjmUJj0wLg."""
+    """A name that cannot be guessed, as RabbitMQ makes them: amq.gen-JzTY20BRgKO-HjmUJj0wLg."""
     return prefix + base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
 
 
@@ -119,7 +119,7 @@ class VirtualHost:
         return queue
 
     def find_queue(self, name: str) -> Queue | None:
-        """One that is about to go with its connection goes now that somebody asks for it."""
+        """One that is about to go with its connection is deleted now."""
         queue = self.queues.get(name)
         if queue is not None and queue in self.ending:
             self.delete_queue(queue)
@@ -200,7 +200,7 @@ class VirtualHost:
         self.events.emit("vhost.limits.set", limits_set, self.name, self.limits)
 
     def require_room(self, name: str) -> None:
-        """May there be another queue? Those for direct replies are nobody's business, nor are those that are
+        """May there be another queue? Those for direct replies do not count, nor do those that are
         about to go with their connections."""
         if limit_reached(self.limits, "max-queues", len(self.queues)) is None:
             return
@@ -251,7 +251,7 @@ class VirtualHost:
         return queue
 
     def add_reply_queue(self, prefix: str, owner: object) -> Queue:
-        """A queue under a name that nobody can guess, which goes with its first consumer."""
+        """A queue under a name that cannot be guessed, deleted with its first consumer."""
         return self.add_queue(
             generated_name(prefix),
             id=new_queue_id(durable=False),
@@ -348,7 +348,7 @@ class VirtualHost:
         )
         self.exchanges[name] = exchange
         self.policies.apply_to_exchange(exchange)
-        exchange.changed()  # somebody may have named it as an alternate before
+        exchange.changed()  # it may have been named as an alternate before
         if durable:
             self.definitions.put("exchange", self.name, name, exchange_body(exchange))
         self.events.emit("exchange.created", exchange_created, exchange)
@@ -394,7 +394,7 @@ class VirtualHost:
             self.delete_exchange(exchange)
 
     def forget_routes(self) -> None:
-        """Whoever publishes here must ask again whether that is allowed, and where it goes."""
+        """Channels must check permissions and resolve routes again."""
         for exchange in self.exchanges.values():
             exchange.version += 1
             exchange.forget_routes()

@@ -1,4 +1,4 @@
-"""From a file, the environment and flags to one `Config`, or one sentence that says what is wrong where."""
+"""Loading of the settings: a file, the environment and flags become one `Config`, or one clear error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from embermq.config.toml_lines import key_lines, line_of
 ENVIRONMENT_PREFIX = "EMBERMQ_"
 # Variables of ours that are not settings of the broker.
 OTHER_VARIABLES = {
-    # of the command line: where a broker is, and who asks
+    # of the command line: where a broker is, and its user
     "EMBERMQ_URL",
     "EMBERMQ_AMQP_URL",
     "EMBERMQ_USER",

@@ -1,4 +1,5 @@
-"""Things that the configuration file declares: made at start where they are missing, and durable.
+"""Predeclared queues, exchanges and users of the configuration file: made at start where they are missing,
+and durable.
 
 What exists already stays as it is, as in RabbitMQ: the file says what must be there, not what must not.
 """

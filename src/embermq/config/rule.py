@@ -1,4 +1,4 @@
-"""What one setting must look like: its kind, its bounds, and the sentence for a value that cannot be.
+"""Rules of a setting: its kind, its bounds, and the message for a wrong value.
 
 A setting is a field of a frozen dataclass, made by `setting(default, meaning, ...)`. The kind is that of the
 default; documentation, `embermq config example` and the checks all read the same field.
@@ -39,7 +39,7 @@ class ConfigError(Exception):
 
     def __init__(self, text: str, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(text)
-        self.path = path  # of the setting at fault, for whoever knows the line
+        self.path = path  # of the setting at fault, for the caller that knows the line
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def converted(value: object, default: object) -> object:
 
 
 def unknown(name: str, known: Iterable[str], path: tuple[str | int, ...] = ()) -> ConfigError:
-    import difflib  # only for those who mistype
+    import difflib  # only after a mistake
 
     names = list(known)
     near = difflib.get_close_matches(name, names, 1)
@@ -176,5 +176,5 @@ def url_problem(url: str) -> str:
     if parts.scheme not in ("https", "http") or not host or parts.username is not None:
         return "expected https://host/path"
     if parts.scheme == "http" and host not in LOCAL_HOSTS:
-        return "expected https, because anybody on the way could change what comes without it"
+        return "expected https, because without it the answer could be changed on the way"
     return ""

@@ -1,7 +1,7 @@
-"""Every setting there is, with its default, its bounds and its meaning in a sentence.
+"""The settings, each with its default, its bounds and its meaning in a sentence.
 
 A new one is one line here and one in docs/configuration.md (a test compares them). `live=True` marks what a
-reload applies; whoever reads such a setting must read it anew then (see app.reloading).
+reload applies; code that keeps a copy must read it anew then (see app.reload).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class OAuth(Checked):
         (), "Files with the keys that tokens are signed with: PEM, or JWKS (.json).", live=True
     )
     jwks_url: str = setting(
-        "", "Where whoever issues tokens publishes their keys (JWKS): https, or http on this machine.",
+        "", "Where the issuer of tokens publishes their keys (JWKS): https, or http on this machine.",
         live=True,
     )  # fmt: skip
     jwks_authorities: str = setting(
@@ -156,7 +156,7 @@ class OAuth(Checked):
         "`limits.handshake_s`.", minimum=0.1, maximum=60, live=True,
     )  # fmt: skip
     audience: str = setting("", "What a token's `aud` must name; also the prefix of its scopes.", live=True)
-    issuer: str = setting("", "What a token's `iss` must be; empty: anybody.", live=True)
+    issuer: str = setting("", "What a token's `iss` must be; empty: any.", live=True)
     algorithms: tuple[str, ...] = setting(
         ("RS256", "ES256"),
         "Signatures that are believed.",
@@ -211,7 +211,7 @@ class Log(Checked):
 
 @dataclass(frozen=True)
 class Default(Checked):
-    """Who may log in to a broker that has no data yet."""
+    """The user that may log in to a broker that has no data yet."""
 
     user: str = setting("", "The first user, an administrator; empty: `guest`, from this machine only.")
     password: str = setting("", "Its password; better in a file.", secret=True)

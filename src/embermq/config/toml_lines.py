@@ -1,4 +1,4 @@
-"""Where in a TOML file each key stands, which Python's own reader does not say.
+"""Line numbers of the keys in a TOML file, which Python's own reader does not give.
 
 Only the outline is read (headers, keys, where values end): the file has been understood by `tomllib` before.
 """

@@ -29,7 +29,7 @@ log = logging.getLogger("embermq.http")
 View = dict[str, Any]
 
 TEXT, JSON = "text", "json"
-LOOK_EVERY_S = 0.2
+CHECK_INTERVAL_S = 0.2
 FILE_BYTES_MAX = 16 * 1024 * 1024
 WRITE_BYTES_MAX = 1024 * 1024  # gathered for one write
 WAITING_MESSAGES_MAX = 10_000
@@ -89,7 +89,7 @@ class Trace:
                 if self.ending and not more:
                     return
                 if not more:
-                    await asyncio.sleep(LOOK_EVERY_S)
+                    await asyncio.sleep(CHECK_INTERVAL_S)
         except OSError as error:
             log.error("the trace %r ends: %s", self.wanted.name, error)
             self.close()

@@ -1,1 +1,1 @@
-"""Sockets and timers: asyncio (on uvloop) around the sans-IO conversation of room amqp."""
+"""Sockets and timers: asyncio (on uvloop) around the sans-IO protocol of `amqp`."""

@@ -1,7 +1,7 @@
 """A listening socket: with TLS or without, for clients or for proxies in front of them.
 
-Both may change while it listens (other certificates, other proxies): that counts for those who come then,
-and connections that are there stay. Options of a listening socket pass to those that it accepts.
+Both may change while it listens (other certificates, other proxies): that counts for new connections,
+the others stay. Options of a listening socket pass to those that it accepts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from embermq.net.proxy_protocol import Network, Peer, ProxyError, is_trusted, re
 
 log = logging.getLogger("embermq.net")
 
-BACKLOG = 4096  # who waits before we even know of it; the system may allow less
+BACKLOG = 4096  # connections not accepted yet; the system may allow less
 ACCEPTS_PER_TURN_MAX = 16  # each is some 0.2 ms of work soon after
 NO_FILES_PAUSE_S = 1.0
 KEEPALIVE_PROBES = 3
 HANDSHAKE_S_MIN = 0.1  # for a client whose turn has come when its time was nearly over
 FREE_PORT_ATTEMPTS = 20  # to find one that is free at every address
 
-# Makes the protocol for a connection: the peer where a proxy told it, and its place among those who log in.
+# Makes the protocol for a connection: the peer where a proxy told it, and its place in the login admission.
 Factory = Callable[[Peer | None, Place], asyncio.BaseProtocol]
 
 
@@ -122,7 +122,7 @@ class Listener:
         return (str(name[0]), int(name[1])) if isinstance(name, tuple) else (str(name), 0)
 
     def accept(self, manner: Manner) -> None:
-        """Begin, or go on in another manner; there is no moment at which nobody listens."""
+        """Begin, or go on in another manner; there is no moment without a listening socket."""
         self.manner = manner
         self.socket.setblocking(False)
         self.socket.listen(BACKLOG)

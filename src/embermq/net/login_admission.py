@@ -79,7 +79,7 @@ class LoginAdmission:
         self.set_room(Room())
 
     def set_room(self, room: Room) -> None:
-        """Those who are here already stay."""
+        """Connections that are here already stay."""
         files = file_limit()
         self.room = room
         self.places_max = min(room.places, max(1, files // PLACES_FILES_PART))

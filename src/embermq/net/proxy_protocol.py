@@ -3,8 +3,8 @@
     v1   PROXY TCP4 192.0.2.1 198.51.100.1 50000 5672\r\n        at most 107 bytes
     v2   0D 0A 0D 0A 00 0D 0A 51 55 49 54 0A | version, command | family | length | addresses, extensions
 
-Only addresses that are trusted may say so, and they must: who is trusted and says nothing is no proxy of
-ours.
+Only addresses that are trusted may say so, and they must: a trusted address without the header is
+refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Peer(NamedTuple):
-    """Who is at the other end, and where it thinks that it is connected to."""
+    """The client's address, and the address it connected to."""
 
     host: str
     port: int
@@ -57,7 +57,8 @@ def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
 
 
 def parse(data: bytes) -> tuple[int, Peer | None] | None:
-    """How long the header is and whom it names (None: the proxy itself); None while it is not all there."""
+    """How long the header is and which addresses it names (None: the proxy itself); None while it is not all
+    there."""
     if data.startswith(SIGNATURE_2):
         return parse_2(data)
     if data.startswith(PREFIX_1):

@@ -18,7 +18,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 def memory_limits(membership: Path = MEMBERSHIP, root: Path = ROOT) -> Iterator[int]:
-    """In bytes; none where nobody has set one."""
+    """In bytes; none where none is set."""
     try:
         lines = membership.read_text().splitlines()
     except OSError:
@@ -49,7 +49,7 @@ DISK_PART = 100
 DISK_FREE_BYTES_MAX = 200 * 1024 * 1024
 # An alarm clears only a little beyond the line, so that it does not flicker.
 CLEAR_FACTOR = 0.95
-# Of the memory limit: from here on queues keep less in memory, so that it is not they who raise the alarm.
+# Of the memory limit: from here on queues keep less in memory, so that they do not raise the alarm.
 TIGHT_PART = 0.5
 # A broker that has this little to do gives back what the last burst left, if it is worth the trouble.
 REST_CPU_PART = 0.02
@@ -126,7 +126,7 @@ class ResourceMonitor:
         self.looked_at, self.cpu_s = now, cpu_s
         return spent_s < passed_s * REST_CPU_PART
 
-    def look(self) -> None:
+    def check(self) -> None:
         used = resident_bytes()
         grown = used >= self.given_back_at_bytes + GROWTH_BYTES_MIN
         if self.at_rest() and grown or used > self.memory_limit * CLEAR_FACTOR:

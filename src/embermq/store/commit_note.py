@@ -2,7 +2,7 @@
 
 SQLite takes a damaged or shortened WAL for one that ends earlier, and an older copy of the database for the
 database: both are sound in themselves. The note, written behind every commit, is what they are held against.
-It may be behind the database by what was committed last, so it is neither synced before anybody is answered
+It may be behind the database by what was committed last, so it is neither synced before a client is answered
 nor missed when a power cut has taken it; a database that is behind the note has lost commits.
 
     DIR/definitions.commits: two slots, at 0 and 512; what was synced is never overwritten by what was not

@@ -82,7 +82,7 @@ class DataDirectory:
             filesystem, layout.trash, cache=PageCache(filesystem, call_soon_threadsafe), reserve=reserve
         )
         if sync == "os":
-            disk.room_bytes = 0  # nobody waits for syncs
+            disk.room_bytes = 0  # no confirm waits for syncs
         disk.empty_trash()
         committer = Committer(filesystem, layout.directory, call_soon_threadsafe, sync)
         return cls(layout, lock, disk, definitions, committer)
@@ -112,7 +112,7 @@ class DataDirectory:
         return log
 
     def sort_out(self, known_ids: Collection[str]) -> None:
-        """After all logs are opened: finish deletions, and set aside what nobody can account for."""
+        """After all logs are opened: finish deletions, and set aside what no definition accounts for."""
         filesystem, layout = self.disk.filesystem, self.layout
         owners = {owner_id(log_id) for log_id in known_ids}
         deleted = {note.name for note in self.definitions.all(DELETING)}
@@ -158,7 +158,7 @@ class DataDirectory:
         self.disk.filesystem.sync_everything(directory)
 
     def refill_reserve(self) -> None:
-        """Nobody waits for the disk."""
+        """No caller waits for the disk."""
         if self.disk.reserve is not None:
             self.disk.reserve.fill()
 

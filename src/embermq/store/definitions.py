@@ -9,7 +9,7 @@ only then may the broker answer `-ok`. So ten thousand declarations cost a few h
 
 Every commit counts itself, and keeps what the rows add up to, in a row of its own (kind "commits"); the same
 is noted beside the database (see commit_note). Rows that do not add up, or fewer commits than were noted, are
-refused: definitions that are missing would make strangers of queues that are full of messages.
+refused: definitions that are missing would leave queues full of messages unclaimed.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Definitions:
             failure: CommitFailed | None = None
             try:
                 while not self._committed(changes):
-                    logger.error("cannot write to %s: the disk is full; who asked for it waits", self.path)
+                    logger.error("cannot write to %s: the disk is full; clients wait for it", self.path)
                     time.sleep(RETRY_SECONDS)
                 self.commits += 1
             except Exception as error:
@@ -190,12 +190,12 @@ class Definitions:
                 try:
                     self._call_soon_threadsafe(call_all, callbacks, failure)
                 except RuntimeError:
-                    pass  # the loop is closed: nobody is left to be told
+                    pass  # the loop is closed: no callbacks any more
             if failure is not None:
                 return
 
     def _committed(self, changes: list[_Change]) -> bool:
-        """Commit; False when the disk is full, which is worth waiting for. Whoever asked waits meanwhile."""
+        """Commit; False when the disk is full, which is worth waiting for. Requests wait meanwhile."""
         while True:
             try:
                 self._commit(changes)
@@ -252,7 +252,7 @@ def _changed(connection: sqlite3.Connection, change: _Change) -> int:
 
 
 def read_definitions(path: str, kind: str) -> Iterator[Definition]:
-    """The definitions of a kind out of a file that nobody writes, for the tools."""
+    """The definitions of a kind out of a file of a stopped broker, for the tools."""
     with _told(path), _copied(path) as connection:
         if _check_version(connection, path):
             yield from _read(connection, path, kind)
@@ -277,7 +277,7 @@ def definitions_damage(path: str, needed_for: str = "") -> NotADataDirectory | N
 
 
 def definitions_doubt(path: str) -> str:
-    """Why nobody can say whether a file that is sound in itself is whole; empty if it can be said."""
+    """Why a file that is sound in itself may still be incomplete; empty if that is known."""
     if not os.path.exists(path):
         return ""
     with _told(path), _copied(path) as connection:
@@ -353,7 +353,7 @@ def _verify(path: str, filesystem: FileSystem, needed_for: str, accept_loss: boo
         connection = sqlite3.connect(f"file:{urllib.parse.quote(path)}?mode=ro", uri=True)
     try:
         if _check_version(connection, path):
-            # A queue that a damaged page kept from us would be taken for a stranger, with its messages.
+            # A queue that a damaged page kept from us would be taken for unclaimed, with its messages.
             _check_whole(connection, path, "quick_check")
             if not accept_loss:
                 _check_commits(connection, path, note)

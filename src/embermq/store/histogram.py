@@ -6,7 +6,7 @@ SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1
 
 
 class Histogram:
-    """Written by one thread; who reads may see a count without its sum, and does not mind."""
+    """Written by one thread; a reader may see a count without its sum."""
 
     __slots__ = ("bounds", "counts", "sum")
 

@@ -1,4 +1,4 @@
-"""What the broker must know of a content header before it can route and keep the message.
+"""A quick scan of content headers: what the broker must know to route and keep a message.
 
 Properties stay the bytes that arrived. A `Peek` walks over them once, checks that they are well formed up to
 the last byte, and notes only what routing, persistence, priority, expiry and the user-id check ask for:

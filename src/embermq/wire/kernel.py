@@ -247,5 +247,6 @@ class Output:
         return taken
 
     def lend(self) -> memoryview:
-        """As `take`, for one who sends it and forgets it: the memory of a burst is used again after that."""
+        """As `take`, for a caller that sends it and keeps no reference: the memory of a burst is used again
+        after that."""
         return memoryview(self.take())

@@ -152,7 +152,7 @@ cdef Py_ssize_t headers_end(const unsigned char* header, Py_ssize_t size, Py_ssi
 cdef class Output:
     """Frames on their way out of one connection, in the order in which they were put.
 
-    They are put into a bytes object that nobody else has seen yet: a burst leaves as that, without a copy.
+    They are put into a bytes object without other references: a burst leaves as that, without a copy.
     Large bodies of deliveries stay where they are, so that a peer that does not read holds no copy of them:
     `pieces` says where between the frames they belong (None: there are none), and `take_pieces` answers all.
     """
@@ -195,7 +195,7 @@ cdef class Output:
         return 0
 
     cdef int take_back(self) except -1:
-        """Use again what was lent, if nobody looks at it any more."""
+        """Use again what was lent, if it has no other references."""
         if _Py_REFCNT(self.store) == 1:
             self.capacity = self.lent
         else:
@@ -445,7 +445,7 @@ cdef class Output:
         return taken
 
     cpdef object lend(self):
-        """As `take`, for one who sends it and forgets it: the memory of a burst is used again after that."""
+        """As `take`, for a caller that sends it and keeps no reference: the memory of a burst is used again after that."""
         assert self.pieces is None, "there is more to take, see take_pieces"
         cdef Py_ssize_t size = self.size
         if self.capacity <= KEEP_CAPACITY_BYTES_MAX or self.capacity > LENT_BYTES_MAX:

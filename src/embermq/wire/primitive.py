@@ -1,4 +1,4 @@
-"""What generated methods, properties and tables share: strings on the wire, and the fault for bad lengths.
+"""Primitives of generated methods, properties and tables: strings on the wire, the error for bad lengths.
 
 AMQP's strings are bytes with a length in front. Short strings (1 byte of length) become `str`: UTF-8 with
 "surrogateescape", so that any bytes a client sends come out again unchanged. Long strings (4 bytes of length)

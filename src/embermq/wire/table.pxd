@@ -1,4 +1,4 @@
-# C types for table.py; the same source runs interpreted. Bounds checks stay on: these bytes come from strangers.
+# C types for table.py; the same source runs interpreted. Bounds checks stay on: these bytes come from clients.
 cimport cython
 
 # Each function on a buffer_t exists twice, indexing either type like C does.

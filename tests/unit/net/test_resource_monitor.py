@@ -42,10 +42,10 @@ def ignore(name: str, active: bool, detail: str) -> None:
 def test_memory_is_given_back_at_rest(process: Process, tmp_path: Path) -> None:
     watcher = ResourceMonitor(str(tmp_path), 0.5, 1, ignore)
     process.pass_second(REST_CPU_PART * 2)
-    watcher.look()
+    watcher.check()
     assert process.times_asked == 0, "there is work to do"
     process.pass_second(REST_CPU_PART / 2)
-    watcher.look()
+    watcher.check()
     assert process.times_asked == 1
 
 
@@ -53,15 +53,15 @@ def test_memory_is_given_back_once_for_each_burst(process: Process, tmp_path: Pa
     watcher = ResourceMonitor(str(tmp_path), 0.5, 1, ignore)
     for _ in range(3):
         process.pass_second(0)
-        watcher.look()
+        watcher.check()
     assert process.times_asked == 1
     process.used += GROWTH_BYTES_MIN - 1
     process.pass_second(0)
-    watcher.look()
+    watcher.check()
     assert process.times_asked == 1, "not worth the trouble"
     process.used += 1
     process.pass_second(0)
-    watcher.look()
+    watcher.check()
     assert process.times_asked == 2
 
 
@@ -71,7 +71,7 @@ def test_memory_is_tight_before_it_is_short(process: Process, tmp_path: Path) ->
     for used in (2**28 - 1, 2**28 + 1, 2**28 - 1):
         process.used = used
         process.pass_second(1)
-        watcher.look()
+        watcher.check()
     assert told == [False, True, False]
 
 
@@ -79,7 +79,7 @@ def test_near_the_watermark_work_does_not_matter(process: Process, tmp_path: Pat
     alarms: list[bool] = []
     watcher = ResourceMonitor(str(tmp_path), 0.05, 1, lambda name, active, detail: alarms.append(active))
     process.pass_second(1)
-    watcher.look()
+    watcher.check()
     assert process.times_asked == 1
     assert alarms[0] is False, "what was given back does not count"
 

@@ -440,7 +440,7 @@ class Channel:
         end_channel(self, in_order)
 
     def part(self) -> tuple[Blocks, list[ChannelConsumer]]:
-        """Take part in nothing any more; what was out and who consumed here, for others to look after."""
+        """Take part in nothing any more; the unacknowledged deliveries and the consumers, for `teardown`."""
         self.closing = True
         self.flow_active = False  # what goes back must not come here again when a queue drains at once
         blocks = self.take_all_and_rest()

@@ -182,7 +182,7 @@ class ChannelConsumer(Consumer):
             self.channel.connection.notify_cancel(self.channel, self.tag)
 
     def cut_short(self, reason: str) -> None:
-        # For one who reads a range, basic.cancel means that this is whole; here it is not.
+        # To the reader of a range, basic.cancel means that this is whole; here it is not.
         self.leave_channel()
         if not self.channel.closing:
             self.channel.connection.close_channel(self.channel, NotFound(reason))

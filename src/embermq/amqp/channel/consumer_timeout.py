@@ -21,7 +21,7 @@ from embermq.errors import PreconditionFailed
 
 log = logging.getLogger("embermq.connection")
 
-LOOKS_PER_TIMEOUT = 8
+CHECKS_PER_TIMEOUT = 8
 CONNECTIONS_PER_STEP = 25
 PAUSE_MS_MAX = 10_000  # a consumer with a shorter timeout may come at any time
 NEVER = 2**63
@@ -34,32 +34,32 @@ class DeliveryTimeouts:
         self.connections = connections
         self.defaults = defaults
         self.marks: dict[Channel, Marks] = {}
-        self.next_look_ms = 0
-        self.ahead: Iterator[Connection] | None = None  # whom the look under way has not come to
-        self.seen: dict[Channel, Marks] = {}  # the marks of those it has
+        self.next_check_ms = 0
+        self.ahead: Iterator[Connection] | None = None  # connections not checked yet
+        self.seen: dict[Channel, Marks] = {}  # the marks of those that are
         self.shortest_ms = NEVER
 
     def tick(self, now_ms: int) -> bool:
-        """Look at all channels at intervals, a few connections in a step. True
+        """Check all channels at intervals, a few connections in a step. True
         while there are more."""
         if self.ahead is None:
-            if now_ms < self.next_look_ms:
+            if now_ms < self.next_check_ms:
                 return False
             self.ahead, self.seen, self.shortest_ms = iter(list(self.connections())), {}, NEVER
         some = list(islice(self.ahead, CONNECTIONS_PER_STEP))
         for connection in some:
             try:
                 for channel in list(connection.channels.values()):
-                    self.look(connection, channel, now_ms)
-            except Exception:  # what is wrong with one must not keep the others from being looked at
-                log.exception("a fault of ours, looking for overdue deliveries of %r", connection)
+                    self.check(connection, channel, now_ms)
+            except Exception:  # what is wrong with one must not keep the others from being checked
+                log.exception("a fault of ours in the search for overdue deliveries of %r", connection)
         if len(some) == CONNECTIONS_PER_STEP:
             return True
         self.ahead, self.marks = None, self.seen
-        self.next_look_ms = now_ms + min(self.shortest_ms // LOOKS_PER_TIMEOUT, PAUSE_MS_MAX)
+        self.next_check_ms = now_ms + min(self.shortest_ms // CHECKS_PER_TIMEOUT, PAUSE_MS_MAX)
         return False
 
-    def look(self, connection: Connection, channel: Channel, now_ms: int) -> None:
+    def check(self, connection: Connection, channel: Channel, now_ms: int) -> None:
         consumers = [consumer for consumer in channel.consumers.values() if not consumer.no_ack]
         timeouts_ms = {self.timeout_ms(consumer.queue) for consumer in consumers}
         self.shortest_ms = min(self.shortest_ms, *timeouts_ms, NEVER)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BASIC_PUBLISH = methods.BasicPublish.ID
 REPLY_TO = "amq.rabbitmq.reply-to"
-IMPERSONATOR = "impersonator"  # RabbitMQ's tag for users who may write other names
+IMPERSONATOR = "impersonator"  # RabbitMQ's tag for users that may write other names
 
 
 def check_rare_properties(buf: bytearray, peek: Peek, user: User, reply_queue: object | None = None) -> None:
@@ -50,9 +50,9 @@ def check_reply_to(buf: bytearray, peek: Peek, reply_queue: object | None) -> bo
 
 
 def exchange_to_write(channel: Channel, name: str, routing_key: str) -> Exchange:
-    """The exchange, for one who may publish there with that key."""
+    """The exchange, if the user may publish there with that key."""
     vhost = channel.vhost
-    # First: who may not write to it may not learn whether it exists, either.
+    # First: without permission to write to it, a client may not learn whether it exists, either.
     channel.user.require("write", vhost.name, "exchange", name)
     exchange: Exchange = vhost.exchange(name)
     if exchange.internal:

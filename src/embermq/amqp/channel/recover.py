@@ -1,4 +1,4 @@
-"""basic.recover without requeue: what is unacknowledged comes again, to the consumer that had it.
+"""basic.recover without requeue: unacknowledged messages are delivered again to the same consumer.
 
 What cannot come again goes back to its queue: what was got by hand, and what a consumer had that is gone. Of
 very many, as much is put together at a time as one turn has time for and as the client reads.

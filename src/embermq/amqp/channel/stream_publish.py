@@ -1,8 +1,8 @@
 """Publishing to one stream and nothing else: from the read buffer straight into its log.
 
-Who floods a stream sends one message like the other: the same frames before the body, but for its size. What
-was found out about the first of them (route, permission, properties) holds for all, so it is asked once;
-those that follow in the buffer are compared with it and appended, and no object is made of any.
+A publisher that floods a stream sends one message like the other: the same frames before the body, but for
+its size. What was found out about the first of them (route, permission, properties) holds for all, so it is
+asked once; those that follow in the buffer are compared with it and appended, and no object is made of any.
 
 A message with anything special about it (headers, a transaction, `immediate`, a route that depends on each)
 goes the long way. For clients there is no difference but in speed.

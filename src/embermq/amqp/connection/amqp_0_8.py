@@ -1,4 +1,4 @@
-"""Clients of AMQP 0-8 (py-amqplib, txAMQP): what they say, and want to hear, otherwise than those of 0-9-1.
+"""AMQP 0-8 (py-amqplib, txAMQP): the methods that differ from 0-9-1.
 
 connection.close and close-ok have the numbers 60 and 61, which are connection.blocked and unblocked in
 RabbitMQ's 0-9-1; basic.consume has no arguments; channel.open-ok has nothing in it.

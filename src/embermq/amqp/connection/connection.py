@@ -170,7 +170,7 @@ class Connection(Sink):
         self.speaks_0_8 = False
         self.exclusive_queues: set[Queue] = set()
         self.last_channel: Channel | None = None
-        # Of the frame at hand, for those who refuse it.
+        # Of the frame at hand, for errors.
         self.next_frame = 0
         self.current_method = 0
         self.current_channel = 0
@@ -305,7 +305,7 @@ class Connection(Sink):
         if handler is None:
             raise CommandInvalid("unimplemented method")
         self.broker.events.actor = channel.user.name
-        self.broker.definitions.changed = False  # what changed by itself is not this one's to wait for
+        self.broker.definitions.changed = False  # other changes are not for this connection to wait for
         began_s = perf_counter()
         try:
             handler(channel, method)

@@ -1,4 +1,4 @@
-"""Errors during the handshake: answered slowly, and mostly by closing the socket without a word.
+"""Errors during the handshake: answered slowly, and mostly by closing the socket only.
 
 Only once the client has agreed on a tune, or announced that it understands a refused login, is it told; any
 other error is a pause and a closed socket (002, 2.2.4 and 4.10.2). After login there is no pause.

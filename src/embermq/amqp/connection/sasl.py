@@ -35,7 +35,7 @@ Answer = Challenge | Credentials | Proven
 
 
 class LoginFailed(Exception):
-    """Nobody is proven to be anybody; the user is the one that was claimed."""
+    """Authentication failed; the user is the one that was claimed."""
 
     def __init__(self, user: str, problem: str) -> None:
         super().__init__(problem)
@@ -102,7 +102,7 @@ class External:
         self.name = certificate_name
 
     def respond(self, response: bytes) -> Answer:
-        # The client may say who it wants to be; it can only be who it is.
+        # An authorization identity may be given; it must be the user itself.
         wanted = response.rstrip(b"\x00").decode("utf-8", "surrogateescape")
         if wanted not in ("", self.name):
             raise LoginFailed(wanted, f"the certificate is that of {self.name!r}")
@@ -110,7 +110,7 @@ class External:
 
 
 class Anonymous:
-    """ANONYMOUS: anybody is the user that the configuration names; the response is only a trace."""
+    """ANONYMOUS: every client is the user that the configuration names; the response is only for the log."""
 
     def __init__(self, user: str) -> None:
         self.user = user

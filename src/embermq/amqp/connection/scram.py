@@ -6,8 +6,8 @@
     server   v=<signature>                             connection.secure
     client   (nothing)                                 connection.secure-ok, and connection.tune follows
 
-The password does not cross the wire, and what is stored does not suffice to log in. A user who does not exist
-gets salt and rounds like any other, always the same, and fails at the proof.
+The password does not cross the wire, and what is stored does not suffice to log in. A user that does not
+exist gets salt and rounds like any other, always the same, and fails at the proof.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NONCE_CHARACTERS_MAX = 256
 
 
 def keys_of_nobody(name: str) -> ScramKeys:
-    """What a user who does not exist would have; no proof fits it."""
+    """What a user that does not exist would have; no proof matches it."""
     salt = hmac.digest(PROCESS_KEY, b"salt of " + name.encode("utf-8", "surrogateescape"), "sha256")
     return ScramKeys(salt[:SALT_BYTES], SCRAM_ITERATIONS, os.urandom(32), os.urandom(32))
 

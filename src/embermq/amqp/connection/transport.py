@@ -1,4 +1,4 @@
-"""What a connection needs of the room that owns its socket, and the limits that it is given."""
+"""The transport of a connection: an interface that `net` implements, and the limits of a connection."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def enter(broker: Broker, user: User, name: str, connections_max: int = 0) -> Vi
     vhost = broker.vhosts.get(name)
     if vhost is not None and vhost.closing:
         vhost = None
-    # Neither a name that exists nor one that does not tells anything to one who may not enter.
+    # Neither a name that exists nor one that does not tells anything to a user without permission.
     if vhost is None or not user.may_enter(name):
         if vhost is None and user.sees_all_vhosts:
             raise NotAllowed(f"vhost {name} not found")

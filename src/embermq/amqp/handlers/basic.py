@@ -58,7 +58,7 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     check_prefetch(queue, method.arguments)
     queue.check_consumer(method.arguments, bool(method.no_ack), channel.prefetch_count)
     single_active = queue.rules is not None and queue.rules.single_active
-    taken = queue.consumers and queue.consumers[0].exclusive  # who is here alone
+    taken = queue.consumers and queue.consumers[0].exclusive  # by an exclusive consumer
     if taken or (method.exclusive and (queue.consumers or single_active)):
         raise AccessRefused(f"{describe(queue)} in exclusive use")
     consumer = ChannelConsumer(

@@ -1,4 +1,4 @@
-"""basic.consume with `x-describe`, `x-browse` or `x-list-queues`: questions that take nothing from a queue.
+"""basic.consume with `x-describe`, `x-browse` or `x-list-queues`: queries that take nothing from a queue.
 
 x-describe      one message with what there is to know about a queue, stream or super stream, as JSON
 x-browse        a copy of every message that waits in a queue at this moment, in order

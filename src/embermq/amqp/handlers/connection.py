@@ -116,7 +116,7 @@ def on_connection_close(connection: Connection, method: methods.ConnectionClose)
 
 
 def on_connection_update_secret(connection: Connection, method: methods.ConnectionUpdateSecret) -> None:
-    """A new token for the old; passwords do not expire, so who came with one simply stays."""
+    """A new token for the old; passwords do not expire, so with one nothing changes."""
     tokens, user = connection.broker.authenticator.tokens, connection.user
     assert user is not None
     if tokens is not None and user.expires_at != math.inf:

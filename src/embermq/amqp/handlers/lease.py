@@ -115,7 +115,7 @@ class Request:
 
         def done() -> None:
             if self.channel.closing:
-                return  # whoever it was asks again under the same name
+                return  # the client asks again under the same name
             if self.queue.deleted:
                 self.refuse(NotFound(f"no {describe(self.queue)}"))
             elif made.being_made and (made.count or not may_be_empty):

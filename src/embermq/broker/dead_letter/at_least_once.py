@@ -1,4 +1,4 @@
-"""x-dead-letter-strategy = at-least-once: letters that nobody takes are kept and tried again.
+"""x-dead-letter-strategy = at-least-once: letters that no queue takes are kept and tried again.
 
 A letter that a full queue refuses, or that finds no queue, is lost with the strategy at-most-once. Here its
 message stays: it is neither ready nor with a consumer, but on disk where it was, so that a restart finds it
@@ -37,7 +37,7 @@ READ_BYTES = 64 * 1024
 
 
 def holds_letters(arguments: dict[str, object]) -> bool:
-    """Does a queue with these arguments keep what nobody takes?"""
+    """Does a queue with these arguments keep dead letters that no queue takes?"""
     limited = "x-max-length" in arguments or "x-max-length-bytes" in arguments
     drops_head = limited and arguments.get("x-overflow", "drop-head") == "drop-head"
     return arguments.get("x-dead-letter-strategy") == AT_LEAST_ONCE and not drops_head
@@ -108,7 +108,7 @@ class HeldLetters:
 
     def add(self, held: Held) -> None:
         if self.letters.vhost.closing:
-            return  # there will be nobody to take it
+            return  # no queue will take it
         self.counts[held.rules.queue] += 1
         entry = held.entry
         # Where some are on disk, all go behind them: each must have its turn.

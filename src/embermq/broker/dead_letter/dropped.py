@@ -1,8 +1,8 @@
-"""Messages that end without becoming dead letters, because their queue has no dead-letter exchange.
+"""Counts and warnings of messages dropped because their queue has no dead-letter exchange.
 
-All are counted. Of those that a delivery limit drops people are told: nobody has asked for that in so many
-words, as with a time to live or a length, and the default limit of quorum queues is easily overlooked. One
-line of the log and one event for each queue say how many it were, at most once a minute.
+All are counted. Those that a delivery limit drops are reported: it was not asked for explicitly, as
+a time to live or a length is, and the default limit of quorum queues is easily overlooked. One
+line of the log and one event for each queue say how many there were, at most once a minute.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ log = logging.getLogger("embermq.queue")
 DELIVERY_LIMIT = "delivery_limit"
 SOON_MS = 1000  # others may follow
 PAUSE_MS = 60_000
-TOLD = (
+WARNING = (
     "queue '%s' in vhost '%s': %d message(s) dropped that came back more often than its delivery limit "
     "allows; it has no dead-letter exchange to keep them"
 )
-QUEUES_TOLD_MAX = 50  # of each time
+QUEUES_WARNED_MAX = 50  # of each time
 
 
 class Dropped:
@@ -59,10 +59,10 @@ class Dropped:
     def tell(self) -> None:
         untold, self.untold = list(self.untold.items()), {}
         vhost = self.vhost
-        for name, count in untold[:QUEUES_TOLD_MAX]:
-            log.warning(TOLD, name, vhost.name, count)
+        for name, count in untold[:QUEUES_WARNED_MAX]:
+            log.warning(WARNING, name, vhost.name, count)
             vhost.events.emit("message.dropped", messages_dropped, vhost.name, name, count)
-        if len(untold) > QUEUES_TOLD_MAX:
-            others = untold[QUEUES_TOLD_MAX:]
+        if len(untold) > QUEUES_WARNED_MAX:
+            others = untold[QUEUES_WARNED_MAX:]
             text = "%d other queues in vhost '%s' have dropped %d messages by their delivery limits"
             log.warning(text, len(others), vhost.name, sum(count for _, count in others))

@@ -104,7 +104,7 @@ class DeadLetters:
             entry.level.forget(entry)
 
     def targets(self, letter: Message, reason: str) -> list[Queue] | None:
-        """Where a letter goes; not where it has been without anybody rejecting it on the way.
+        """Where a letter goes; not where it has been without being rejected on the way (a cycle).
 
         None when no queue is meant at all.
         """
@@ -134,7 +134,7 @@ def copy_keys(headers: dict[str, object]) -> list[str]:
 
 
 def is_cycle(queue: str, deaths: list[object]) -> bool:
-    """Has the message been in that queue, and nobody rejected it since?"""
+    """Has the message been in that queue, and not been rejected since?"""
     for death in deaths:
         if not isinstance(death, dict):
             continue
@@ -204,7 +204,7 @@ def counted(deaths: list[TypedValue]) -> list[TypedValue]:
     """Long ago brokers wrote a table for each death: those of one queue and reason are one with a count."""
     groups: dict[object, list[TypedValue]] = {}
     for letter, death in deaths:
-        key: object = len(groups)  # of a stranger in the list: nobody else's
+        key: object = len(groups)  # an unknown entry: a group of its own
         if letter == "F" and isinstance(death, list):
             known = {name: str(value) for name, _, value in death}
             key = known.get("queue"), known.get("reason")

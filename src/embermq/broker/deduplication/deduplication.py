@@ -135,7 +135,7 @@ class Deduplication:
         self.journal = IdJournal(queue, storage) if queue.keeps and storage is not None else None
 
     def serve_queue(self, window: Window | None) -> None:
-        """The queue's own wish; None: it has none."""
+        """The queue's own arguments; None: it has none."""
         self.own = window
         self.look_at_windows()
 
@@ -158,7 +158,7 @@ class Deduplication:
         return self.own is not None or bool(self.exchanges)
 
     def release(self) -> None:
-        """Nobody wants it any more, but the queue stays."""
+        """The feature was turned off, but the queue stays."""
         self.queue.vhost.past.duplicates += self.duplicate_count
         self.drop()
 

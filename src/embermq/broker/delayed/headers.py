@@ -26,7 +26,7 @@ DELAY = "x-delay"
 DELIVER_AT = "x-deliver-at"
 INT32_MIN = -(2**31)
 PATCHED = {"I": struct.Struct(">i"), "l": struct.Struct(">q")}
-# A number below this is in March 1973 or before, if it counts milliseconds: somebody means seconds.
+# A number below this is in March 1973 or before, if it counts milliseconds: seconds were meant.
 MILLISECONDS_MIN = 100_000_000_000
 
 

@@ -1,4 +1,4 @@
-"""A message that waits for a time, and how it stands in a record.
+"""A delayed message, and its codec as the payload of a record.
 
     0  8  number: of messages due at the same time the lower one goes first
     8  4  how often consumers gave it back

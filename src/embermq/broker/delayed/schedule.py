@@ -260,7 +260,7 @@ class Schedule:
                     delayed = run.take(read_bytes)
                 except OSError:
                     if taken:
-                        break  # these are on their way: who asks for more will hear of it
+                        break  # these are being read: the callback comes when they are there
                     raise
                 if run.front is None:
                     heappop(fronts)

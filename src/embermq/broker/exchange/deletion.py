@@ -1,4 +1,4 @@
-"""Exchanges and queues that are deleted: their bindings go with them, a great many of them in pieces.
+"""Deletion of exchanges and queues with their bindings, very many of them in pieces.
 
 A deleted thing is gone at once: its name is free, and nothing is routed to it or by it
 (`Exchange.destinations` passes it over). The bindings then leave memory and disk one after the other. The
@@ -100,7 +100,7 @@ class BindingRemoval:
             if number % PIECE_COUNT == 0:
                 yield
         vhost.queue_bindings.pop(queue, None)
-        if not queue.name.startswith(REPLY_PREFIX):  # nobody was told when it came
+        if not queue.name.startswith(REPLY_PREFIX):  # its creation was no event either
             vhost.events.emit("queue.deleted", queue_deleted, queue)
 
 

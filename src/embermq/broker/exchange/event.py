@@ -1,7 +1,8 @@
 """The exchange `amq.rabbitmq.event`: everything that happens in the broker, as messages.
 
 The routing key is the event's key, the headers are its properties, the body is empty. It stands in the first
-virtual host; its matcher listens to events while there is a binding, so that nobody works for nobody.
+virtual host; its matcher listens to events while there is a binding, so that events without a reader cost
+nothing.
 """
 
 from __future__ import annotations

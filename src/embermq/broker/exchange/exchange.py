@@ -146,11 +146,11 @@ class Exchange:
         route = self.routes.get(routing_key)
         if route is None:
             if len(self.routes) >= ROUTES_MAX:
-                self.version += 1  # channels ask again, so that nobody counts on a route that is forgotten
+                self.version += 1  # channels resolve again: none keeps a forgotten route
                 self.forget_routes()
             queues, varies = self.resolve(routing_key, None)
             if varies == FIXED and self.vhost.trace is not None:
-                varies = BY_CHANCE  # asked for each message, which is then told of
+                varies = BY_CHANCE  # resolved for each message, so that the firehose sees it
             route = self.routes[routing_key] = Route(names, self, () if varies else queues, varies)
         return route
 

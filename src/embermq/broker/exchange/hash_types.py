@@ -1,4 +1,4 @@
-"""Exchanges that share messages out, each to one of their bindings, as RabbitMQ's plugins do.
+"""Hash and random exchange types: each message goes to one of the bindings, as with RabbitMQ's plugins.
 
 x-consistent-hash   by hash of the key (or a header, or a property); binding keys are weights
 x-modulus-hash      by hash of the key, modulo the number of bindings
@@ -100,13 +100,13 @@ class RandomMatcher:
 
     def add(self, binding: Binding) -> None:
         self.bindings.append(binding)
-        self.look()
+        self.update_varies()
 
     def remove(self, binding: Binding) -> None:
         self.bindings.remove(binding)
-        self.look()
+        self.update_varies()
 
-    def look(self) -> None:
+    def update_varies(self) -> None:
         # An exchange behind this one may ask for properties, whether or not chance leads there now.
         to_exchange = any(binding.destination_kind == "exchange" for binding in self.bindings)
         self.varies = BY_PROPERTIES if to_exchange else BY_CHANCE

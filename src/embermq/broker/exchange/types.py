@@ -1,4 +1,4 @@
-"""What the types of exchanges mean: which of its bindings a message follows.
+"""Exchange types: which bindings of an exchange match a message.
 
 Those that share messages out among their bindings are in `hash_types`.
 """

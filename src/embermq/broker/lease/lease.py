@@ -1,7 +1,8 @@
-"""A lease: messages taken from a queue, in order, that stay on disk and can be read until somebody decides.
+"""A lease: messages taken from a queue, in order, that stay on disk and can be read until it is settled or
+released.
 
 `settle` acks them all, `release` gives them all back; until then they are out, as with a consumer, but with
-nobody in particular: the lease has a name, outlives connections and restarts, and ends by itself when its
+no connection: the lease has a name, outlives connections and restarts, and ends by itself when its
 time is over. A message's number in its lease never changes, so parts can be read by many, again and again.
 
 Settling is one durable step. The definition of the lease says "settled" before the first ack is written; a
@@ -68,7 +69,7 @@ class Lease:
         self.state = OPEN
         self.being_made = True  # messages are still being taken
         self.being_released = False  # they are on their way back; on disk the lease is what it was
-        self.is_old = False  # and that has been told
+        self.is_old = False  # and that has been logged
         self.runs: list[Run] = []
         self.count = 0
         self.bytes = 0  # of the bodies
@@ -141,7 +142,7 @@ class Lease:
         self.queue.correct(0, 0, 0, -self.stored_bytes)  # of the stand-ins, which have no size
 
     def stand_ins(self, run: Run) -> Iterator[Entry]:
-        """Entries of records that nobody needs to look at any more."""
+        """Entries whose records are not needed any more."""
         level = run.level
         for sequence in range(run.first, run.stop):
             level.release((sequence,))
@@ -211,7 +212,7 @@ class Piece:
         return entries
 
     def measure(self) -> None:
-        """Note the sizes of the bodies, so that `stay` need not look at each."""
+        """Note the sizes of the bodies, so that `stay` need not read each."""
         messages = (message_of(record.payload, record.flags) for record in self.records)
         self.sizes = [message.size - message.header_size for message in messages]
 

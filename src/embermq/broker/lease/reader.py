@@ -1,4 +1,4 @@
-"""Somebody reads a part of a lease: what such a consumer has for a queue.
+"""The reader of a part of a lease: what its consumer has in place of a queue.
 
 It asks for a turn of its own, so that the queue itself knows nothing of readers. Deliveries need no
 acknowledgement and carry the message's number in the lease as header `x-lease-index`.

@@ -4,7 +4,7 @@
                           |  ^
                   release |  | taking_again: exactly the same messages, if all of them are in the queue
                  or time  v  |
-                         released                          likewise; to everybody else the name is free
+                         released                          likewise; for other requests the name is free
 
 "Being made" is a state of the memory only: a broker that dies then has all the messages in the queue again.
 So is "being released": on disk a lease is open until its last message is read and back in its place.
@@ -35,7 +35,7 @@ log = logging.getLogger("embermq.broker")
 SETTLED_MAX = 1000  # names of settled leases that a queue remembers
 RELEASED_MAX = 1000  # and of released ones
 LEASES_MAX = 1000  # open ones of a queue
-OLD_MS = 24 * 3600 * 1000  # then the log tells of it
+OLD_MS = 24 * 3600 * 1000  # then it is logged
 LOOKED_AT_ONCE = 512  # messages, while those of a lease are looked for
 AGAIN_MS = 1000  # when messages that shall be given back cannot be read: too many open files, perhaps
 
@@ -111,7 +111,7 @@ class Leases:
     def making(self, lease: Lease) -> Iterator[None]:
         try:
             yield
-        except BaseException:  # also when nobody works through the pieces any more
+        except BaseException:  # also when the pieces are not continued
             if not lease.queue.deleted:
                 self.end(lease, "given up")
             raise
@@ -164,7 +164,7 @@ class Leases:
         )
 
     def releasing(self, lease: Lease, why: str = "released") -> Pieces:
-        """Who finds the lease when this is done (see `has`) knows that its messages could not be read."""
+        """If the lease is still there when this is done (see `has`), its messages could not be read."""
         lease.being_released = True
         return self.release_pieces(lease, why)
 
@@ -184,7 +184,7 @@ class Leases:
             lease.end_readings(f"lease '{lease.name}' on {describe(lease.queue)} was {why}")
 
     def end(self, lease: Lease, why: str) -> None:
-        """Nobody asked for that: try again until it is released."""
+        """No client waits for that: try again until it is released."""
 
         def done() -> None:
             timers = self.vhost.turn.timers
@@ -219,7 +219,7 @@ class Leases:
             timers.ask(lease.expires_ms, Deadline(self, lease))
 
     def watch_ages(self) -> None:
-        """Have a look when the oldest lease has become old; one for all of them, since most end soon."""
+        """Check when the oldest lease has become old; one for all of them, since most end soon."""
         young = [lease.created_ms for lease in self.open_ones() if not lease.is_old]
         timers = self.vhost.turn.timers
         if young and not self.watching and timers is not None:
@@ -232,7 +232,7 @@ class Leases:
             if not lease.is_old and now_ms >= lease.created_ms + OLD_MS:
                 lease.is_old = True
                 log.warning(
-                    "lease '%s' on %s has kept %d messages for a day; whoever took it may be gone "
+                    "lease '%s' on %s has kept %d messages for a day; its client may be gone "
                     "(embermq lease list, release)",
                     lease.name,
                     describe(lease.queue),
@@ -264,7 +264,7 @@ class Leases:
             self.vhost.definitions.delete(*lease.key)
 
     def forget(self, queue: Queue, name: str) -> None:
-        """Whoever had this lease will never ask what became of it."""
+        """No client will ask what became of this lease."""
         lease = self.of.get(queue, {}).get(name)
         if lease is not None and lease.state == SETTLED and not lease.runs:
             self.drop(lease)

@@ -3,7 +3,7 @@
     names    | exchange (short string) | routing key (short string)            as in basic.publish
     content  | class weight body-size flags properties | body                  header_size | the rest
 
-Both are sent again as they are; nothing is decoded unless somebody asks.
+Both are sent again as they are; nothing is decoded unless it is needed.
 """
 
 from __future__ import annotations

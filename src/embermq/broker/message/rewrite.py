@@ -1,6 +1,6 @@
-"""A message with other headers, properties or names: the rare case in which its bytes are made anew.
+"""Rewriting a message with other headers, properties or names: the rare case in which it is encoded anew.
 
-Header values keep the types they came with, so that whoever looks twice sees the same.
+Header values keep the types they came with, so that they compare equal to the original.
 """
 
 from __future__ import annotations

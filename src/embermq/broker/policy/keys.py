@@ -1,4 +1,4 @@
-"""What a policy may say: one line for each key.
+"""The keys of policies: one line for each.
 
 A key stands in for an argument of a declaration, and holds beside what was declared:
 

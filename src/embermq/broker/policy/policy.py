@@ -30,7 +30,7 @@ POLICY, OPERATOR_POLICY = "policy", "operator_policy"  # kinds of definitions, c
 EVENTS = {POLICY: "policy", OPERATOR_POLICY: "operator.policy"}
 QUEUE_KINDS = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
 APPLY_TO = ("all", "queues", "exchanges", *QUEUE_KINDS)
-REPLY_QUEUE_PREFIX = "amq.rabbitmq.reply-to"  # no queues of anybody's: policies pass them over
+REPLY_QUEUE_PREFIX = "amq.rabbitmq.reply-to"  # policies do not apply to these
 
 
 class Policy:
@@ -69,7 +69,7 @@ class Policy:
 
 
 def policy_from(name: str, body: Mapping[str, Any], for_operator: bool) -> Policy:
-    """Out of what somebody sent; PreconditionFailed with RabbitMQ's text where it is wrong."""
+    """From a request; PreconditionFailed with RabbitMQ's text where it is wrong."""
     pattern, definition = body.get("pattern"), body.get("definition")
     priority, apply_to = body.get("priority", 0), body.get("apply-to", "all")
     problems = [

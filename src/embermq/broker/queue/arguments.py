@@ -1,4 +1,4 @@
-"""Arguments of declarations: which are known, what they must look like, and how two declarations compare.
+"""Arguments of declarations: which are known, which values they take, and how two declarations compare.
 
 Texts are RabbitMQ's, including its Erlang-flavoured reasons: people search for them.
 """
@@ -235,7 +235,7 @@ COMPARED_FIRST = {
         *("x-initial-cluster-size", "x-queue-leader-locator"),
     ),
 }
-DEFAULTS = {"x-queue-type": "classic"}  # whoever says so says no more than who says nothing
+DEFAULTS = {"x-queue-type": "classic"}  # the same as without the argument
 COMPARED_EXCHANGE_ARGUMENTS = ("alternate-exchange", "x-delayed-type", *DEDUPLICATION_ARGUMENTS)
 
 

@@ -1,7 +1,7 @@
-"""Looking at a queue's ready messages where they are: nothing is taken, counted or marked.
+"""Browsing the ready messages of a queue: nothing is taken, counted or marked.
 
-A place names a message by its level and sequence; a look begins at a place and goes on in the order in which
-messages would leave. It reads memory by index and the log by blocks, so the deepest queue can be paged
+A place names a message by its level and sequence; browsing begins at a place and goes on in the order in
+which messages would leave. It reads memory by index and the log by blocks, so the deepest queue can be paged
 through with a bounded piece of work per page. A stream is a log only.
 """
 
@@ -20,7 +20,7 @@ PLACE_CHARACTERS_MAX = 40
 
 
 class Place(NamedTuple):
-    """Where to look on: a level, by what its log's name adds to the queue's, and a sequence in it."""
+    """Where to go on: a level, by what its log's name adds to the queue's, and a sequence in it."""
 
     level: str
     sequence: int

@@ -1,4 +1,4 @@
-"""What holds for queues that do not say it themselves: a part of the configuration, passed down."""
+"""Defaults of queues: the part of the configuration that holds where a declaration says nothing."""
 
 from __future__ import annotations
 

@@ -8,4 +8,4 @@ cdef class Expiry:
     cdef public long long used_at_ms
     cdef public long long asked_ms
     cpdef int schedule_check(self, long long due_ms) except -1
-    cpdef int look(self) except -1
+    cpdef int schedule_next_check(self) except -1

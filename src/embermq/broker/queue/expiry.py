@@ -1,8 +1,8 @@
-"""Messages that grow too old, and queues that nobody uses: x-message-ttl, expiration, x-expires.
+"""Expiry of messages and of unused queues: x-message-ttl, expiration, x-expires.
 
 A message expires at the lower of the queue's time to live and its own, counted from when it came to the
 queue; a restart does not change that, the record on disk has the time. Expired messages leave from the head
-of their level: by the timers, or when somebody would get them. One that stands behind a younger head
+of their level: by the timers, or when they would be delivered. One that stands behind a younger head
 waits for it.
 
 A queue with x-expires goes when for so long it had no consumer, no basic.get and no declaration. That is not
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from embermq.broker.queue.classic import ClassicQueue
     from embermq.broker.turn import Turn
 
-GONE_AT_ONCE = 32  # messages; with more, a look at the clock
+GONE_AT_ONCE = 32  # messages; with more, the clock is read
 
 
 class Expiry:
@@ -38,18 +38,18 @@ class Expiry:
         unused_ms_max = unused_ms if isinstance(unused_ms, int) else None
         if unused_ms_max != self.unused_ms_max:
             self.unused_ms_max = unused_ms_max
-            self.used_at_ms = self.turn.uptime_ms()  # nobody is late by a rule that was not there
+            self.used_at_ms = self.turn.uptime_ms()  # the new rule counts from now
         for level in self.queue.levels:
             level.set_ttl(self.ttl_ms)
 
     def used(self) -> None:
-        """Somebody has shown interest in the queue, and is not told of what has expired."""
+        """The queue is used; what has expired is dropped first."""
         self.used_at_ms = self.turn.uptime_ms()
         self.expire_heads(self.turn.now_ms)
-        self.look()
+        self.schedule_next_check()
 
     def schedule_check(self, due_ms: int) -> int:
-        """Be back at that time at the latest; when it is over, after others have had their turn."""
+        """Have the timers call at that time at the latest; if it has passed, in the next millisecond."""
         if due_ms <= self.turn.now_ms:
             due_ms = self.turn.now_ms + 1
         if self.asked_ms == 0 or due_ms < self.asked_ms:
@@ -59,8 +59,8 @@ class Expiry:
                 timers.ask(due_ms, self)
         return 0
 
-    def look(self) -> int:
-        """Be back when something here is due."""
+    def schedule_next_check(self) -> int:
+        """Have the timers call when the next message, or the queue itself, expires."""
         for level in self.queue.levels:
             expires_ms = level.head_expiry_ms()
             if expires_ms:
@@ -70,7 +70,7 @@ class Expiry:
         return 0
 
     def lasts_ms(self, unused_ms_max: int) -> int:
-        """How long the queue will be there if nobody uses it."""
+        """How long the queue lasts while it is unused."""
         return self.used_at_ms + unused_ms_max - self.turn.uptime_ms()
 
     def on_due(self, now_ms: int) -> None:
@@ -87,7 +87,7 @@ class Expiry:
         if queue.rules is not None and queue.rules.limits is not None:
             queue.rules.measure()
             queue.rules.limits.make_room(queue.rules)
-        self.look()
+        self.schedule_next_check()
 
     def expire_heads(self, now_ms: int) -> bool:
         """Let go of those at the heads that have expired; True if there are more than a turn has time for."""
@@ -105,6 +105,6 @@ class Expiry:
         return False
 
     def pieces(self) -> Pieces:
-        """All that have expired, for one who must not meet them."""
+        """Drop all that have expired."""
         while self.expire_heads(self.turn.now_ms):
             yield

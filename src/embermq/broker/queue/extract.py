@@ -1,4 +1,4 @@
-"""Ready messages taken out of the middle of a queue, and put back if they stay after all.
+"""Extraction of ready messages from the middle of a queue, and putting them back.
 
 What is taken out is no longer ready, but its record stays on disk until `Level.forget`: until then a crash
 brings it back.

@@ -35,5 +35,5 @@ cdef class QueueRules:
     cpdef int drained(self, bint left) except -1
     cpdef int accept(self, Message message, long long expires_ms) except -1
     cpdef Level level_for(self, Message message)
-    cpdef int look(self) except -1
+    cpdef int schedule_next_check(self) except -1
     cpdef int schedule_check(self, long long due_ms) except -1

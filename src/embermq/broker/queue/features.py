@@ -1,6 +1,6 @@
-"""What a queue does beyond first in, first out, because its arguments or its messages ask for it.
+"""Optional features of a queue: limits, expiry, dead letters, priorities, retries, deduplication.
 
-A queue of the plain kind has no rules and asks nobody. One whose arguments ask for something has them from
+A plain queue has no rules. One whose arguments ask for something has them from
 the start; any other gets them with the first message that expires.
 """
 
@@ -81,7 +81,7 @@ class QueueRules:
         self.apply_effective()
         if self.single_active or self.priorities is not None:
             queue.selective = True
-        self.look()
+        self.schedule_next_check()
 
     def apply_effective(self) -> None:
         """Take over what holds now. Priorities are for ever, and the single active consumer, too."""
@@ -108,7 +108,7 @@ class QueueRules:
         self.measure()
         if self.limits is not None:
             self.limits.make_room(self)
-        self.look()
+        self.schedule_next_check()
 
     def is_idle(self) -> bool:
         """Is there nothing that a queue of the plain kind would not have?"""
@@ -146,7 +146,7 @@ class QueueRules:
         return ACCEPTED
 
     def take_fleeting(self, message: Message) -> int:
-        """A time to live of nothing: for a consumer that takes the message in this turn, or for nobody."""
+        """A time to live of nothing: for a consumer that takes the message in this turn, or dropped."""
         level = self.level_for(message)
         if not self.queue.consumers:
             self.queue.accept_at(level, message, self.turn.now_ms)
@@ -168,7 +168,7 @@ class QueueRules:
         if limits is not None and limits.drops_head and not limits.behind:
             if limits.exceeded(self.queue.ready_count, self.queue.ready_bytes):
                 limits.drop_head(self)
-        return self.expiry.look()
+        return self.expiry.schedule_next_check()
 
     def accept(self, message: Message, expires_ms: int) -> int:
         return self.queue.accept_at(self.level_for(message), message, expires_ms)
@@ -230,7 +230,7 @@ class QueueRules:
         """Messages came back from consumers."""
         if self.limits is not None:
             self.limits.make_room(self)
-        self.look()
+        self.schedule_next_check()
 
     def before_recovery(self) -> None:
         if self.priorities is not None:
@@ -241,12 +241,12 @@ class QueueRules:
         if self.deduplication is not None:
             self.deduplication.recover()
         self.measure()
-        self.look()
+        self.schedule_next_check()
         if self.limits is not None:
             self.schedule_check(self.turn.now_ms)  # the last run may have stopped before all was dropped
 
     def measure(self) -> None:
-        """Where bytes count, those of messages that nobody has read since the start count as well.
+        """Where bytes count, those of messages not read since the start count as well.
 
         As many as a turn has time for. Until all are measured, the limit holds for what is known.
         """
@@ -294,8 +294,8 @@ class QueueRules:
     def used(self) -> None:
         self.expiry.used()
 
-    def look(self) -> int:
-        return self.expiry.look()
+    def schedule_next_check(self) -> int:
+        return self.expiry.schedule_next_check()
 
     def schedule_check(self, due_ms: int) -> int:
         return self.expiry.schedule_check(due_ms)

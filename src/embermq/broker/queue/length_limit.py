@@ -1,4 +1,4 @@
-"""How much a queue may hold, and what happens beyond: x-max-length, x-max-length-bytes, x-overflow.
+"""Length limits of a queue, and what happens beyond: x-max-length, x-max-length-bytes, x-overflow.
 
 Only ready messages count, and of these only the bodies. A limit is for what piles up: what consumers will
 take at the end of the turn does not count, so they come first, and nothing is delivered inside a publish.
@@ -21,7 +21,7 @@ REFUSED = 1  # what Queue.append answers when the queue is full and says so
 DROP_HEAD = "drop-head"
 REJECT_PUBLISH_DLX = "reject-publish-dlx"
 UNLIMITED = 2**62
-DROPPED_AT_ONCE = 32  # messages; with more, a look at the clock
+DROPPED_AT_ONCE = 32  # messages; with more, the clock is read
 
 
 class Limits:

@@ -1,4 +1,4 @@
-"""The messages of one priority in a queue: the head in memory, the rest in a log.
+"""A level: the messages of one priority in a queue. The head is in memory, the rest in a log.
 
     ring (entries in memory, a bounded window)  |  paged_from .. next_sequence (only in the log)
     <- leaves here                                                                    arrives here ->
@@ -397,7 +397,7 @@ class Level(Logged):
         return entry
 
     def front_at_hand(self) -> Entry | None:
-        """`front`, but nobody waits: None, too, while the entry is on its way from the disk (`fetching`)."""
+        """`front`, without waiting: None, too, while the entry is on its way from the disk (`fetching`)."""
         if self.ring.count == 0 and (self.paged_count == 0 or not self.is_at_hand()):
             return None
         return self.front()
@@ -482,7 +482,7 @@ class Level(Logged):
         if self.paged_count == 0:
             return 0
         if self.fetching:
-            return 1  # nobody knows yet: look again soon
+            return 1  # not known yet: check again soon
         assert self.log is not None
         records = self.log.new_reader().read(self.paged_from, PEEK_BYTES)
         if not records:
@@ -618,7 +618,7 @@ class Level(Logged):
         count = max(MEASURED_BYTES // max(log.bytes_on_disk // max(log.count, 1), 1), 1)
         first = max(self.paged_from, below - count) if below > count else self.paged_from
         body_bytes = 0
-        for seen in record_previews(log, first, MEASURED_BYTES, tells=True):
+        for seen in record_previews(log, first, MEASURED_BYTES, reports_damage=True):
             if seen is not None and seen.sequence >= below:
                 break
             if seen is not None and seen.sequence not in held:
@@ -640,7 +640,7 @@ class Level(Logged):
         self.keeps_place = other.keeps_place
 
     def recover(self, delivered_up_to: int | None) -> int:
-        """Take over what the log holds; how many messages. None: nobody knows which were delivered."""
+        """Take over what the log holds; how many messages. None: which were delivered is unknown."""
         log = self.open_log()
         self.held = {held for held in self.held or () if is_alive(log, held)} or None  # by leases
         self.paged_count = log.count - len(self.held or ())

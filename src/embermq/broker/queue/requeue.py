@@ -1,4 +1,4 @@
-"""Returning deliveries in great numbers, in pieces: a channel closes and had millions unacknowledged.
+"""Requeueing very many deliveries in pieces: a channel closes with millions unacknowledged.
 
 Until all of them are back they count as unacknowledged; then all are ready at once, each in its original
 place (`runs`). So other connections do not wait while millions are sorted, and a consumer that is served

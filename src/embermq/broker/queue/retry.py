@@ -1,4 +1,4 @@
-"""Another try, later: x-retry-delay, x-retry-backoff, x-retry-max-delay.
+"""Delayed retries: x-retry-delay, x-retry-backoff, x-retry-max-delay.
 
 A message that a consumer gives back waits before it is delivered again: the first time for the delay, then
 each time longer by the factor, up to the maximum. The delivery limit ends it.

@@ -1,1 +1,1 @@
-"""Users, permissions and how a client proves who it is."""
+"""Users, permissions and how a client authenticates."""

@@ -1,10 +1,10 @@
-"""Who is it? Passwords, tokens and names proven elsewhere become users, or a refusal with a reason for the
-log.
+"""Authentication: passwords, tokens and names proven elsewhere become users, or a refusal with a reason for
+the log.
 
 Hashes are slow on purpose, so they are computed aside (a thread, given by the composition root), and a
-password that was right is recognised for a while without. What came of it is told to a callback: at once
+password that was right is recognised for a while without. The result goes to a callback: at once
 where nothing had to be computed, later where it had. Addresses that fail often have to wait first (see
-strangers).
+`login_throttle`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ TOO_MANY = "too many failed logins from this address"
 
 class Login(NamedTuple):
     user: User | None
-    problem: str = ""  # for the log; strangers are not told
+    problem: str = ""  # for the log, not for the client
 
 
 class Question(NamedTuple):
-    """A password against a hash: whoever asks the same waits for the same answer."""
+    """A password against a hash: equal questions share one answer."""
 
     name: str
     digest: bytes
@@ -43,7 +43,7 @@ CallLater = Callable[..., object]
 
 
 class TokenReader(Protocol):
-    """Understands bearer tokens; owned by whoever knows the keys."""
+    """Understands bearer tokens; implemented where the keys are known."""
 
     def looks_like_token(self, text: bytes) -> bool: ...
 
@@ -64,7 +64,7 @@ class Authenticator:
         self.clock = clock
         self.login_throttle = LoginThrottle(clock)
         self.cache_s = 600.0
-        self.under_way: dict[Question, list[tuple[str, Done]]] = {}  # who waits for which hash
+        self.under_way: dict[Question, list[tuple[str, Done]]] = {}  # callbacks by hash
         self.run_aside: RunAside = run_here
         self.call_later: CallLater = call_now
         self.tokens: TokenReader | None = None
@@ -81,7 +81,7 @@ class Authenticator:
             action()
 
     def check(self, name: str, password: bytes, address: str, done: Done) -> None:
-        """The whole of it, for those who send name and password at once."""
+        """All in one step, for mechanisms that send name and password at once."""
         self.hear(address, partial(self.check_password, name, password, address, done), done)
 
     def check_password(self, name: str, password: bytes, address: str, done: Done) -> None:
@@ -95,7 +95,7 @@ class Authenticator:
             self.compute(name, user.secret if user is not None else NO_PASSWORD, password, address, done)
 
     def compute(self, name: str, secret: Secret, password: bytes, address: str, done: Done) -> None:
-        """Compare with the slow hash, aside. Those who do not exist take as long as those who do: names
+        """Compare with the slow hash, aside. Unknown users take as long as known ones: names
         cannot be guessed by the clock either."""
         asked = Question(name, quick_digest(password), id(secret))
         waiting = self.under_way.setdefault(asked, [])
@@ -137,5 +137,5 @@ class Authenticator:
         done(login)
 
     def refused(self, address: str) -> None:
-        """A login that failed before anybody could be asked for."""
+        """A login that failed before a user was named."""
         self.login_throttle.failed(address)

@@ -1,4 +1,4 @@
-"""Addresses whose logins fail: those that fail often wait longer and longer before they are heard again.
+"""Login throttle: addresses whose logins fail often wait longer and longer before the next attempt.
 
 Each address has a bucket that a failed login fills by one and that leaks with time. Up to `free` failures
 cost nothing more; beyond that the attempts of the address are let through one by one, INTERVAL_S apart, and

@@ -1,8 +1,8 @@
-"""Passwords as they are kept: hashes that are slow to guess, RabbitMQ's, and the keys of SCRAM-SHA-256.
+"""Password hashes: hashes that are slow to guess, RabbitMQ's, and the keys of SCRAM-SHA-256.
 
-A password that is set here is kept twice: as a scrypt hash, for those who send it (PLAIN, AMQPLAIN, HTTP),
-and as the keys of SCRAM (RFC 5802), for those who only prove that they know it. RabbitMQ's quick hashes are
-understood, and replaced when their user next logs in.
+A password that is set here is kept twice: as a scrypt hash, for clients that send it (PLAIN, AMQPLAIN, HTTP),
+and as the keys of SCRAM (RFC 5802), for clients that only prove that they know it. RabbitMQ's quick hashes
+are understood, and replaced when their user next logs in.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Secret:
         return None
 
     def fits(self, password: bytes) -> bool:
-        """Slow. Nobody logs in without a password, whatever is kept (RabbitMQ since 3.7)."""
+        """Slow. No login without a password, whatever is kept (RabbitMQ since 3.7)."""
         found = hash_password(password, self.salt, self.algorithm)
         return bool(password) and hmac.compare_digest(found, self.password_hash)
 

@@ -1,7 +1,7 @@
 """Regular expressions that users give, matched against names: in permissions, policies and filters.
 
-RE2 matches in a time that is linear in the name, whatever the pattern, so a pattern such as `(a+)+$` holds
-up nobody; its syntax and its meaning of `\\w` and `$` are close to those of RabbitMQ's. It knows no lookahead
+RE2 matches in a time that is linear in the name, whatever the pattern, so a pattern such as `(a+)+$` stalls
+no client; its syntax and its meaning of `\\w` and `$` are close to those of RabbitMQ's. It knows no lookahead
 and no lookbehind, which RabbitMQ's own documentation uses (`^(?!amq\\.).*`). Such patterns go to Python's
 `re`, which backtracks: the worst number of steps is worked out first, and a pattern that may take more than
 STEPS_MAX is refused. Where RE2 is not installed (it has no wheels for musl), that holds for every pattern.

@@ -1,4 +1,4 @@
-"""Bearer tokens (JWT, OAuth 2): users who are not stored here, with rights that are written in their token.
+"""Bearer tokens (JWT, OAuth 2): users that are not stored here, with the permissions that their token names.
 
 Scopes are those of RabbitMQ's OAuth plugin, behind a prefix (by default the audience and a dot):
 
@@ -74,7 +74,7 @@ class Scope(NamedTuple):
 
 
 class TokenUser(User):
-    """One who came with a token; gone when the last connection with it is."""
+    """A user of a token; gone when the last connection with it is."""
 
     def __init__(self, name: str, scopes: Sequence[Scope], tags: frozenset[str], expires_at: float) -> None:
         super().__init__(name, tags=tags, expires_at=expires_at)
@@ -124,10 +124,10 @@ class Tokens:
         leeway_s: float = 0.0,
     ) -> None:
         self.own = dict(keys)  # by key id; "" for one without
-        self.published: dict[str, Any] = {}  # by whoever issues tokens
+        self.published: dict[str, Any] = {}  # by the issuer
         self.keys = self.own  # all of them
-        # Asks, on behalf of an address, for those that are published now, and calls back; None where nobody
-        # publishes any.
+        # Asks, on behalf of an address, for those that are published now, and calls back; None where no
+        # issuer publishes any.
         self.renew: Callable[[str, Callable[[], None]], None] | None = None
         self.audience = audience
         self.algorithms = list(algorithms)
@@ -163,7 +163,7 @@ class Tokens:
         try:
             claims = self.verified(token)
             return Login(self.user_of(claims))
-        except Exception as error:  # whatever a stranger's token does to the library: it is refused
+        except Exception as error:  # whatever a token does to the library: it is refused
             return Login(None, f"token refused: {type(error).__name__}: {str(error)[:200]}")
 
     def verified(self, token: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Users and permissions: who may configure, write and read what.
+"""Users and permissions: what a user may configure, write and read.
 
 Permissions are RabbitMQ's: three regular expressions per user and virtual host, matched anywhere in the
 name (as RabbitMQ does: `^` and `$` are the writer's business); the empty pattern matches nothing. Topic
@@ -60,16 +60,16 @@ class TopicPermission:
         self.decisions: dict[tuple[str, ...], bool] = {}
 
     def allows(self, right: str, routing_key: str, variables: Mapping[str, str]) -> bool:
-        who = (right, *variables.values())
-        decision = self.decisions.get((routing_key, *who))
+        expansion = (right, *variables.values())
+        decision = self.decisions.get((routing_key, *expansion))
         if decision is None:
             if len(self.decisions) >= DECISIONS_MAX:
                 self.decisions.clear()
                 self.compiled.clear()
-            if who not in self.compiled:
-                self.compiled[who] = usable(expanded(self.patterns[right], variables))
-            decision = bool(self.patterns[right]) and self.compiled[who](routing_key)
-            self.decisions[(routing_key, *who)] = decision
+            if expansion not in self.compiled:
+                self.compiled[expansion] = usable(expanded(self.patterns[right], variables))
+            decision = bool(self.patterns[right]) and self.compiled[expansion](routing_key)
+            self.decisions[(routing_key, *expansion)] = decision
         return decision
 
 
@@ -102,7 +102,7 @@ class User:
     limits: dict[str, int] = field(default_factory=dict)  # max-connections, max-channels
     verified: bytes | None = field(default=None, repr=False)  # quick digest of the password last found right
     verified_until: float = 0.0
-    expires_at: float = math.inf  # seconds since 1970; for those who come with a token
+    expires_at: float = math.inf  # seconds since 1970; of a token
     connection_count: int = 0
     channel_count: int = 0
 
@@ -148,7 +148,8 @@ class User:
             )
 
     def require_any(self, vhost: str, kind: str, name: str) -> None:
-        """AccessRefused for one who may do nothing at all with it, and so may not know whether it exists."""
+        """AccessRefused for a user that may do nothing at all with it, and so may not know whether it
+        exists."""
         if not any(self.allows(right, vhost, name) for right in RIGHTS):
             raise AccessRefused(
                 f"access to {kind} '{name}' in vhost '{vhost}' refused for user '{self.name}'"

@@ -31,7 +31,7 @@ from embermq.wire.table import Timestamp
 
 STREAM = "stream"
 SEGMENT_BYTES_DEFAULT = 64 * 1024 * 1024
-SEGMENT_BYTES_MIN = 64 * 1024  # smaller wishes get this: every segment costs a file
+SEGMENT_BYTES_MIN = 64 * 1024  # smaller values become this: every segment costs a file
 SEGMENT_BYTES_MAX = 3_000_000_000  # RabbitMQ's limit
 OFFSET_MAX = 2**63 - 1
 NAME_BYTES_MAX = 255  # of a consumer

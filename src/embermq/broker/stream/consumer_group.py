@@ -1,12 +1,13 @@
-"""Consumers of a stream that go by one name: one of them reads, the others stand by; where it is, is kept.
+"""Consumer groups of a stream: of the consumers with one name a single one is active; its offset is stored.
 
 What is kept is the first offset that is not acked, or that was given back (requeued). It is written a little
 later, many acks at once, and at once when the reader leaves; after a crash a reader may so get again what it
 acked in the last half second.
 
-The partitions of a super stream are shared out: of those who go by the name, in the order in which they
+The partitions of a super stream are shared out: among the consumers of the name, in the order in which they
 connected, partition n is read by number n modulo how many they are. When one comes or goes the turn may pass
-to another; who has it first finishes what it has in hand, so that nothing is read twice or out of order.
+to another; the one that has it first finishes what it has unacknowledged, so that nothing is read twice or
+out of order.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Group:
 
     @property
     def position(self) -> int | None:
-        """The first offset that is not read; None: nobody has read yet."""
+        """The first offset that is not read; None: nothing was read yet."""
         if self.active is None:
             return self.left_at
         first = self.out[0] if self.out else self.active.offset
@@ -61,7 +62,7 @@ class Group:
         self.share_out()
 
     def share_out(self) -> None:
-        """Somebody came, went, or has finished: see whose turn it is."""
+        """A consumer came, went or has finished: choose the active one."""
         active, wanted = self.active, self.wanted()
         if active is not None and active is not wanted:
             active.waits = True
@@ -77,7 +78,7 @@ class Group:
             self.stream.mark()
 
     def wanted(self) -> Cursor | None:
-        """Who should read: of a plain stream, who does."""
+        """The consumer that should be active: of a plain stream, the one that is."""
         number = partition_number(self.stream)
         if self.members and number is not None:
             in_order = sorted(self.members, key=lambda member: member.consumer.connection_number)
@@ -125,7 +126,7 @@ class Group:
             self.stream.vhost.definitions.note(*self.key, {"offset": position})
 
     def forget(self) -> None:
-        """As if nobody had read under this name."""
+        """Forget the offset of this name."""
         self.left_at = None
         self.stream.vhost.definitions.note(*self.key, None)
 
@@ -152,7 +153,7 @@ class Groups:
         self.cursors[cursor.consumer] = cursor
 
     def remove(self, consumer: Consumer) -> bool:
-        """True if it was in one, where it may be somebody else's turn now."""
+        """True if it was in one, where another may become active now."""
         cursor = self.cursors.pop(consumer, None)
         if cursor is None or cursor.group is None:
             return False
@@ -179,6 +180,6 @@ class Groups:
             group.write()
 
     def forget(self) -> None:
-        """As if nobody had read under any name."""
+        """Forget the offsets of all names."""
         for group in self.by_name.values():
             group.forget()

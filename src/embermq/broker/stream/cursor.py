@@ -29,7 +29,7 @@ READ_BYTES_MAX = 256 * 1024
 READ_BLOCKS_BYTES_MAX = 512 * 1024  # for a consumer that takes blocks
 CHOICE_BYTES = 1024  # what looking at a message costs a consumer of its turn, beside its size
 KEPT_BYTES_MAX = 16 * 1024  # of a block between two turns
-# Stands for the message of a delivery: those of a stream are not given back, so nobody looks at it.
+# Stands for the message of a delivery: those of a stream are not requeued, so it is not used.
 NOTHING = Message(b"", b"", 0, False, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""Consumers of a stream that want only some of its messages.
+"""Filters of stream consumers: only messages with some filter values are delivered.
 
 A publisher gives a message a value with the header `x-stream-filter-value`; a consumer names those it wants
 (`x-stream-filter`), whether it wants messages without one as well (`x-stream-match-unfiltered`), and headers
@@ -117,7 +117,7 @@ class Filters:
         self.used = self.used or value is not None
 
     def seal(self) -> None:
-        """The segment is full: its filter goes to disk behind it, if anybody uses filters."""
+        """The segment is full: its filter goes to disk behind it, if filters are used."""
         segment, self.growing = self.growing, None
         if segment is None:
             return

@@ -1,4 +1,4 @@
-"""Letting go of the oldest segments of a stream, as its arguments say, and as policies add to them."""
+"""Retention of a stream: the oldest segments are deleted, as its arguments and policies say."""
 
 from __future__ import annotations
 

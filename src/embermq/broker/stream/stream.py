@@ -115,8 +115,8 @@ class Stream(Queue):
         self.ready_bytes = self.log.bytes_on_disk
         self.cursors: list[Cursor] = []
         self.groups = Groups(self)
-        self.first_cursor = 0  # who is asked first in the next turn
-        self.block: Block | None = None  # the one read last, for others who are at the same place
+        self.first_cursor = 0  # the one that is served first in the next turn
+        self.block: Block | None = None  # the one read last, for other cursors at the same place
         self.safe_end = self.log.next_sequence  # the first offset that a power cut might take
         self.unwritten = False  # something is to be synced that no sync under way covers
         self.syncing = False
@@ -157,7 +157,7 @@ class Stream(Queue):
         return True
 
     def records_lost(self) -> None:
-        """Somebody has found damage in the log."""
+        """Damage was found in the log."""
         self.ready_count = self.log.count
 
     def written(self) -> None:
@@ -220,7 +220,7 @@ class Stream(Queue):
         return 0
 
     def drain(self) -> bool:
-        """Each consumer its share, nobody always first; True when some of them could go on."""
+        """Each consumer gets its share, another one first each time; True when some of them could go on."""
         budget = STREAM_BUDGET
         count = len(self.cursors)
         more = done = False

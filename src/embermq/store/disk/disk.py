@@ -1,4 +1,4 @@
-"""What all logs of one data directory share: the file system, a bounded set of open files, the trash.
+"""The disk, shared by all logs of a data directory: the file system, a bounded set of open files, the trash.
 
 Ten thousand queues must not need ten thousand descriptors: `open_file` keeps the most recently used ones.
 Deleting is slow (a file system frees blocks while we wait), so it happens in a thread of its own: a segment
@@ -54,7 +54,7 @@ class Disk:
         self.room_bytes = ROOM_BYTES  # 0: files are as long as what they hold
         self._files: OrderedDict[str, File] = OrderedDict()
         self._last: File | None = None  # of these, the one used last
-        self._last_user: object = None  # who will ask for it again, if anybody said so
+        self._last_user: object = None  # the caller that will ask for it again, if known
         # What cannot be deleted now is deleted at the next start: by then it is acked or in the trash.
         self._deletions = Background("store-trash")
         self.dropping: set[str] = set()  # directories that are to move into the trash
@@ -104,7 +104,7 @@ class Disk:
             self._last = self._last_user = None
 
     def close_files(self) -> None:
-        """All that nobody is using."""
+        """All that are not in use."""
         self._files.clear()
         self._last = self._last_user = None
 
@@ -143,7 +143,7 @@ class Disk:
         self._deletions.put(partial(self._delete_segment, path, ack_path))
 
     def drop_directory(self, path: str) -> None:
-        """Delete a directory with all its files, in the background. Nobody may use it any more."""
+        """Delete a directory with all its files, in the background. It must not be in use."""
         self.dropping.add(path)
         self._deletions.put(partial(self._drop_directory, path))
 

@@ -16,7 +16,7 @@ PIECE_BYTES = 64 * 1024  # of what is read only to see that it is there
 
 
 class File:
-    """An open file that closes itself when the last one who needs it lets go.
+    """An open file that closes itself when the last reference is dropped.
 
     The commit thread may still sync a file that a log has already forgotten; a reference is all it needs.
     """

@@ -100,7 +100,7 @@ class Layout:
 
 
 def new_queue_id(durable: bool = True) -> str:
-    """The name says of a queue that is not durable that nobody will miss its files."""
+    """The name marks files of a queue that is not durable: a start deletes them."""
     return uuid.uuid4().hex if durable else TRANSIENT_PREFIX + uuid.uuid4().hex
 
 

@@ -1,8 +1,8 @@
 """Lock of a data directory: an flock on DIR/LOCK, held as long as the broker's process lives.
 
 The kernel releases it however the process ends, so a lock can never be stale. The file also holds the
-process id, for the message that the second broker gets. The directory itself is locked as well, for those who
-delete the file because they take it for the lock.
+process id, for the message that the second broker gets. The directory itself is locked as well, in case
+the file is deleted because it is taken for the lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DirectoryLock:
                     f"{os.path.dirname(path)} is in use by {holder(self._descriptor)}: "
                     "two brokers cannot share a data directory"
                 )
-            with contextlib.suppress(OSError):  # a full disk: who asks learns less
+            with contextlib.suppress(OSError):  # a full disk: the message says less
                 os.ftruncate(self._descriptor, 0)
                 os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
             opened.pop_all()
@@ -46,17 +46,17 @@ def held_for_reading(path: str) -> Iterator[None]:
     """Keep brokers out while a tool reads; other readers are welcome. A copy may have no lock file at all."""
     directory = os.path.dirname(path)
     with contextlib.ExitStack() as opened:
-        who = "another process"
+        process = "another process"
         if os.path.exists(path):
             descriptor = opened_for(opened, path, os.O_RDONLY)
             free = locked(descriptor, fcntl.LOCK_SH)
-            who = holder(descriptor)
+            process = holder(descriptor)
         else:
             free = True
         if os.path.isdir(directory) and free:
             free = locked(opened_for(opened, directory, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_SH)
         if not free:
-            raise DirectoryLocked(f"{directory} is in use by {who}: stop that broker first")
+            raise DirectoryLocked(f"{directory} is in use by {process}: stop that broker first")
         yield
 
 

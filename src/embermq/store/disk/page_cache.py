@@ -33,7 +33,7 @@ class PageCache:
         self._work = Background("store-cache")
 
     def has(self, file: File, size: int, position: int) -> bool:
-        """Can that be read without waiting? Where nobody knows, or reading fails, it may as well be."""
+        """Can that be read without waiting? Where that is unknown, or reading fails: yes."""
         if self._tells:
             try:
                 return self.filesystem.is_cached(file, size, position)
@@ -42,7 +42,7 @@ class PageCache:
         return True
 
     def fetch(self, path: str, size: int, position: int, done: Callback) -> bool:
-        """Read it in the background, then call back, whatever became of it. False: nobody can do that now."""
+        """Read it in the background, then call back, whatever became of it. False: not possible now."""
         return self._work.put(partial(self._fetch, path, size, position, done))
 
     def expect(self, path: str, size: int, position: int) -> None:
@@ -58,7 +58,7 @@ class PageCache:
         self._work.wait()
 
     def close(self) -> None:
-        """Nobody reads any more: what was not begun is not done."""
+        """Stop: reads that were not begun are dropped."""
         self._work.forget()
         self._work.close()
 
@@ -74,9 +74,11 @@ class PageCache:
             for begin in range(position, position + size, PIECE_BYTES):
                 read_span(self.filesystem, file, min(PIECE_BYTES, position + size - begin), begin)
         except OSError as error:
-            logger.debug("reading ahead in %s: %s", path, error)  # who reads it meets it again, and tells
+            logger.debug(
+                "reading ahead in %s: %s", path, error
+            )  # the next read meets it again, and reports it
         finally:
             try:
                 self._call_soon_threadsafe(done)
             except RuntimeError:
-                pass  # the loop is closed: nobody waits any more
+                pass  # the loop is closed

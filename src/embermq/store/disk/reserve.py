@@ -20,7 +20,7 @@ from embermq.store.disk.filesystem import File, FileSystem
 logger = logging.getLogger("embermq.store")
 
 RESERVE_BYTES = 1024 * 1024
-STEP_BYTES = 4096  # a block: whoever asked for it takes all of it, and nothing is left for others
+STEP_BYTES = 4096  # a block: the file that it is freed for uses all of it
 PLENTY = 8  # times the reserve must be free for it to be filled
 RETRY_SECONDS = 1.0
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)

@@ -12,7 +12,7 @@ NO_BITS = bytearray()  # never written to
 class Bitmap:
     """Members are `base + i`; adding grows the map, removing never shrinks it.
 
-    A `whole` map has every sequence that anybody asks for, and stays so.
+    A `whole` map has every sequence that is asked for, and stays so.
     """
 
     __slots__ = ("base", "bits", "count", "size", "whole")

@@ -65,7 +65,7 @@ def filter_path(log: Log, segment: Segment) -> str:
 
 
 def write_filter(log: Log, segment: Segment, found: SegmentFilter) -> None:
-    """Nobody relies on it: no sync, and what fails is not tried again."""
+    """Nothing relies on it: no sync, and what fails is not tried again."""
     flags = HAS_OTHERS if found.has_others else 0
     head = HEADER.pack(MAGIC, VERSION, flags, segment.first, segment.identity)
     checksum = CHECKSUM.pack(crc32(head, crc32(found.bits)))

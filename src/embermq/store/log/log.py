@@ -105,7 +105,8 @@ class Log:
         self.ack_segment: Segment | None = None  # the one acked last: the next ack is probably there, too
         self.unwritten: list[Segment] = []
         self.ack_dirty: list[Segment] = []
-        # Whether records were left out of a write, or written, since somebody last asked; and when that was.
+        # Whether records were left out of a write, or written, since the last call of `spares`; and when that
+        # was.
         self.spared = self.wrote = False
         self.spared_in = self.wrote_in = 0
         self.reader: Reader | None = None
@@ -455,7 +456,7 @@ class Log:
         return self.reader.at_hand(sequence, bytes_max, done)
 
     def new_reader(self) -> Reader:
-        """A place of one's own in the log, for one of several who read it at the same time."""
+        """A reader with its own position, for several that read at the same time."""
         return Reader(self)
 
     def segment_from(self, sequence: int) -> Segment | None:
@@ -525,7 +526,7 @@ class Log:
             return self.disk.open_file(path)  # created by a write that failed behind that point
 
     def write_label(self) -> None:
-        """Say in the directory whose it is, for the day when no definition does. Nobody waits for it."""
+        """Label the directory with its queue, for the case that the definition is lost. Not waited for."""
         label = b"" if self.owner is None else self.owner.label()
         if label:
             with contextlib.suppress(OSError):
@@ -551,7 +552,7 @@ class Log:
         return dirty
 
     def delete(self, segment: Segment) -> None:
-        """In the background; nobody need sync it any more."""
+        """In the background; it need not be synced any more."""
         path = os.path.join(self.directory, segment.name)
         ack_path = os.path.join(self.directory, segment.ack_name)
         self.dirty_files = frozenset(file for file in self.dirty_files if file.path != path)

@@ -2,7 +2,7 @@
 
 A block is read at a time, and the records that are whole in it are checked as always. Of one that is larger
 than a block only its beginning is read, and no checksum can be: what it says is good enough to be shown, and
-for nothing else. A preview ends at damage; with `tells` it is reported and skipped, as any reader does.
+for nothing else. Damage ends the previews; with `reports_damage` it is reported and skipped, as by readers.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ class RecordPreview(NamedTuple):
 
 
 def record_previews(
-    log: Log, sequence: int, block_bytes: int, tells: bool = False
+    log: Log, sequence: int, block_bytes: int, reports_damage: bool = False
 ) -> Iterator[RecordPreview | None]:
-    """The live records from `sequence` on, in order. None after each block: time to let others go on.
+    """The live records from `sequence` on, in order. None after each block: a pause, for other work.
 
     Whatever happens to the log between two steps, nothing worse comes of it than an end too early.
     """
     segment = log.segment_from(sequence)
     while segment is not None and not segment.removed:
         if segment.live.count:
-            yield from in_segment(log, segment, sequence, block_bytes, tells)
+            yield from in_segment(log, segment, sequence, block_bytes, reports_damage)
         yield None
         segment = log.segment_after(segment)
 
 
 def in_segment(
-    log: Log, segment: Segment, sequence: int, block_bytes: int, tells: bool
+    log: Log, segment: Segment, sequence: int, block_bytes: int, reports_damage: bool
 ) -> Iterator[RecordPreview | None]:
     position, cuts = position_before(log.disk.filesystem, log.directory, segment, sequence), segment.cuts
     reader = log.new_reader()
@@ -64,7 +64,7 @@ def in_segment(
             )
         if done == 0:
             large = beginning(block, segment, position, block_bytes)
-            if large is None and tells:
+            if large is None and reports_damage:
                 reader._skip_damage(segment)
                 position = reader.position
                 continue

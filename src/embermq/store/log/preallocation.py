@@ -48,7 +48,8 @@ def make_room(disk: Disk, file: File, segment: Segment, segment_bytes: int) -> N
 def write_zeros(
     filesystem: FileSystem, file: File, begin: int, end: int, reached: int, synced: bool = False
 ) -> None:
-    """All of them, or the file is as long as before: those that nobody knows of would be damage one day."""
+    """All of them, or the file is as long as before: those not accounted for would be taken for damage one
+    day."""
     try:
         write_all(filesystem, file, bytes(end - begin), begin)
         if synced:

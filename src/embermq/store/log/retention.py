@@ -29,7 +29,7 @@ class BlockReader(Reader):
     def block(self, sequence: int, bytes_max: int, known: Block | None) -> tuple[Block, int] | None:
         """A block, and where in it to look for `sequence` and what follows; None if nothing follows.
 
-        At least one whole record stands there. `known` is a block that somebody has read already: it is
+        At least one whole record stands there. `known` is a block that was read already: it is
         answered if it will do.
         """
         while True:

@@ -1,8 +1,8 @@
 """Index files of full segments of a stream: what a start has to know of a segment without reading it.
 
-A stream may be longer than memory and than anybody wants to read at a start. So of a full segment that is
-safe on disk only the ends, the size and the count stay in memory; where its records stand is looked up here,
-by those who come to the middle of it. The file `<the segment's name>.index` is never synced: when it is
+A stream may be longer than memory, and too long to be read at a start. So of a full segment that is
+safe on disk only the ends, the size and the count stay in memory; where its records stand is looked up here
+when reading begins in the middle of it. The file `<the segment's name>.index` is never synced: when it is
 missing, or does not check out, or the segment's size is another, the segment is read. All numbers are
 little-endian.
 
@@ -138,7 +138,7 @@ def position_before_time(filesystem: FileSystem, directory: str, segment: Segmen
 
 
 def delete_stray_indexes(filesystem: FileSystem, directory: str, segments: list[Segment]) -> None:
-    """Those whose segment is gone, and those that nobody believed."""
+    """Those whose segment is gone, and those that did not check out."""
     wanted = {os.path.basename(index_path(directory, segment)) for segment in segments if segment.indexed}
     for name in filesystem.list(directory):
         if name.endswith(INDEX_SUFFIX) and name not in wanted:

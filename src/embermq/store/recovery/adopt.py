@@ -64,7 +64,7 @@ def adopt(directory: str, ids: list[str], vhost: str | None = None, name: str | 
 
 
 def keep_copy(layout: Layout) -> str:
-    """Copy the definitions as they are, for those who may get more out of them."""
+    """Copy the definitions as they are, for a later attempt to repair them."""
     number = 1
     while os.path.exists(target := f"{layout.definitions}.damaged-{number}"):
         number += 1
@@ -103,7 +103,7 @@ class Adoption:
             else:
                 yield self.adopt_queue(owner, found[owner], vhost, name)
         if wanted:
-            # What was delivered before nobody knows: as after a crash, all is marked so.
+            # What was delivered before is unknown: as after a crash, all is marked so.
             self.definitions.delete(STOPPED, "", "")
 
     def set_strangers_aside(self) -> None:

@@ -59,7 +59,7 @@ def check_directory(
         yield check_log(filesystem, layout.queue(log_id), log_id, vhost, name, whole)
     others, deleted = owners_but_queues(layout) if names_known else (set(), set())
     for log_id in ids:
-        # Anything but a directory is somebody else's, and none of the broker's business.
+        # Anything but a directory is not the broker's.
         if owner_id(log_id) not in names and filesystem.is_directory(layout.queue(log_id)):
             report = check_log(filesystem, layout.queue(log_id), log_id, whole=whole)
             if names_known and not (

@@ -48,7 +48,7 @@ class Damage:
     set_aside: str  # where the file is now; empty if it was only looked at
     records_saved: int
     bytes_lost: int
-    # Sequences [first, stop) among which records are missing; SEQUENCE_MAX: where they end nobody knows.
+    # Sequences [first, stop) among which records are missing; SEQUENCE_MAX: their end is unknown.
     lost: tuple[tuple[int, int], ...] = ()
     acks_lost: int = 0  # entries of an ack file that could not be read
     records_lost: int = 0  # live ones, where that is known: of a file that was sound when it was opened

@@ -61,7 +61,7 @@ class Scan:
     size: int
     header_sound: bool
     acks: AckScan
-    stop: int  # the first sequence behind it; SEQUENCE_MAX if nobody knows
+    stop: int  # the first sequence behind it; SEQUENCE_MAX if unknown
     gaps: list[tuple[int, int]] = field(default_factory=list)
     lost: list[tuple[int, int]] = field(default_factory=list)  # per gap: between which sequences
     forgotten: int = 0  # transient records

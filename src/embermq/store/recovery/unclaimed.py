@@ -4,7 +4,8 @@ Some are accounted for: of a queue that ended with its broker (its id says so), 
 is a note in the definitions, kind "deleting", written with the deletion), or without any message in them.
 A start deletes these. All others are set aside as DIR/unclaimed/<id>, where no broker touches them: their
 definitions were lost, and messages that were promised may be in them. (Or the broker was killed between the
-first message to a new queue and its declaration: nobody can tell.) `embermq store adopt` brings them back.
+first message to a new queue and its declaration: that cannot be told apart.) `embermq store adopt` brings
+them back.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ one failed sync nothing can be known to be safe any more (the kernel has thrown 
 committer refuses all further work.
 
 Handing work over to a thread and back costs about as much as a quick disk takes to sync. So a request that is
-alone (nobody else asks, there is little to sync, and the loop has nothing to do but to wait for it) is served
-in the loop's own thread, at the end of the turn that asks: see `sync_here`. For others that is a pause of one
-quick sync; so it happens only while there are no others, and while the last syncs were quick.
+alone (no other requests, there is little to sync, and the loop has nothing to do but to wait for it) is
+served in the loop's own thread, at the end of the turn that asks: see `sync_here`. For others that is a pause
+of one quick sync; so it happens only while there are no others, and while the last syncs were quick.
 
 Few dirty files are synced one by one; beyond `FILES_SYNCED_SINGLY_MAX` one syncfs does them all
 (docs/decisions/0006-sync-policy.md, 0011). Ack files can wait: losing acks brings messages back, which
-is what an ack that nobody confirms means. They are synced with a request that asks for it (tx.commit), or
+is what an ack without a confirm means. They are synced with a request that asks for it (tx.commit), or
 `ACK_SYNC_SECONDS_MAX` later.
 """
 
@@ -37,7 +37,7 @@ logger = logging.getLogger("embermq.store")
 FILES_SYNCED_SINGLY_MAX = 8
 FILES_SYNCED_HERE_MAX = 2  # by the loop's own thread
 ACK_SYNC_SECONDS_MAX = 1.0
-SYNCS_AFTER_COMPANY = 16  # so many are left to the thread when anybody else had a turn between two of them
+SYNCS_AFTER_OTHERS = 16  # so many are left to the thread when others had a turn between two of them
 QUICK_SYNC_SECONDS = 1e-3  # longer than this, on average, and the loop must not wait for it
 AVERAGED_SYNCS = 8
 HICCUP = 3  # a sync that takes so many times longer leaves the next ones to the thread
@@ -67,7 +67,7 @@ class Dirty:
 
 
 class Batch:
-    """What one round of syncing has to do, and whom it tells."""
+    """What one round of syncing has to do, and its callbacks."""
 
     __slots__ = ("acks", "callbacks", "directories", "everything", "files", "with_acks")
 
@@ -99,7 +99,7 @@ class Turns(Protocol):
 
     @property
     def active_count(self) -> int:
-        """How many there were in which anybody was to get anything: noting acks is no company."""
+        """How many there were with output to any connection; turns that only note acks do not count."""
         ...
 
     def at_end(self, action: Callable[[bool], None]) -> None:
@@ -224,8 +224,8 @@ class Committer:
         self._call_soon_threadsafe(callback, self.failure or CommitFailed("the store is closed"))
 
     def may_write_synced(self, turn: int) -> bool:
-        """Is there nothing else to sync, nobody else to be told, and is the disk quick? Then whoever alone
-        has something to write in this turn may wait for it to be safe, and tell us (`wrote_synced`)."""
+        """Is there nothing else to sync, no other callback, and is the disk quick? Then the only
+        log with something to write in this turn may be written synced (see `wrote_synced`)."""
         if self._turns is None or self._thread is None or self.failure is not None:
             return False
         if turn > self._next_turn or not self._speed.is_quick():
@@ -260,7 +260,7 @@ class Committer:
         count = self._turns.active_count
         with self._lock:
             if count > self._next_turn:
-                self._speed.pause(SYNCS_AFTER_COMPANY)
+                self._speed.pause(SYNCS_AFTER_OTHERS)
                 quiet = False
             if not (quiet and self._is_alone(self._batch)):
                 self._wake.notify()
@@ -386,7 +386,7 @@ class Committer:
         try:
             self._call_soon_threadsafe(self._call_all, callbacks, failure)
         except RuntimeError:
-            # The loop is closed: nobody is left to be told.
+            # The loop is closed: no callbacks any more.
             return
 
 
@@ -396,4 +396,4 @@ def call_all(callbacks: list[Callback], failure: CommitFailed | None) -> None:
         try:
             callback(failure)
         except Exception:  # the others wait as well
-            logger.exception("a fault of ours, telling that something is safe: %r", callback)
+            logger.exception("a fault of ours in a callback after a sync: %r", callback)

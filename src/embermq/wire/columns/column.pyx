@@ -107,7 +107,7 @@ cdef class ByteColumn:
         cdef Py_ssize_t i
         for i in range(len(self.spares)):
             spare = self.spares[i]
-            if Py_REFCNT(<PyObject*>spare) == 2:  # the list's and ours: nobody looks at it any more
+            if Py_REFCNT(<PyObject*>spare) == 2:  # the list's and ours: no other references
                 del self.spares[i]
                 if PyByteArray_GET_SIZE(spare) < size:
                     PyByteArray_Resize(spare, size)

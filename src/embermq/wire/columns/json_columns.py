@@ -2,7 +2,7 @@
 
 Only what is plain is taken: a number, text without escapes, boolean, day or time where the column is of that
 kind, and null; other fields are passed over. Every other body (broken, of another type, a field twice, nested
-where something is wanted, ...) is left to the caller, who reads it in his own way. `json_columns.pyx` beside
+where something is wanted, ...) is left to the caller, which decodes it otherwise. `json_columns.pyx` beside
 this file is the compiled form. Interpreted there is nothing to gain: all bodies are left.
 
     kinds      int8 int16 int32 int64   double   bool   string   date (days since 1970)

@@ -204,7 +204,7 @@ cdef class PropertyColumns:
         self.fields_max = 0
         self.text_of = text_of
         self.json_of = json_of
-        # In the order of their flags; None: nobody asked for it.
+        # In the order of their flags; None: not wanted.
         self.columns = [
             None if name not in wanted or name == "headers"
             else Numbers() if name in ("delivery_mode", "priority", "timestamp") else Texts()

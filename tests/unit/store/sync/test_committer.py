@@ -17,8 +17,8 @@ from embermq.store.sync.committer import (
     AVERAGED_SYNCS,
     FILES_SYNCED_SINGLY_MAX,
     HICCUP,
-    SYNCS_AFTER_COMPANY,
     SYNCS_AFTER_HICCUP,
+    SYNCS_AFTER_OTHERS,
     Committer,
     SyncSpeed,
 )
@@ -294,7 +294,7 @@ def test_the_loop_does_not_wait_for_a_disk_while_others_wait_for_it(quick: Quick
 def test_while_others_have_turns_the_loop_does_not_wait(quick: QuickBench) -> None:
     assert quick.commit() == HERE
     quick.active_count += 1
-    for _ in range(SYNCS_AFTER_COMPANY):
+    for _ in range(SYNCS_AFTER_OTHERS):
         assert quick.commit() == THREAD
     assert quick.commit() == HERE
 
@@ -347,7 +347,7 @@ def test_who_is_alone_may_write_and_sync_in_one(quick: QuickBench) -> None:
 def test_nobody_writes_and_syncs_in_one_while_others_have_turns(quick: QuickBench) -> None:
     quick.active_count += 1
     assert not next_turn(quick)
-    for _ in range(SYNCS_AFTER_COMPANY - 1):
+    for _ in range(SYNCS_AFTER_OTHERS - 1):
         assert quick.commit() == THREAD
         assert not next_turn(quick)
         quick.active_count -= 1
