@@ -12,7 +12,7 @@ HEAD = '''"""The properties of a basic message: flags that say which are there, 
 
     flags (2) [more flag words while bit 0 is set]   values in the order of the flags, bit 15 first
 
-None means absent. Bits that no property has are refused: where their values would lie nobody can know.
+None means absent. Bits that no property has are refused: where their values would lie is unknown.
 """
 
 from __future__ import annotations
