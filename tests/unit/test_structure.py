@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = REPOSITORY / "src"
@@ -16,6 +20,17 @@ FUNCTION_LINES_MAX = 70
 # Cycles that exist for type checkers only (`if TYPE_CHECKING`), by room: the most modules in one. A debt:
 # these numbers may shrink.
 TYPED_CYCLE_MAX = {"store": 2, "broker": 45, "amqp": 23, "net": 2, "client": 5}
+# Parts of broker, from the lowest to the highest: none imports a higher one at run time.
+BROKER_ORDER = ("message", "queue", "exchange", "vhost", "broker", "restore")
+# Modules that types of C tie to those that import them: the .pxd of one imports the other. Any may be first.
+TIED = (
+    "embermq.broker.queue.features",
+    "embermq.broker.queue.expiry",
+    "embermq.broker.queue.length_limit",
+    "embermq.broker.queue.classic",
+    "embermq.broker.queue.level",
+    "embermq.broker.turn",
+)
 # Base classes with a single subclass in another module of their room, and why each is there. A debt as well.
 SINGLE_SUBCLASS = {
     "LogWriter": "an interface: the turn is below the storage",
@@ -118,6 +133,28 @@ def test_cycles_for_type_checkers_stay_in_their_rooms_and_do_not_grow() -> None:
     for cycle in cycles(imports(typed=True)):
         (only,) = {room(module) for module in cycle}
         assert len(cycle) <= TYPED_CYCLE_MAX.get(only, 0), cycle
+
+
+def part_of_broker(module: str) -> str:
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["embermq", "broker"] and len(parts) > 2 else ""
+
+
+def test_parts_of_the_broker_import_lower_ones_only() -> None:
+    wrong = [
+        (module, other)
+        for module, others in imports(typed=False).items()
+        for other in others
+        if part_of_broker(module) in BROKER_ORDER
+        and part_of_broker(other) in BROKER_ORDER
+        and BROKER_ORDER.index(part_of_broker(module)) < BROKER_ORDER.index(part_of_broker(other))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("module", TIED)
+def test_a_module_may_be_imported_first(module: str) -> None:
+    subprocess.run([sys.executable, "-c", f"import {module}"], check=True, timeout=60)
 
 
 def test_cycles_are_found() -> None:

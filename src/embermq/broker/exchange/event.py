@@ -7,13 +7,17 @@ nothing.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from embermq.broker.events import Event, Events
 from embermq.broker.exchange.binding import Binding
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.exchange.types import TopicMatcher
 from embermq.broker.message.rewrite import composed
-from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
+
+if TYPE_CHECKING:
+    from embermq.broker.vhost import VirtualHost
 
 EVENT_EXCHANGE = "amq.rabbitmq.event"
 PERSISTENT = 2
