@@ -252,7 +252,7 @@ def test_with_rabbitmq(spark: SparkSession, tmp_path: Path, request: pytest.Fixt
     with RabbitBroker() as broker:
         history = History(broker, tmp_path, ON_RABBITMQ, seed_of(request))
         run_history(history, kills // 4)
-        # Where a stream of RabbitMQ ends is found by reading: on a busy machine the end may be seen too early.
+        # Where a stream of RabbitMQ ends is found by reading: on a busy machine it may be seen too early.
         for _ in range(ENDS_MAX):
             if len(rows_in(spark, tmp_path / STREAM / "rows")) < history.total:
                 history.end()
