@@ -219,6 +219,7 @@ async def log_in(request: Request) -> Response:
     except ValueError:
         raise bad_request("too many fields") from None
     pair = f"{form.get('username', '')}:{form.get('password', '')}".encode("utf-8", "surrogateescape")
+    authenticator = HTTPAuthenticator(request.context.broker, request.context.console_sessions)
     asking = replace(request, headers={"authorization": f"Basic {base64.b64encode(pair).decode()}"})
-    require_tag(await HTTPAuthenticator(request.context.broker).admit(asking), MANAGEMENT)
+    require_tag(await authenticator.admit(asking), MANAGEMENT)
     return Response.of("ok")

@@ -1,5 +1,10 @@
 """Authentication and authorisation of requests: the user, and whether the tags of that user open the route.
 
+A request names its user by HTTP authentication, or by the cookie of a session. What the console asks (a
+header says so) counts for the user of its session only, whatever password the browser remembers, and is never
+answered with a challenge, for which the browser would open a window of its own. Without that header the
+cookie is good for reading only.
+
 Users are those of AMQP, with RabbitMQ's tags:
 
     management     sees and changes what it has AMQP permissions for
@@ -20,6 +25,7 @@ from embermq.broker.broker import Broker
 from embermq.broker.security.authenticator import Login
 from embermq.broker.security.user import User
 from embermq.http.server.request import Refusal, Request, not_authorised, not_found
+from embermq.http.server.session import SessionStore, token_in
 
 ADMINISTRATOR, MONITORING, POLICYMAKER, MANAGEMENT = (
     "administrator",
@@ -42,6 +48,8 @@ REASONS = {
 # RabbitMQ's word: Perl's LWP and others give a password only to the realm that they have it for.
 CHALLENGE = (("www-authenticate", 'Basic realm="RabbitMQ Management"'),)
 LOGIN_FAILED = "Login failed"
+NOT_SIGNED_IN = "Not signed in"
+CONSOLE_HEADER = "x-embermq-console"  # no page of another site can send it
 
 T = TypeVar("T")
 
@@ -49,10 +57,18 @@ T = TypeVar("T")
 class HTTPAuthenticator:
     """Asks the broker who somebody is; slow hashes are computed aside, so the message path does not wait."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, sessions: SessionStore) -> None:
         self.broker = broker
+        self.sessions = sessions
 
     async def admit(self, request: Request) -> User:
+        from_console = CONSOLE_HEADER in request.headers
+        if from_console or ("authorization" not in request.headers and request.method in ("GET", "HEAD")):
+            user = self.sessions.user_of(token_in(request.headers.get("cookie", "")), request.peer_address)
+            if user is not None:
+                return user
+            if from_console:
+                raise Refusal(401, "not_authorized", NOT_SIGNED_IN)
         name, password = credentials(request.headers.get("authorization", ""))
         future: asyncio.Future[Login] = asyncio.get_running_loop().create_future()
 

@@ -19,6 +19,7 @@ from embermq.broker.session_info import ChannelInfo, ConnectionCounts, Connectio
 from embermq.broker.vhost import VirtualHost
 from embermq.http.pipeline_registry import KnownPipelines
 from embermq.http.server.cooperative import StepScheduler
+from embermq.http.server.session import SessionStore
 from embermq.http.stats.history import History
 from embermq.http.stats.login_counts import LoginCounts
 from embermq.http.trace_writer import Traces
@@ -100,6 +101,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.scheduler = StepScheduler(self.broker.turn)
+        self.console_sessions = SessionStore(self.broker.users)
         self.pipelines = KnownPipelines(self.broker.turn)
         self.history = History(self.broker, self.sessions, self.scheduler)
         self.logins.listen(self.broker.events)

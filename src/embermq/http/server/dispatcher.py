@@ -29,7 +29,7 @@ class Api:
     def __init__(self, context: Context, routes: Routes) -> None:
         self.context = context
         self.routes = routes
-        self.authenticator = HTTPAuthenticator(context.broker)
+        self.authenticator = HTTPAuthenticator(context.broker, context.console_sessions)
         context.openapi = partial(document, tuple(routes.all), context.version)
 
     async def answer(self, incoming: Incoming) -> Response:

@@ -89,6 +89,7 @@ class Incoming:
     peer_address: str
     read_body: Callable[[int], Awaitable[bytes]]  # so many bytes at most
     on_login: Callable[[], None] = lambda: None
+    is_tls: bool = False
 
 
 @dataclass
@@ -103,6 +104,7 @@ class Request:
     names: dict[str, str] = field(default_factory=dict)  # what stands in the path for {vhost} and the like
     login: User | None = None
     pairs: list[tuple[str, str]] = field(default_factory=list)  # the query, with what comes twice
+    is_tls: bool = False
 
     @classmethod
     def parse(cls, context: Context, incoming: Incoming) -> Request:
@@ -114,7 +116,8 @@ class Request:
         except ValueError:
             raise bad_request("too many query parameters") from None
         method, headers, peer = incoming.method, incoming.headers, incoming.peer_address
-        return cls(context, method, address, dict(pairs), headers, b"", peer, pairs=pairs)
+        tls = incoming.is_tls
+        return cls(context, method, address, dict(pairs), headers, b"", peer, pairs=pairs, is_tls=tls)
 
     @property
     def segments(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embermq.http.console import api, queue, start
+from embermq.http.console import api, queue, start, static
 from embermq.http.controllers import (
     bindings,
     clients,
@@ -19,6 +19,7 @@ from embermq.http.controllers import (
     pipelines,
     policies,
     queues,
+    session,
     streams,
     tasks,
     traces,
@@ -38,6 +39,12 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/", start.start_page, MANAGEMENT),
     ("GET", "/queues", queue.queue_page_by_query, MANAGEMENT),
     ("GET", "/queues/{vhost}/{name}", queue.queue_page, MANAGEMENT),
+    ("GET", "/console", static.index, OPEN_TO_ALL),
+    ("GET", "/console/{file}", static.file, OPEN_TO_ALL),
+    ("GET", "/console/component/{file}", static.file, OPEN_TO_ALL),
+    ("GET", "/console/lib/{file}", static.file, OPEN_TO_ALL),
+    ("GET", "/console/page/{file}", static.file, OPEN_TO_ALL),
+    ("GET", "/console/vendor/{file}", static.file, OPEN_TO_ALL),
     ("GET", "/metrics", metrics.metrics, OPEN_TO_ALL),
     ("GET", "/metrics/per-object", metrics.per_object, MONITORING),
     ("GET", "/metrics/detailed", metrics.detailed, MONITORING),
@@ -49,6 +56,9 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("POST", "/api/auth/hash_password", users.hash_a_password, ADMINISTRATOR),
     ("GET", "/api/auth/hash_password/{password}", users.hash_password_in_path, ADMINISTRATOR),
     ("POST", "/api/login", users.log_in, OPEN_TO_ALL),
+    ("GET", "/api/session", session.session, MANAGEMENT),
+    ("POST", "/api/session", session.sign_in, OPEN_TO_ALL),
+    ("DELETE", "/api/session", session.sign_out, OPEN_TO_ALL),
     ("GET", "/api/", api.api_page, OPEN_TO_ALL),
     ("GET", "/api/index.html", api.api_page, OPEN_TO_ALL),
     ("GET", "/api/openapi.json", api.openapi, OPEN_TO_ALL),

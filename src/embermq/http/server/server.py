@@ -186,6 +186,7 @@ class HTTPProtocol(asyncio.Protocol):
             peer_address=self.peer_address,
             read_body=lambda bytes_max: self.read_body(head, bytes_max, steps),
             on_login=lambda: self.server.logged_in(self),
+            is_tls=self.transport.get_extra_info("ssl_object") is not None,
         )
         response = await self.answer_to(incoming)
         self.drop_body()
@@ -333,10 +334,11 @@ class HTTPProtocol(asyncio.Protocol):
 
     def head_of(self, response: Response, is_last: bool) -> h11.Response:
         headers = [(b"server", b"EmberMQ"), (b"date", email.utils.formatdate(usegmt=True).encode())]
-        headers += SAFE_HEADERS
+        own = {name.encode() for name, _ in response.headers}
+        headers += [header for header in SAFE_HEADERS if header[0] not in own]
         if response.body:
             headers.append((b"content-type", response.content_type.encode()))
-        if response.status != 204:
+        if response.status not in (204, 304):
             headers.append((b"content-length", str(len(response.body)).encode()))
         headers += [(name.encode(), value.encode("latin-1")) for name, value in response.headers]
         if is_last:

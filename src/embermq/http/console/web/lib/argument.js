@@ -1,0 +1,57 @@
+// @ts-check
+/** Arguments of queues: those that the forms know, and where the effective ones come from. */
+
+/** @typedef {{name: string, type: "number" | "text" | "choice" | "flag", unit?: string, hint: string, choices?: string[]}} Argument */
+
+/** @type {Argument[]} */
+export const QUEUE_ARGUMENTS = [
+  { name: "x-message-ttl", type: "number", unit: "ms", hint: "messages expire after this time" },
+  { name: "x-expires", type: "number", unit: "ms", hint: "the queue is deleted when it is unused for this time" },
+  { name: "x-max-length", type: "number", unit: "messages", hint: "more than these overflow" },
+  { name: "x-max-length-bytes", type: "number", unit: "bytes", hint: "more than these overflow" },
+  { name: "x-overflow", type: "choice", choices: ["drop-head", "reject-publish", "reject-publish-dlx"], hint: "what happens to messages beyond the length" },
+  { name: "x-dead-letter-exchange", type: "text", hint: "where rejected and expired messages go" },
+  { name: "x-dead-letter-routing-key", type: "text", hint: "with this key instead of their own" },
+  { name: "x-max-priority", type: "number", unit: "1 to 255", hint: "messages with a higher priority come first" },
+  { name: "x-delivery-limit", type: "number", unit: "deliveries", hint: "more often returned, a message is dead" },
+  { name: "x-single-active-consumer", type: "flag", hint: "one consumer at a time gets the messages" },
+  { name: "x-consumer-timeout", type: "number", unit: "ms", hint: "time to ack a message" },
+];
+
+/** Fields of a form as arguments; what is empty is not given.
+ * @param {Record<string, string | boolean>} fields @param {Argument[]} known */
+export function argumentsOf(fields, known) {
+  /** @type {Record<string, unknown>} */
+  const found = {};
+  for (const { name, type } of known) {
+    const given = fields[name];
+    if (given === undefined || given === "" || given === false) continue;
+    found[name] = type === "number" ? Number(given) : given;
+  }
+  return found;
+}
+
+/**
+ * The effective arguments of a queue with their sources.
+ * @param {any} queue as the API shows it
+ * @returns {{name: string, value: unknown, source: string}[]}
+ */
+export function argumentSources(queue) {
+  const declared = queue.arguments ?? {};
+  const policy = queue.effective_policy_definition ?? {};
+  const effective = { ...declared, ...queue.effective_arguments };
+  return Object.keys(effective).sort().map((name) => {
+    const value = effective[name];
+    const isSame = (/** @type {unknown} */ other) => JSON.stringify(other) === JSON.stringify(value);
+    if (name in declared && isSame(declared[name])) return { name, value, source: "declared" };
+    const key = name.replace(/^x-/, "");
+    if (key in policy && isSame(policy[key])) return { name, value, source: policySource(queue) };
+    return { name, value, source: "default" };
+  });
+}
+
+/** @param {any} queue */
+function policySource(queue) {
+  if (queue.policy && queue.operator_policy) return `policy ${queue.policy} or operator policy ${queue.operator_policy}`;
+  return queue.policy ? `policy ${queue.policy}` : `operator policy ${queue.operator_policy}`;
+}
