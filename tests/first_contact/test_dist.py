@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tools.brokers import REPOSITORY
 
 pytestmark = [pytest.mark.once("it builds the interpreted wheel in either mode"), pytest.mark.timeout(600)]
 SECONDS_MAX = 300
-READY = re.compile(r"EmberMQ \S+ ready: amqp://127\.0\.0\.1:\d+ http://127\.0\.0\.1:\d+ \(interpreted\)\n")
+READY = re.compile(r"EmberMQ \S+ ready: amqp://127\.0\.0\.1:\d+ (http://127\.0\.0\.1:\d+) \(interpreted\)\n")
 
 
 def run(*command: str | Path, cwd: Path = REPOSITORY) -> str:
@@ -67,4 +68,12 @@ def broker(dist: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
 def test_a_broker_starts(broker: subprocess.Popen[str]) -> None:
     assert broker.stdout is not None
     line = broker.stdout.readline()
-    assert READY.fullmatch(line), line
+    found = READY.fullmatch(line)
+    assert found, line
+    for path, beginning in (
+        ("", b"<!doctype html>"),
+        ("/app.js", b"// @ts-check"),
+        ("/lib/api.js", b"// @ts-check"),
+    ):
+        with urllib.request.urlopen(f"{found[1]}/console{path}", timeout=60) as answer:
+            assert answer.read().startswith(beginning), path

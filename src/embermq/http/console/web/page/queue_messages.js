@@ -8,13 +8,19 @@ import { body, number, size, time, value } from "../lib/format.js";
 
 const COUNT = 10;
 const BODY_BYTES = 4096;
+const BEGINNING = 80; // characters of a body in its heading
+
+/** @param {any} message */
+function beginning({ payload, payload_encoding }) {
+  return payload_encoding === "string" ? payload.slice(0, BEGINNING) + (payload.length > BEGINNING ? "…" : "") : "";
+}
 
 /** @param {{message: any}} properties */
 function Message({ message }) {
   const { headers, timestamp, ...properties } = message.properties;
   const facts = [...Object.entries(properties), ...(timestamp ? [["timestamp", time(timestamp * 1000)]] : [])];
   return html`<details class="message">
-    <summary><code>${message.routing_key}</code> <small>${message.exchange || "default exchange"}, ${size(message.payload_bytes)}${message.redelivered && ", redelivered"}${message.state === "unacked" && ", unacked"}</small></summary>
+    <summary><code>${message.routing_key}</code> <small>${message.exchange || "default exchange"}, ${size(message.payload_bytes)}${message.redelivered && ", redelivered"}${message.state === "unacked" && ", unacked"}</small> ${beginning(message)}</summary>
     <div>
       ${facts.map(([name, given]) => html`<div class="argument"><code>${name}</code> ${value(given)}</div>`)}
       ${Object.entries(headers ?? {}).map(([name, given]) => html`<div class="argument">header <code>${name}</code> ${value(given)}</div>`)}
