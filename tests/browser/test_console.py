@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
@@ -38,6 +39,7 @@ PAGES = (
     "declare/queue",
     "declare/exchange",
 )
+RATE_IS_SEEN = "/published: now [0-9.]*[1-9]/.test(document.querySelector('main').outerHTML)"
 WITH_CHARTS = ("", f"queues/%2F/{IN_PATH}")
 WITHOUT_NAMES = ("", "channels", "declare/exchange")
 
@@ -283,13 +285,26 @@ def test_a_lost_broker_is_told_and_found_again(browser: Chromium, broker: Embedd
     browser.until("!document.querySelector('[role=alert]')")
 
 
-def test_pictures_for_the_documentation(guest: Chromium, broker: EmbeddedBroker, tmp_path: Path) -> None:
-    """Those in docs/images: EMBERMQ_PICTURES=docs/images, for this test alone."""
+def test_rates_arrive_and_pictures_for_the_documentation(browser: Chromium, tmp_path: Path) -> None:
+    """The pictures are those of docs/images: EMBERMQ_PICTURES=docs/images, for this test alone."""
     folder = Path(os.environ.get("EMBERMQ_PICTURES", tmp_path))
-    guest.look(width=1000)
-    for name, address in (("overview", "?span=60"), ("queue", "queues/%2F/orders.1?span=60")):
-        show(guest, broker, address)
-        guest.until("document.querySelectorAll('.chart canvas').length === 2")
-        until_text(guest, "File descriptors" if name == "overview" else "order.#")
-        guest.picture(folder / f"console-{name}.png")
-        assert (folder / f"console-{name}.png").read_bytes().startswith(b"\x89PNG")
+    with EmbeddedBroker() as broker, pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        policy = {"pattern": "^orders", "definition": {"max-length": 5000}, "apply-to": "queues"}
+        put(broker, "/api/policies/%2F/short", policy)
+        put(broker, "/api/queues/%2F/orders", {"durable": True, "arguments": {"x-message-ttl": 3600000}})
+        put(broker, "/api/bindings/%2F/e/amq.topic/q/orders", {"routing_key": "order.#"}, "POST")
+        channel = connection.channel()
+        channel.basic_qos(prefetch_count=20)
+        channel.basic_consume("orders", lambda *_: None, consumer_tag="kitchen")
+        sign_in(browser, broker, "guest", "guest")
+        browser.look(width=1000)
+        for name, address in (("overview", "?span=60"), ("queue", "queues/%2F/orders?span=60")):
+            show(browser, broker, address)
+            browser.until("document.querySelectorAll('.chart canvas').length === 2")
+            deadline = time.monotonic() + 60
+            while not browser.run(RATE_IS_SEEN):
+                channel.basic_publish("amq.topic", "order.new", b'{"tea": 2}')
+                connection.process_data_events(0.05)
+                assert time.monotonic() < deadline
+            browser.picture(folder / f"console-{name}.png")
+            assert (folder / f"console-{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -25,7 +25,7 @@ function options(lines, unit, isLog, width) {
     legend: { live: true },
     cursor: { drag: { x: false, y: false } },
     scales: { y: { distr: isLog ? 4 : 1, asinh: 1, range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ top) => [0, Math.max(top * 1.1, 1)] } },
-    axes: [{ ...axis, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(clock) }, { ...axis, size: 60, label: unit, labelSize: 20, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((tick) => (tick === null ? "" : short(tick))) }],
+    axes: [{ ...axis, space: 70, size: 30, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(clock) }, { ...axis, size: 60, label: unit, labelSize: 20, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((tick) => (tick === null ? "" : short(tick))) }],
     series: [
       { label: "time", value: (/** @type {any} */ _, /** @type {number | null} */ at) => (at === null ? "now" : clock(at)) },
       ...lines.map(({ label }, at) => ({

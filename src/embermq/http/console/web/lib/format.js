@@ -10,7 +10,7 @@ export function number(count) {
 
 /** 1.2k, 3M: for an axis. @param {number} count */
 export function short(count) {
-  return count.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
+  return count.toLocaleString("en", { notation: "compact", maximumFractionDigits: 2 });
 }
 
 /** 1.5 MiB. @param {number | undefined | null} count */
