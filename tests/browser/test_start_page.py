@@ -142,7 +142,7 @@ def test_it_comes_again_by_itself_if_one_likes(page: Chromium, broker: EmbeddedB
     page.run("document.querySelector('footer a').focus()")
     put(broker, "/api/queues/%2F/late", {"durable": True})
     page.until("document.getElementById('queues').innerText.startsWith('Queues 1 of')")
-    assert page.run(FOCUSED) == "HTTP API", "who is there with the keyboard stays there"
+    assert page.run(FOCUSED) == "console", "who is there with the keyboard stays there"
     page.run("document.querySelector('input').focus()")
     page.call("Input.insertText", text="typed")
     asked = "performance.getEntriesByType('resource').length"

@@ -45,7 +45,8 @@ footer { margin-top: 2.5rem }
                            font-size: .75rem } }
 """
 FOOTER = """<footer>
-<p>Change things in the <a href="/console/">console</a>. More by the <a href="/api/">HTTP API</a> and as <a href="/metrics">metrics</a>.</p></footer>"""
+<p>Change things in the <a href="/console/">console</a>.
+More by the <a href="/api/">HTTP API</a> and as <a href="/metrics">metrics</a>.</p></footer>"""
 
 
 def masthead(request: Request, asking: Asking, head: str) -> str:
