@@ -104,10 +104,11 @@ foreign-suites: test-needs  ## other people's tests against EmberMQ and RabbitMQ
 	$(PY) -m tools.foreign_suites $(S)
 
 .PHONY: lint
-lint: $(VENV)/.dev  ## ruff, mypy --strict, links between pages, and whether generated code is up to date
+lint: $(VENV)/.dev $(NODE_DIR)/node_modules/.stamp  ## ruff, mypy --strict, tsc on the console, links between pages, and whether generated code is up to date
 	$(PY) -m ruff check --quiet .
 	$(PY) -m ruff format --check --quiet .
 	$(PY) -m mypy
+	PATH="$$PATH:$(abspath $(VENV))/bin" $(NODE_DIR)/node_modules/.bin/tsc -p src/embermq/http/console
 	$(PY) tools/generate_wire.py --check
 	$(PY) -m tools.conformance_report --check
 	$(SITE)

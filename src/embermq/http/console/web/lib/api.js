@@ -23,7 +23,7 @@ export const lost = signal(false);
 
 /** The user: `undefined` while it is not known, `null` where nobody is signed in.
  * @type {import("./signal.js").Signal<undefined | null | import("./permission.js").Session>} */
-export const session = signal(undefined);
+export const session = signal(/** @type {any} */ (undefined));
 
 /**
  * A step of a path. A name may hold bytes that are no UTF-8, which the server writes as lone surrogates.

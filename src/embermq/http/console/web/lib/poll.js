@@ -21,7 +21,7 @@ export function usePolled(address, everyMs = EVERY_MS) {
     async function round() {
       if (!document.hidden) {
         try {
-          const data = await get(address);
+          const data = await get(/** @type {string} */ (address));
           if (!ended) setState({ address, data, error: null });
         } catch (error) {
           if (!ended) setState((/** @type {any} */ old) => ({ address, data: old.address === address ? old.data : null, error }));
