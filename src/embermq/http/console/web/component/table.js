@@ -28,13 +28,14 @@ function Heading({ column, sort, isReverse, onSort }) {
  * @param {{
  *   label: string, items: any[], columns: Column[], session: any, keyOf: (item: any) => string,
  *   sort?: string, isReverse?: boolean, onSort?: (sort: string, isReverse: boolean) => void,
- *   selected?: Set<string>, onSelect?: (selected: Set<string>) => void, nothing: any,
+ *   selected?: Set<string>, onSelect?: (selected: Set<string>) => void, maySelect?: (item: any) => boolean, nothing: any,
  * }} properties
  */
-export function Table({ label, items, columns, session, keyOf, sort = "", isReverse = false, onSort, selected, onSelect, nothing }) {
+export function Table({ label, items, columns, session, keyOf, sort = "", isReverse = false, onSort, selected, onSelect, maySelect = () => true, nothing }) {
   if (items.length === 0) return html`<p class="nothing">${nothing}</p>`;
   const keys = items.map(keyOf);
-  const hasAll = selected && keys.every((key) => selected.has(key));
+  const selectable = items.filter(maySelect).map(keyOf);
+  const hasAll = selected && selectable.every((key) => selected.has(key));
   const toggle = (/** @type {string} */ key) => {
     const next = new Set(selected);
     if (!next.delete(key)) next.add(key);
@@ -46,7 +47,7 @@ export function Table({ label, items, columns, session, keyOf, sort = "", isReve
         <tr>
           ${selected &&
           html`<th scope="col" class="select">
-            <input type="checkbox" aria-label="Select all on this page" checked=${hasAll} onChange=${() => onSelect?.(new Set(hasAll ? [] : keys))} />
+            <input type="checkbox" aria-label="Select all on this page" checked=${hasAll} onChange=${() => onSelect?.(new Set(hasAll ? [] : selectable))} />
           </th>`}
           ${columns.map((column) =>
             onSort
@@ -60,7 +61,8 @@ export function Table({ label, items, columns, session, keyOf, sort = "", isReve
           (item, at) => html`<tr key=${keys[at]}>
             ${selected &&
             html`<td class="select">
-              <input type="checkbox" aria-label=${`Select ${keys[at]}`} checked=${selected.has(keys[at])} onChange=${() => toggle(keys[at])} />
+              ${maySelect(item) &&
+              html`<input type="checkbox" aria-label=${`Select ${keys[at]}`} checked=${selected.has(keys[at])} onChange=${() => toggle(keys[at])} />`}
             </td>`}
             ${columns.map(
               (column, place) =>

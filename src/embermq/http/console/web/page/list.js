@@ -108,6 +108,7 @@ export function ListPage({ list }) {
         sort=${query.sort ?? ""} isReverse=${query.sort_reverse === "true"}
         onSort=${(/** @type {string} */ sort, /** @type {boolean} */ isReverse) => changeQuery({ sort, sort_reverse: isReverse ? "true" : undefined, page: undefined })}
         selected=${actions.length ? selected : undefined} onSelect=${setSelected}
+        maySelect=${(/** @type {any} */ item) => actions.some((action) => action.may(session, item))}
         nothing=${query.name ? "Nothing is found." : "None yet."} />
       <${Pages} page=${found.page} count=${found.page_count} />`}
     ${asking &&
