@@ -233,7 +233,7 @@ def connected(options: Options) -> Connection:
 
 
 def sentence(options: Options, error: ClientError) -> AMQPSourceError:
-    """What went wrong, for somebody who reads it in a notebook."""
+    """What went wrong, for a user who reads it in a notebook."""
     place = options.place
     if isinstance(error, AuthenticationFailed):
         return Denied(f"the broker at {place} does not let us in: {error}")

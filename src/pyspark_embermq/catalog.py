@@ -1,8 +1,8 @@
 """Tables of Spark's catalog, `CREATE TABLE ... USING amqp OPTIONS (...)`: their options, which Spark forgets.
 
-Spark gives the options of a table to a source in Python when the table is made, and never again: whoever
-reads the table gets its schema only. So the schema carries them, as the comment of its first column; the
-catalog keeps that and hands it back. Everybody can read a catalog, so no passwords are in there: those are in
+Spark gives the options of a table to a source in Python when the table is made, and never again: a
+reader of the table gets its schema only. So the schema carries them, as the comment of its first column; the
+catalog keeps that and hands it back. All users can read a catalog, so no passwords are in there: those are in
 the environment of the driver.
 """
 

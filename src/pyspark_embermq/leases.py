@@ -74,7 +74,7 @@ class Leases:
     def settle(self, name: str, forget: str = "") -> bool:
         """Its messages are done with; asking twice is fine. False if it is not there and cannot be had again.
 
-        `forget` is an earlier one of which nobody will ask any more.
+        `forget` is an earlier one that will not be asked for any more.
         """
         more = {"forget": forget} if forget else {}
         for _ in range(2):
@@ -205,7 +205,7 @@ def take_all(
 ) -> list[tuple[str, int]]:
     """What waits in a queue, in as many leases as that takes; or those taken under this name before.
 
-    Their names and counts. One who limits the batch gets one lease.
+    Their names and counts. If the batch is limited, there is one lease.
     """
     taken: list[tuple[str, int]] = []
     first = leases.find(name)

@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class Version(argparse.Action):
-    """Which modules are compiled is looked up only when somebody asks."""
+    """Which modules are compiled is looked up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from embermq.build import version_text
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"embermq: {failure}", file=sys.stderr)
         return failure.code
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once more when it flushes.
+        # The reader of our output has closed the pipe. Python would complain once more when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -102,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def prepare_output() -> None:
-    """Whoever listens, or nobody: what is said must not depend on it."""
-    if sys.stdout is None:  # closed by whoever started us (`>&-`)
+    """Make output work whatever stdout is, even closed."""
+    if sys.stdout is None:  # closed by the shell (`>&-`)
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know all letters of a name

@@ -25,7 +25,7 @@ class Output:
         from rich.console import Console
 
         stream = sys.stderr if to_stderr else sys.stdout
-        # Into a pipe nothing is cut: whoever reads it there wants all of it.
+        # Into a pipe nothing is cut: the program that reads it wants all of it.
         fitting = None if stream.isatty() else width
         return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), width=fitting)
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from embermq.client.aio.rpc import AsyncRpcClient, serve_rpc_async
     from embermq.client.aio.stream import AsyncStream, AsyncSuperStream, AsyncSuperStreamConsumer
 
-# Imported when somebody asks for them: asyncio is large, and short-lived processes of blocking code feel it.
+# Imported on first use: asyncio is large, and short-lived processes of blocking code would notice.
 ASYNCIO_PARTS = {
     "AsyncChannel": "channel",
     "AsyncChannelPool": "pool",

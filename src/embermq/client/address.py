@@ -1,4 +1,4 @@
-"""Where the broker is and how to speak with it: AMQP URLs, with the query parameters that pika knows.
+"""AMQP URLs and the settings of a connection, with the query parameters that pika knows.
 
     amqp://user:password@host:port/vhost?heartbeat=30&connection_attempts=3
     amqps://user:password@first:5671,second:5671/vhost        several hosts, tried in turn
@@ -38,7 +38,7 @@ class Settings:
     virtual_host: str = "/"
     username: str = field(default="guest", repr=False)
     password: str = field(default="guest", repr=False)
-    # Or SCRAM-SHA-256: the password is proven, not sent; EXTERNAL: the client's certificate says who it is;
+    # Or SCRAM-SHA-256: the password is proven, not sent; EXTERNAL: the client's certificate names the user;
     # ANONYMOUS.
     mechanism: str = "PLAIN"
     tls: ssl.SSLContext | None = None  # amqps makes one that checks the broker's certificate

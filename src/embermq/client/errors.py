@@ -1,4 +1,4 @@
-"""What can go wrong for a user of the client, and what to do about it.
+"""Exceptions of the client; the text of each says what went wrong and what to do about it.
 
     ClientError
     |-- BadAddress            the URL or an option cannot be understood (also a ValueError)

@@ -1,4 +1,4 @@
-"""What to say when a connection does not come about, or breaks: what happened, and what to do about it."""
+"""Error texts for a connection that fails or breaks: what happened, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When and where to connect next: through all hosts in turn, with growing pauses, until there is no point."""
+"""The schedule of attempts to connect: all hosts in turn, with growing pauses, until there is no point."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Pipelines on Spark, as far as a broker knows of them.
+"""The registry of Spark pipelines that report to this broker.
 
 A pipeline that runs tells how it is every few seconds. One that falls silent without a word of its end has
 died, wherever it ran; one that has ended or died is remembered for a day. Nothing of this is kept on disk:
-who runs tells again soon after a restart.
+pipelines that run report again soon after a restart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real broker inside a test: started in milliseconds, looked into, hurt on purpose, gone without a trace.
+"""A real broker inside a test: started in milliseconds, inspected, made to fail, and removed without a trace.
 
     from embermq.testing import EmbeddedBroker
 

@@ -1,4 +1,4 @@
-"""What a test may see and do inside a broker, by name: each operation runs on the broker's own loop.
+"""Operations of a test inside a broker, by name: each runs on the broker's own loop.
 
 Arguments and answers are plain values, so that they pass through a pipe to a broker in another process.
 """

@@ -1,4 +1,4 @@
-"""`EmbeddedBroker`: a real broker for a test, and handles to look into it and to hurt it."""
+"""`EmbeddedBroker`: a real broker for a test, and handles to inspect it and to make it fail."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class EmbeddedBroker:
             self._ended()
 
     def kill(self) -> None:
-        """Stop as on SIGKILL: no goodbye, and only what was confirmed is sure to be there after `start`."""
+        """Stop as on SIGKILL: clients are not told, and only what was confirmed is sure to be kept."""
         self.running.kill()
         self._ended()
 
@@ -269,7 +269,7 @@ class EmbeddedBroker:
 
     @contextmanager
     def blocked_publishers(self) -> Iterator[None]:
-        """As when memory or disk run out: who publishes gets connection.blocked and is not read from."""
+        """As when memory or disk run out: publishers get connection.blocked and are not read from."""
         self.running.call("set_alarm", True)
         try:
             yield

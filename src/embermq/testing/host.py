@@ -1,4 +1,4 @@
-"""Where an embedded broker runs: a thread of this process, or a process of its own."""
+"""Hosts of an embedded broker: a thread of this process, or a process of its own."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Host(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Say goodbye to everybody, then end."""
+        """Close all connections, then end."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End at once: nobody is told, and what was not written is lost."""
+        """End at once: clients are not told, and what was not written is lost."""
 
 
 class ThreadHost(Host):
@@ -146,7 +146,7 @@ class ProcessHost(Host):
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.pipe.close()  # the child stops when nobody can ask it for anything any more
+            self.pipe.close()  # the child stops at the end of its pipe
             try:
                 self.process.wait(STOP_S_MAX)
             except subprocess.TimeoutExpired:

@@ -5,7 +5,7 @@
     amqp_url      (test)      the URL of that virtual host: amqp://guest:guest@127.0.0.1:PORT/test-...
 
 `amqp_broker_settings` (session) is for overriding: what it answers is given to EmbeddedBroker.
-Imports wait for the first use, because pytest loads this in every run of everybody who has EmberMQ installed.
+Imports wait for the first use, because pytest loads this in every run where EmberMQ is installed.
 """
 
 from __future__ import annotations

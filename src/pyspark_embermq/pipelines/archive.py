@@ -11,7 +11,7 @@ is refused.
 
 Compaction turns the many small files of a past hour into one whose name says which batches it holds; what a
 crash leaves of these is removed by the next run. The last batch of a query is left out, since it may be run
-again. Files of different ages may have different columns: whoever reads them merges these.
+again. Files of different ages may have different columns: a reader merges these.
 
 Spark's own file sink is not used: it takes the numbers of its batches from the directory, and would pass over
 those of a second query, or of one with a new checkpoint, as if they were written.

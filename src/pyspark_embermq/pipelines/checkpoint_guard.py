@@ -78,7 +78,7 @@ def changes(pipeline: Pipeline) -> list[str]:
     try:
         before = json.loads(file.read_text())
     except ValueError:
-        return []  # half written by somebody who was killed: Spark's own files decide
+        return []  # half written by a process that was killed: Spark's own files decide
     now = description(pipeline)
     if identity(before.get("source", {})) != identity(now["source"]):
         raise AMQPSourceError(

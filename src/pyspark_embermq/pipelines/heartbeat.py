@@ -54,8 +54,8 @@ class Teller:
             told["queues"] = dict(list(state.queues.items())[:QUEUES_TOLD_MAX])
             self.put(f"/api/pipelines/{path}", told)
             self.has_warned = False
-        except Exception as error:  # whatever the one who puts raises
-            # Of a broker that is away who waits for it has been told.
+        except Exception as error:  # whatever `put` raises
+            # While the pipeline waits for its broker, the user has been told.
             if not self.has_warned and state.state != WAITING:
                 self.has_warned = True
                 log.warning("the broker does not take the state of pipeline '%s': %s", state.name, error)

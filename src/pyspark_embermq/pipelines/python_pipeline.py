@@ -1,7 +1,7 @@
-"""Pipelines that are Python: a file with a function `start` that answers a streaming query.
+"""Pipelines that are Python: a file with a function `start` that returns a streaming query.
 
 Whatever goes wrong in it is told in a sentence that names the file and the line, and then as a traceback that
-begins where the file does: its author is the one who reads it.
+begins where the file does: its reader is the author.
 """
 
 from __future__ import annotations

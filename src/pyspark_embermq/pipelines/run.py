@@ -26,7 +26,7 @@ from pyspark_embermq.source.progress import queue_progress
 
 LOOK_S = 1
 MOMENT_S = 0.05
-BATCH_S_MAX = 30.0  # longer than that nobody waits for a batch when the pipeline is to stop
+BATCH_S_MAX = 30.0  # a pipeline that is to stop waits no longer for its batch
 Show = Callable[[str], None]
 Check = Callable[[], None]  # raises Unreachable while there is no broker
 # How many rows are done, and of how many: before the first part, and after each.
@@ -180,7 +180,7 @@ def run_of(name: str, tell: Tell, ends: Ends) -> Iterator[State]:
 
 
 class Stopping:
-    """While it is entered, SIGTERM and Ctrl-C are requests: who asks while it starts is heard later."""
+    """While it is entered, SIGTERM and Ctrl-C are requests: one during the start is answered after it."""
 
     def __init__(self) -> None:
         self.asked = False

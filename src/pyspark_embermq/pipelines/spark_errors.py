@@ -1,4 +1,4 @@
-"""What a person is told when Spark has failed: one sentence out of pages of stack traces."""
+"""Errors of Spark for the user: one sentence out of pages of stack traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 
 # The last line of a traceback that our own code has ended with, wherever it ran.
 OURS = re.compile(r"pyspark_embermq[\w.]*\.(\w+): (.*)")
-# And that of a client whose broker went away where nobody expected it.
+# And that of a client when its broker went away in a place without a handler of ours.
 LOST = re.compile(r"embermq\.client\.errors\.Connection(?:Lost|Closed|Failed): (.*)")
 KINDS = {kind.__name__: kind for kind in (DataLossError, Denied, Missing, Unreachable)}
 TRACEBACK = "Traceback (most recent call last):"

@@ -1,4 +1,4 @@
-"""A pipeline as a file says it: source, SQL, sink, trigger, checkpoint.
+"""The specification of a pipeline, a TOML file: source, SQL, sink, trigger, checkpoint.
 
     name = "paid-orders"
     trigger = "10 seconds"

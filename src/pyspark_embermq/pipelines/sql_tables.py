@@ -54,5 +54,5 @@ def archive_table(spark: SparkSession, path: str) -> DataFrame:
 
 def amqp_table(spark: SparkSession, url: str, name: str) -> DataFrame:
     frame = spark.read.format("amqp").option("url", url).option("queue", name).load()
-    # Bodies are mostly text; whoever wants the bytes finds them under their own name.
+    # Bodies are mostly text; the bytes have a column of their own.
     return frame.withColumnRenamed("body", "body_bytes").selectExpr("cast(body_bytes as string) as body", "*")

@@ -1,6 +1,6 @@
 """State files of the pipelines of this machine: one each, written by the process that runs it.
 
-Whoever runs one holds a lock on a file beside it. It ends with the process, however that ends, and so tells
+That process holds a lock on a file beside it. The lock ends with the process, however that ends, and so tells
 whether a pipeline that says it runs still does: process numbers come again.
 """
 
@@ -59,7 +59,7 @@ class State:
 
 @contextmanager
 def claimed(name: str) -> Iterator[None]:
-    """Be the one who runs the pipeline of this name."""
+    """Hold the name of a pipeline while this process runs it."""
     directory().mkdir(parents=True, exist_ok=True)
     with lock_file(name).open("a") as file:
         try:
@@ -77,7 +77,7 @@ def runs_already(name: str) -> AMQPSourceError:
 
 
 def refuse_another(name: str) -> None:
-    """Told early; whoever is first to claim the name has it."""
+    """An early check only: the first process to claim the name has it."""
     if is_running(name):
         raise runs_already(name)
 
@@ -103,7 +103,7 @@ def all_states() -> list[State]:
         try:
             state = State(**json.loads(file.read_text()))
         except (OSError, ValueError, TypeError):
-            continue  # somebody else's file, or half of one
+            continue  # not a state file, or half of one
         if state.state in ALIVE and not is_running(state.name):
             state.state, state.reason = DIED, "its process is gone"
         found.append(state)

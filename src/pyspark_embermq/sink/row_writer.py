@@ -45,7 +45,7 @@ from pyspark_embermq.sink.message_columns import (
 # Columns with a meaning; `deduplication_id` gives the id that the source would else make up.
 ADDRESS = ("exchange", "routing_key")
 KNOWN = {*ADDRESS, "body", "headers", "timestamp", "deduplication_id", *PLAIN_PROPERTIES}
-# What a message read from here has too, and nobody can set; the typed headers count if there are no others.
+# What a message read from here has too, and cannot be set; the typed headers count if there are no others.
 PASSED_OVER = {"queue", "offset", "redelivered", "ingest_timestamp", "headers_json"}
 
 

@@ -48,7 +48,7 @@ from pyspark_embermq.source.progress import Progress
 log = logging.getLogger("pyspark_embermq")
 
 MESSAGES_MAX = 300_000  # in one lease, unless maxRecordsPerTrigger says another number
-# For the first lease of a query, until Spark has written its name down: before that nobody would find it.
+# For the first lease of a query, which has to be written down by Spark before a restart can find it.
 FIRST_TIMEOUT_MS = 600_000
 
 

@@ -2,7 +2,7 @@
 
 Messages are taken in the process beside the driver, travel to the executors as Arrow, and are acknowledged
 when Spark asks for the next batch, which it does after it has committed theirs (see lease_reader). When that
-process dies the broker gives them to the next one: whatever a checkpoint says of numbers that nobody has
+process dies the broker gives them to the next one: whatever a checkpoint says of numbers that are not
 staged is an empty batch, and the messages come again after it.
 """
 

@@ -1,4 +1,4 @@
-"""Which queues a query reads: those that it names, those that match a pattern, the partitions of a super
+"""The queues that a query reads: those that it names, those that match a pattern, the partitions of a super
 stream, or a queue of its own that is bound to an exchange.
 
 Queues of a pattern and partitions of a super stream may come and go while the query runs: they are looked for

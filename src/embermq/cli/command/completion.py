@@ -305,7 +305,7 @@ class CommandLine:
                 self.positionals += 1
 
     def kind(self) -> str | None:
-        """Of the thing whose name may stand where somebody types."""
+        """What kind of name may stand at the cursor."""
         if self.open_option is not None:
             if self.path == ["publish"] and self.open_option.dest == "routing_key":
                 return "queue"  # by the default exchange

@@ -1,4 +1,4 @@
-"""`embermq doctor`: what is wrong with a set-up, before it goes wrong.
+"""`embermq doctor`: checks of a set-up, which find problems before they do harm.
 
 Looks at the settings, the machine and the data directory; at a broker that runs there only as a client would.
 """
@@ -201,7 +201,7 @@ def is_taken(host: str, port: int) -> bool:
 
 
 def default_password(config: Config) -> Iterator[Finding]:
-    """Does guest/guest open the door of a broker that runs here?"""
+    """Can guest log in with password guest at a broker that runs here?"""
     import http.client  # half of the standard library comes with it
 
     if config.tls.only or not config.http_port or not is_taken(config.bind, config.http_port):
@@ -222,7 +222,7 @@ def default_password(config: Config) -> Iterator[Finding]:
 
 
 def leases(config: Config) -> Iterator[Finding]:
-    """Does anybody keep messages of a broker that runs here without coming back for them?"""
+    """Leases that have been open for too long, if a broker runs here."""
     import http.client
 
     if config.tls.only or not config.http_port or not is_taken(config.bind, config.http_port):

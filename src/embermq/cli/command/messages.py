@@ -182,7 +182,7 @@ def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
                     options.routing_key,
                     options.exchange,
                     properties=properties,
-                    mandatory=True,  # or nobody would tell us
+                    mandatory=True,  # or we would not be told
                 )
         except PublishFailed as error:
             lost = len(error.returned)
@@ -242,7 +242,7 @@ def await_reader() -> None:
         return
     unread = bytearray(4)
     poller = select.poll()
-    poller.register(descriptor, 0)  # POLLERR is told in any case: nobody reads any more
+    poller.register(descriptor, 0)  # POLLERR is told in any case: the reader has gone
     while True:
         fcntl.ioctl(descriptor, termios.FIONREAD, unread)
         if not any(unread):

@@ -133,7 +133,7 @@ def status(api: Api, output: Output, options: argparse.Namespace) -> None:
 
 
 def gathered(api: Api, overview: Any) -> dict[str, Any]:
-    """The overview with the numbers of the machine, for those who may see them."""
+    """The overview with the numbers of the machine, for users who may see them."""
     try:
         (node, *_) = api.get("/api/nodes")
     except CommandFailed:

@@ -1,4 +1,4 @@
-"""`embermq perf`: how fast is this broker, with our own client: publishers, consumers, rates and latency."""
+"""`embermq perf`: a load test of the broker with our own client: publishers, consumers, rates and latency."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def list_queues(api: Api, output: Output, options: argparse.Namespace) -> None:
 
 
 def sorted_pages(api: Api, path: str, **query: object) -> Iterator[Body]:
-    """The API ignores a field that it does not know; who types one wants to hear of it."""
+    """The API ignores a field that it does not know; a user who types one wants to hear of it."""
     field = query["sort"]
     for number, row in enumerate(api.pages(path, **query)):
         if number == 0 and isinstance(field, str) and (first := field.partition(".")[0]) not in row:

@@ -1,4 +1,4 @@
-"""What `embermq pipeline run` can run: the ready-made pipelines, and those in files.
+"""The pipelines of `embermq pipeline run`: the ready-made ones, and those in files.
 
 Each is prepared first: what it needs is looked at, and what comes back wants a Spark, which takes a while.
 """
@@ -313,7 +313,7 @@ def route(api: Api, output: Output, options: argparse.Namespace) -> OnSpark:
 
 
 def decode_errors(options: argparse.Namespace) -> dict[str, str]:
-    """What becomes of bodies that cannot be read. Who names an exchange wants them there."""
+    """What becomes of bodies that cannot be read. With an exchange named, they go there."""
     exchange = options.dead_letter_exchange
     wanted = options.on_decode_error or ("dead-letter" if exchange else "fail")
     if exchange and wanted != "dead-letter":

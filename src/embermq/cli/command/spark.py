@@ -1,4 +1,4 @@
-"""Running pipelines and queries on Spark: what is asked for is looked at first, since Spark takes a while."""
+"""Pipelines and queries run on Spark, after their checks: Spark takes a while to start."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def told(action: Callable[[], int]) -> int:
     try:
         return action()
     except BrokenPipeError:
-        raise  # whoever read our output has seen enough: `main` knows
+        raise  # the reader of our output has gone: `main` handles that
     except (OSError, StoreFailure) as error:
         print(f"embermq: {error}", file=sys.stderr)
         return USAGE_ERROR

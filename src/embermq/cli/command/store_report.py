@@ -1,4 +1,4 @@
-"""What `embermq store` prints: a table of queues, or the messages of one as JSON lines."""
+"""Output of `embermq store`: a table of queues, or the messages of one as JSON lines."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class AsyncChannel(calls.ChannelHandle):
             future.set_result(None)
         core.publish(core.buffer.route(exchange, routing_key, mandatory), raw, payload, mandatory, receipt)
         if len(core.unconfirmed.publications) == 1:
-            self.connection.flush()  # nothing else is under way: who waits for each confirm waits for this
+            self.connection.flush()  # nothing else is under way: the caller may wait for this confirm
         else:
             self._written()
         return future

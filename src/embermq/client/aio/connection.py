@@ -107,7 +107,7 @@ class AsyncConnection(ConnectionHandle):
         self._stop = asyncio.Event()
         CONNECTIONS.add(self)
 
-    # -- for everybody
+    # -- for users
 
     async def start(self) -> None:
         self._life = self.loop.create_task(self._live(), name="embermq-client")
@@ -138,7 +138,7 @@ class AsyncConnection(ConnectionHandle):
         return channel
 
     async def close(self) -> None:
-        """Say goodbye. Publishes without their confirm fail with ConnectionClosed."""
+        """Close the connection. Publishes without their confirm fail with ConnectionClosed."""
         await self._end(politely=True)
 
     async def _end(self, *, politely: bool) -> None:
@@ -172,7 +172,7 @@ class AsyncConnection(ConnectionHandle):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A broker that takes no publishes reads nothing, a goodbye neither: an error would wait for it.
+        # A broker that takes no publishes does not read connection.close either: an error would wait for it.
         await self._end(politely=kind is None or self.blocked_reason is None)
 
     # -- for channels
@@ -189,7 +189,7 @@ class AsyncConnection(ConnectionHandle):
             raise
 
     def tell(self, core: ChannelCore, request: Request) -> None:
-        """Send a request whose answer nobody waits for."""
+        """Send a request without waiting for its answer."""
         waiter = request.waiter = self.loop.create_future()
         waiter.add_done_callback(lambda answered: answered.cancelled() or answered.exception())
         core.request(request)

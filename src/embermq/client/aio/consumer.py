@@ -32,7 +32,7 @@ class AsyncInbox(Inbox):
     def __init__(self, core: ChannelCore, consume: BasicConsume, progress: Progress | None = None) -> None:
         super().__init__(consume, progress)
         self.core = core
-        self.taken: deque[Message] = deque()  # out of what arrived, not yet in anybody's hands
+        self.taken: deque[Message] = deque()  # out of what arrived, not yet given to a task
         self.sleepers: set[asyncio.Future[None]] = set()
 
     def wake(self) -> None:
@@ -69,7 +69,7 @@ class AsyncInbox(Inbox):
         self._watch = weakref.ref(handle, forgotten)
 
     def forgotten(self) -> None:
-        """Nobody can take the messages any more: a loop was left by `break`, say."""
+        """No task can take the messages any more: a loop was left by `break`, say."""
         core = self.core
         if core.consumers.get(self.tag) is self:
             self.cancelled = True

@@ -1,4 +1,4 @@
-"""Between an asyncio transport and the engine: bytes in, bytes out, as few calls as possible."""
+"""The asyncio protocol between transport and engine: bytes in, bytes out, as few calls as possible."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class ClientProtocol(asyncio.BufferedProtocol):
         self.flush()
 
     async def end(self) -> None:
-        """Close the transport and wait until it is: the loop may end right after us, and TLS has a farewell
-        of its own, for whose answer we wait a moment."""
+        """Close the transport and wait until it is: the loop may end right after us, and TLS sends a
+        close_notify, for the answer to which we wait a moment."""
         self.transport.close()
         await asyncio.wait([self.over], timeout=CLOSE_S_MAX)
         if not self.over.done():

@@ -47,7 +47,7 @@ class AsyncRpcClient:
         properties: Properties | None = None,
         timeout_s: float = 30.0,
     ) -> Message:
-        """The answer. PublishFailed when nobody listens there, RpcFailed when the other side raised."""
+        """The answer. PublishFailed when there is no server, RpcFailed when the other side raised."""
         correlation_id = self._correlation.next_id()
         waiter = self._waiters[correlation_id] = asyncio.get_running_loop().create_future()
         try:

@@ -66,7 +66,7 @@ class Confirmation:
             waiter = receipt.waiter
             if waiter is None:
                 waiter = receipt.waiter = Waiter()
-            if not receipt.done:  # else nobody may have seen our waiter
+            if not receipt.done:  # else it may have ended before our waiter was there
                 self._connection.wait(waiter, "a publish", timeout_s)
         failure = receipt.failure()
         if failure is not None:

@@ -71,7 +71,7 @@ class Connection(ConnectionHandle):
             self._io_thread.commands.post(self._io_thread.finish, False)
             raise
 
-    # -- for everybody
+    # -- for users
 
     def channel(self, *, confirms: bool = True, prefetch: int | None = 1000) -> Channel:
         """Open a channel. With `confirms` every publish is answered for by the broker.
@@ -105,11 +105,11 @@ class Connection(ConnectionHandle):
             raise
 
     def close(self) -> None:
-        """Say goodbye and end the thread. Publishes without their confirm fail with ConnectionClosed."""
+        """Close it and end its thread. Publishes without their confirm fail with ConnectionClosed."""
         self._end(politely=True)
 
     def abort(self) -> None:
-        """End at once, without a goodbye: for a broker that would not read it, as during an alarm."""
+        """End at once, without connection.close: for a broker that would not read it, as during an alarm."""
         self._end(politely=False)
 
     def _end(self, *, politely: bool) -> None:
@@ -151,7 +151,7 @@ class Connection(ConnectionHandle):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A broker that takes no publishes reads nothing, a goodbye neither: an error would wait for it.
+        # A broker that takes no publishes does not read connection.close either: an error would wait for it.
         self._end(politely=kind is None or self.blocked_reason is None)
 
     def _place(self) -> Endpoint | None:
@@ -171,7 +171,7 @@ class Connection(ConnectionHandle):
             raise
 
     def tell(self, core: ChannelCore, request: Request) -> None:
-        """Send a request whose answer nobody waits for."""
+        """Send a request without waiting for its answer."""
         request.waiter = Waiter()
         self._io_thread.commands.post(core.request, request)
 

@@ -1,4 +1,4 @@
-"""Between the thread of a connection, which puts deliveries in, and the threads that take them out.
+"""The inbox of a blocking consumer: the connection's thread puts deliveries in, others take them out.
 
 What is taken out is taken by one bytecode (a `for` over `pops`): neither another thread nor an exception out
 of a signal handler can come between a message and its `return`.
@@ -33,7 +33,7 @@ class Forgotten(weakref.ref[Any]):
     inbox: BlockingInbox
 
     def act(self) -> None:
-        """Nobody can take the messages any more: a loop was left by `break`, say."""
+        """No thread can take the messages any more: a loop was left by `break`, say."""
         core = self.inbox.core
         if core.consumers.get(self.inbox.tag) is self.inbox:
             self.inbox.cancelled = True

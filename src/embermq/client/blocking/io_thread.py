@@ -41,9 +41,9 @@ from embermq.wire.methods import ConnectionClose
 
 log = logging.getLogger("embermq.client")
 
-LAST_SEND_S = 2.0  # how long the last words may take
+LAST_SEND_S = 2.0  # how long sending the last frames may take
 READ_BUFFER_BYTES = 512 * 1024
-ROOM_BYTES = 1024 * 1024  # with more than this on its way out, those who want to publish more wait
+ROOM_BYTES = 1024 * 1024  # with more than this on its way out, threads that want to publish more wait
 NOTHING = memoryview(b"")  # not the empty end of what was sent, whose memory is to be used again
 LINGER_MS = 1  # acks may gather so long: taking turns for each of them is dear
 PAUSE_POLL_S = 60.0
@@ -81,7 +81,7 @@ class IOThread:
     # -- commands of other threads
 
     def finish(self, politely: bool) -> None:
-        """Say goodbye, or just go."""
+        """End the connection, with connection.close or without."""
         self.stopping = True
         if self.engine.state == OPEN and politely:
             self.engine.buffer.write(method_frame(0, ConnectionClose(200, "goodbye")))
@@ -249,13 +249,13 @@ class IOThread:
                 self._linger(poller)
 
     def _why(self, failure: OSError) -> ClientError:
-        """After the last words have been read the end is no surprise."""
+        """The engine's error (after a connection.close, say) comes before that of the socket."""
         return self.end or broken(self.engine, self.endpoint, self.settings, failure)
 
     def _poll(self, poller: select.poll, timeout_ms: float) -> list[tuple[int, int]]:
         commands = self.commands
         commands.resting = ASLEEP
-        if commands.queue:  # posted by one who saw us awake
+        if commands.queue:  # posted by a thread that saw us awake
             events = []
         else:
             events = poller.poll(timeout_ms)
@@ -266,7 +266,7 @@ class IOThread:
         return events
 
     def _linger(self, poller: select.poll) -> None:
-        """Somebody acks: more will follow at once."""
+        """After an ack more will follow at once."""
         commands = self.commands
         commands.resting = LINGERING
         if commands.queue and type(commands.queue[-1]) is Message:

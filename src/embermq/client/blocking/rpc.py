@@ -43,7 +43,7 @@ class RpcClient:
         properties: Properties | None = None,
         timeout_s: float = 30.0,
     ) -> Message:
-        """The answer. PublishFailed when nobody listens there, RpcFailed when the other side raised."""
+        """The answer. PublishFailed when there is no server, RpcFailed when the other side raised."""
         correlation_id = self._correlation.next_id()
         waiter = Waiter()
         with self._lock:

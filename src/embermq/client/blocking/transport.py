@@ -38,7 +38,7 @@ class Transport:
         return self.sock.send(data)
 
     def shut(self) -> None:
-        """Make whoever reads see the end."""
+        """Shut the socket down: a thread that reads from it sees the end."""
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -1,1 +1,1 @@
-"""What users call on channels, queues and streams, written once for the blocking and the asyncio shell."""
+"""Methods of channels, queues and streams, written once for the blocking and the asyncio shell."""

@@ -1,4 +1,4 @@
-"""What a connection tells of itself, and what channels ask of it."""
+"""The state of a connection as its user sees it, and the calls that channels make to a connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConnectionHandle:
         return f"<{type(self).__name__} to {self._place() or 'nowhere yet'}, virtual host {vhost!r}, {state}>"
 
     def no_answer(self, what: str, limit_s: float | None) -> Timeout:
-        """What to say to a call whose time is over."""
+        """The exception for a call that was not answered in time."""
         if not self.is_open:
             why = "there is no connection at the moment"
         elif self.blocked_reason is not None:

@@ -1,4 +1,4 @@
-"""What a consumer tells of itself, and what becomes of a message whose callback raised."""
+"""The state of a consumer as its user sees it, and what becomes of a message if its callback raised."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Columns out of blocks of a stream (embermq.wire.columns.block): each delivery holds many messages.
 
-The broker sends stored messages as they are, one behind the other, and we take them apart: nobody puts
-together or reads three frames for each. Only where the broker says that it can, see `known_arguments`.
+The broker sends stored messages as they are, one behind the other, and we take them apart: three
+frames for each are neither written nor read. Only where the broker says that it can, see `known_arguments`.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ class ChannelCore:
         return 0
 
     def arrived(self, body: bytes) -> int:
-        """A whole message is there: to its consumer, or to whoever asked for it."""
+        """A whole message is there: to its consumer, or to the caller that asked for it."""
         self.incoming_body = -1
         if self.incoming_method is not None:
             self.content_arrived(body)
@@ -453,7 +453,7 @@ class ChannelCore:
     def publish_or_abandon(
         self, method: bytes, properties: bytes, body: bytes, mandatory: bool, receipt: Receipt
     ) -> None:
-        """The same, for those who cannot know of `error` because another thread has the connection."""
+        """The same, for callers that cannot know of `error` because another thread has the connection."""
         if self.error is None:
             self.publish(method, properties, body, mandatory, receipt)
         elif receipt.outstanding:
@@ -637,7 +637,7 @@ class ChannelCore:
         waiting, self.waiting = self.waiting, []
         opening = Request(ChannelOpen())
         if waiting and isinstance(waiting[0].method, ChannelOpen):
-            opening = waiting.pop(0)  # somebody waits for the answer
+            opening = waiting.pop(0)  # a caller waits for the answer
         self.epoch += 1
         self.acked_through = 0
         self.ready = True
@@ -674,7 +674,7 @@ class ChannelCore:
         again: list[Request] = []
         for request in requests:
             if request.waiter is None or request.abandoned:
-                continue  # one of our own, from `open`, or nobody waits for it any more
+                continue  # one of our own, from `open`, or no caller waits for it any more
             request.refusals += refusal is not None
             if refusal is not None and request.refusals >= REFUSALS_MAX:
                 request.failed(refusal)
@@ -687,7 +687,7 @@ class ChannelCore:
             inbox.interrupted()
 
     def end(self, error: ClientError) -> None:
-        """Closed for good: everybody who waits for something of it hears why."""
+        """Closed for good: every call that waits for an answer on it fails with `error`."""
         if self.error is not None:
             return
         self.error = error

@@ -1,4 +1,4 @@
-"""Deliveries as columns: for those who take messages by the ten thousand and look at none of them.
+"""Deliveries as columns: for consumers that take messages by the ten thousand and look at none of them.
 
 What is wanted of each message is appended to a few buffers as its frames arrive (`wire.columns.column`); no
 object is made of it. Apache Arrow, NumPy and the like take the buffers as they are.

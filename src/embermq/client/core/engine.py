@@ -48,7 +48,7 @@ CHANNEL_MAX_WITHOUT_LIMIT = 65535
 
 
 class Shell(Protocol):
-    """What the engine asks of whoever has the socket. None of it may wait."""
+    """What the engine asks of the shell, which has the socket. None of it may wait."""
 
     def wake(self) -> None:
         """There is output."""
@@ -202,7 +202,7 @@ class Engine:
         return self.buffer.out.take()
 
     def lend(self) -> memoryview:
-        """The same, for one who sends it at once: its memory is used again when nobody looks at it."""
+        """The same, for a caller that sends it at once and keeps no reference: the memory is used again."""
         self.sending()
         return self.buffer.out.lend()
 

@@ -31,7 +31,7 @@ class Heartbeat:
     def tick(self, now_s: float) -> ClientError | None:
         """Puts a heartbeat when it is time for one; the error when the transport should be given up."""
         engine = self.engine
-        if engine.heard or engine.congested is not None:  # whom we do not read, we cannot blame for silence
+        if engine.heard or engine.congested is not None:  # not heard because we do not read
             engine.heard = False
             self.heard_at_s = now_s
         if engine.spoke:

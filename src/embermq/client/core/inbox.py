@@ -1,4 +1,4 @@
-"""Where the deliveries of one consumer wait until its user takes them."""
+"""The inbox of a consumer, in which deliveries wait until the user takes them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Inbox:
         self.tag = consume.consumer_tag
         self.no_ack = consume.no_ack
         self.messages: list[Message] = []
-        self.columns: Columns | None = None  # instead of messages, for who wants them so
+        self.columns: Columns | None = None  # instead of messages, for a consumer of columns
         self.progress = progress
         self.buffered_bytes = 0
         self.bytes_max = INBOX_BYTES_MAX  # with more than this nothing is read until its user has taken some
@@ -70,7 +70,7 @@ class Inbox:
         return taken if self.progress is None else self.progress.took(taken)
 
     def take_columns(self, epoch: int) -> ColumnBatch:
-        """The same for who wants columns."""
+        """The same for a consumer of columns."""
         assert self.columns is not None
         self.buffered_bytes = 0
         return self.columns.take(epoch)

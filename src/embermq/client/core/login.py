@@ -49,7 +49,7 @@ class Plain:
 
 
 class Silent:
-    """EXTERNAL: the certificate has said who we are; ANONYMOUS: nobody in particular."""
+    """EXTERNAL: the certificate has named the user; ANONYMOUS: there is no name to give."""
 
     def __init__(self, username: str, password: str) -> None:
         pass

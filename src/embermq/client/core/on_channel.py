@@ -1,4 +1,4 @@
-"""What the broker says on a channel besides deliveries and confirms."""
+"""Handlers of what the broker sends on a channel besides deliveries and confirms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the broker says on channel 0: the handshake, closing, and that it is too full to take more."""
+"""Handlers of what the broker sends on channel 0: the handshake, close, blocked and unblocked."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def on_close(engine: Engine, method: Method) -> None:
         return
     kind = AuthenticationFailed if code in REFUSALS else ConnectionFailed
     settings = engine.settings
-    # A certificate says who we are; the name and password of the settings were not sent.
+    # A certificate names the user; the name and password of the settings were not sent.
     external = settings.mechanism == "EXTERNAL"
     who = "the client's certificate" if external else f"user '{settings.username}'"
     engine.shell.ended(

@@ -131,7 +131,7 @@ class Receipt:
             self.tell()
 
     def abandon(self, error: ClientError, count: int = 1) -> None:
-        """So many publications' channel has ended: nobody knows what became of them."""
+        """The channel of `count` publications has ended: what became of them is not known."""
         self.error = error
         self.outstanding -= count
         if self.outstanding == 0 and self.waiter is not None:
@@ -140,7 +140,7 @@ class Receipt:
     def tell(self) -> None:
         failure = self.failure()
         if self.waiter.done():
-            return  # who waited has gone
+            return  # the caller has stopped waiting
         if failure is None:
             self.waiter.set_result(None)
         else:

@@ -1,8 +1,9 @@
-"""Declares again, on a channel of its own, what the connection had declared before it broke.
+"""Recovery of the topology: what a connection had declared before it broke is declared again.
 
-Each group (exchanges, queues, bindings) is sent in one go. When the broker refuses something it closes that
-channel; the group is then repeated one by one, and what is refused is reported and left out. A queue that is
-still locked by our own dead connection makes the whole attempt fail: the shell tries again later.
+It has a channel of its own, on which each group (exchanges, queues, bindings) is sent in one go. When the
+broker refuses something it closes that channel; the group is then repeated one by one, and what is refused is
+reported and left out. A queue that is still locked by our own dead connection makes the whole attempt fail:
+the shell tries again later.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class Restoration:
         """The broker closed our channel because of the first of `methods`."""
         self.channel = None
         if self.engine.restoration is not self:
-            return  # the connection broke, somebody else will try again
+            return  # the connection broke, and the next restoration will try again
         if isinstance(error, ResourceLocked):
             self.engine.shell.ended(ConnectionFailed(f"not everything can be restored yet: {error}"))
             return

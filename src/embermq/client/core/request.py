@@ -1,4 +1,4 @@
-"""A method that has been sent and whose answer is awaited. Answers come in the order of the questions."""
+"""A request: a method that was sent and awaits its answer. Answers come in the order of the requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Waiter(Protocol):
 
 
 class Request:
-    """`undo` is what takes the result back when whoever asked has gone before it got it."""
+    """`undo` is what takes the result back when the caller has gone before it got it."""
 
     __slots__ = ("abandoned", "method", "on_answer", "refusals", "result", "undo", "waiter")
 
@@ -65,7 +65,7 @@ class Request:
             self.waiter.set_result(result)
 
     def abandon(self) -> None:
-        """Nobody waits for it any more: what was done, or will be, is undone."""
+        """No caller waits for it any more: what was done, or will be, is undone."""
         if not self.abandoned:
             self.abandoned = True
             result, self.result = self.result, None

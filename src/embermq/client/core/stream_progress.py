@@ -1,4 +1,4 @@
-"""How far a consumer has read its stream: where to go on after a reconnection, where a range ends."""
+"""Progress of a consumer in its stream: where to go on after a reconnection, where a range ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this connection has declared, so that it can be declared again after a reconnection.
+"""The topology that a connection has declared, kept to be declared again after a reconnection.
 
 Queues that the broker named get a new name then. Handles (`QueueInfo`) learn it, and a request that still
 uses an old name is sent with the new one.
@@ -87,7 +87,7 @@ class Topology:
         return answer
 
     def _queue_declared(self, method: QueueDeclare, answer: Answer) -> object:
-        if not isinstance(answer, QueueDeclareOk):  # no_wait: nobody answers
+        if not isinstance(answer, QueueDeclareOk):  # no_wait: there is no answer
             answer = QueueDeclareOk(method.queue)
         info = QueueInfo(answer.queue, answer.message_count, answer.consumer_count)
         if not method.passive:

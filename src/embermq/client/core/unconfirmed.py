@@ -148,7 +148,7 @@ class RowRuns:
         return taken
 
     def abandon(self, error: ClientError) -> None:
-        """Nobody will ever know what became of them."""
+        """What became of them will never be known."""
         for run in self._runs:
             if run.outstanding:
                 run.receipt.abandon(error, run.outstanding)
@@ -253,7 +253,7 @@ class Unconfirmed:
         return [publication for _, publication in taken]
 
     def abandon(self, error: ClientError) -> None:
-        """The channel is closed for good: nobody will ever know what became of them."""
+        """The channel is closed for good: what became of them will never be known."""
         for publication in self.publications.values():
             if publication.receipt is not None:
                 publication.receipt.abandon(error)

@@ -32,7 +32,7 @@ def openapi(request: Request) -> Response:
     return openapi_of(request.context.openapi)
 
 
-@lru_cache(1)  # it is long, and for everybody
+@lru_cache(1)  # it is long, and the same for all users
 def openapi_of(document: Callable[[], dict[str, Any]]) -> Response:
     return Response.of(document())
 

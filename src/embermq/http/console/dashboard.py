@@ -50,7 +50,7 @@ More by the <a href="/api/">HTTP API</a> and as <a href="/metrics">metrics</a>.<
 
 
 def masthead(request: Request, asking: Asking, head: str) -> str:
-    """What the page is about, who looks at it, and when that was."""
+    """The header: what the page is about, its user, and its time."""
     now = datetime.now(UTC)
     return f"""<header><h1>{head}</h1>
 <p>{refresh_links(asking)} · <strong>{escape(request.user.name)}</strong> ·

@@ -60,7 +60,7 @@ async def messages_section(request: Request, queue: Queue) -> str:
 
 
 def why_not_shown(request: Request, queue: Queue) -> str:
-    """As by the API: who may not read a queue does not see what is in it."""
+    """As by the API: a user who may not read a queue does not see what is in it."""
     if queue.exclusive:
         return "The queue is exclusive: only its connection may look into it."
     try:

@@ -23,7 +23,7 @@ STYLE = """
   .pipelines tr { grid-template-columns: repeat(3, 1fr) }
   .pipelines td:nth-of-type(2) { grid-column: 2 / -1; overflow-wrap: anywhere } }
 """
-# Those that somebody should look at come first.
+# Those that need attention come first.
 URGENCY = {FAILED: 0, DIED: 0, WAITING: 1, RUNNING: 2}
 
 
@@ -61,7 +61,7 @@ def pipeline_row(view: View, now: float, show_vhost: bool) -> str:
         for label, key in (("from", "source"), ("to", "sink"))
         if view.get(key)
     ]
-    # Of one that is over nobody knows how much waits for it now.
+    # How much waits now for a pipeline that has ended is not known.
     lag = many(view["lag"]) if is_alive and "lag" in view else UNKNOWN
     speed = many(view["rows_per_second"]) if is_alive and "rows_per_second" in view else UNKNOWN
     rows = many(view["rows"]) if "rows" in view else UNKNOWN

@@ -140,7 +140,7 @@ async def readers_section(request: Request, stream: Stream) -> str:
 
 
 def names_kept(stream: Stream) -> str:
-    """Those who read by a name find their place again, whether or not they are here."""
+    """Readers with a name find their place again, whether or not they are connected."""
     groups = [group for name, group in stream.groups.by_name.items() if name]
     told = [
         f"<code>{escape(group.name)}</code> at {many(group.position)}"

@@ -68,7 +68,7 @@ def counted(queue: Queue) -> list[tuple[str, str]]:
 
 
 def arguments_of(queue: Queue) -> list[tuple[str, str]]:
-    """What holds, and whose word it is."""
+    """Arguments in force, each with where it was set."""
     found = []
     names = sorted(queue.effective)
     for name in names[:ARGUMENTS_MAX]:

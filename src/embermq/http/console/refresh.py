@@ -14,7 +14,7 @@ from typing import Protocol
 
 EVERY = (("", "off"), ("2", "2 s"), ("10", "10 s"), ("60", "1 min"))
 
-# What is typed stays, and who is at a link with the keyboard stays there.
+# What is typed stays, and so does the keyboard's focus on a link.
 SCRIPT = """
 const every = Number(new URLSearchParams(location.search).get("every")) * 1000;
 const title = document.title;

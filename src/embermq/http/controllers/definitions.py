@@ -94,7 +94,7 @@ async def export_all(request: Request) -> Response:
     users = sorted(broker.users.values(), key=attrgetter("name"))
     ours = [user for user in users if not is_for_rabbitmq(user)]
     for_rabbitmq = request.query.get("for") == RABBITMQ
-    if for_rabbitmq:  # it has a guest of its own, who would lose his password
+    if for_rabbitmq:  # it has a guest of its own, which would lose its password
         users = [user for user in users if user not in ours or user.name != GUEST]
     else:
         users = [user for user in users if user not in ours]
@@ -142,8 +142,8 @@ FILE_FIELD = re.compile(rb"content-disposition:[^\r\n]*[; ]name=\"?file\"?(?![^;
 
 
 def user_for_rabbitmq(user: User) -> View:
-    """Without a password where RabbitMQ could not check it: nobody can log in with an empty hash, and
-    permissions have somebody to belong to."""
+    """Without a password where RabbitMQ could not check it: an empty hash allows no login, and
+    permissions have a user to belong to."""
     view = user_view(user)
     if not is_for_rabbitmq(user):
         view |= {"password_hash": "", "hashing_algorithm": RABBITMQ_HASHING}

@@ -105,7 +105,7 @@ def below_connection_limit(request: Request) -> Response:
 
 @describes("Does the broker carry messages?", answer=schemas.STATUS)
 def in_service(request: Request) -> Response:
-    """Whoever answers here carries messages, too: it is the same loop."""
+    """A broker that answers here carries messages, too: it is the same loop."""
     return ok()
 
 

@@ -1,7 +1,7 @@
 """Runtime parameters, by component and virtual host, and global ones.
 
-Operator policies and limits of virtual hosts show up among them, as in RabbitMQ, and may be set here by those
-who may set them on their own routes; policies show up when asked for by that name only.
+Operator policies and limits of virtual hosts show up among them, as in RabbitMQ, and may be set here by
+users who may set them on their own routes; policies show up when asked for by that name only.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ OF_ALL = (
     ("embermq_pipeline_batches_total", "batches", COUNTER, "Batches, likewise"),
     ("embermq_pipeline_updated_at_seconds", "heard_at", GAUGE, "When a pipeline was last heard of"),
 )
-# Of one that is over nobody knows them.
+# Not known of a pipeline that has ended.
 OF_THE_LIVING = (
     ("embermq_pipeline_lag", "lag", GAUGE, "Messages that wait for a pipeline"),
     ("embermq_pipeline_rows_per_second", "rows_per_second", GAUGE, "Speed of a pipeline's last batch"),

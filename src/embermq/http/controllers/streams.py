@@ -85,7 +85,7 @@ def one_stream(request: Request) -> Response:
 
 @describes("The segment files of a stream.", answer=schemas.list_of(schemas.OBJECT))
 def segments(request: Request) -> Response:
-    """Where the bytes of a stream are, for whoever wants to share out its reading."""
+    """Where the bytes of a stream are, for a reader that shares out its work."""
     stream = stream_of(request)
     return Response.of(
         [

@@ -129,7 +129,7 @@ async def delete_user(request: Request) -> Response:
 
 
 async def remove_user(request: Request, user: User) -> None:
-    """First the user, who cannot come again then, and then all who are here in that name."""
+    """First the user, so that there are no new logins, then the connections of that user."""
     steps = Steps(request.context.scheduler)
     request.context.broker.users.delete(user)
     for _ in request.context.sessions.close_all(GONE.format(user.name), user=user.name):
@@ -146,7 +146,7 @@ async def bulk_delete_users(request: Request) -> Response:
         if not isinstance(name, str) or name not in users:
             raise bad_request(["no_such_user", echoed(name)])
     for name in dict.fromkeys(names):
-        if name in users:  # nobody else has asked for the same meanwhile
+        if name in users:  # no other request has deleted it meanwhile
             await remove_user(request, users[name])
     return Response(204)
 
@@ -213,7 +213,7 @@ def reset_logins(request: Request) -> Response:
     answer=schemas.TEXT,
 )
 async def log_in(request: Request) -> Response:
-    """Nobody is logged in by it: every request says who asks."""
+    """It opens no session: every request names its user."""
     try:
         form = dict(parse_qsl(request.body.decode("latin-1"), max_num_fields=QUERY_FIELDS_MAX))
     except ValueError:

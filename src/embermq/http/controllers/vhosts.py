@@ -63,7 +63,7 @@ def put_vhost(request: Request) -> Response:
     existed = name in broker.vhosts
     vhost = store_vhost(broker, name, request.json())
     if not existed:
-        # As RabbitMQ does: who makes a virtual host may use it. Who came with a token has its scopes.
+        # As RabbitMQ does: the user who makes a virtual host may use it. One with a token has its scopes.
         if broker.users.get(request.user.name) is request.user:
             broker.users.grant(request.user, vhost.name, Permission())
     return Response(204 if existed else 201)
@@ -112,7 +112,7 @@ async def delete_vhost(request: Request) -> Response:
             await steps.pause()
     while vhost.binding_removal.things:
         await steps.next()
-    if broker.vhosts.get(vhost.name) is vhost:  # nobody else has asked for the same meanwhile
+    if broker.vhosts.get(vhost.name) is vhost:  # no other request has deleted it meanwhile
         broker.delete_vhost(vhost)
     return Response(204)
 

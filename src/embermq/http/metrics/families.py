@@ -1,4 +1,4 @@
-"""What is told of each queue, exchange, connection and channel: RabbitMQ's metrics, by RabbitMQ's families.
+"""Metrics of each queue, exchange, connection and channel, in RabbitMQ's families.
 
 `/metrics` has the sums of these, `/metrics/per-object` all of them, `/metrics/detailed?family=...` some.
 """

@@ -1,4 +1,4 @@
-"""The OpenAPI document: the table of routes and what the handlers say about themselves, written down."""
+"""The OpenAPI document: the table of routes and the descriptions of their handlers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Document = dict[str, Any]
 
 @functools.cache
 def document(routes: tuple[Route, ...], version: str) -> Document:
-    """Made once, when somebody asks."""
+    """Made once, when it is first asked for."""
     paths: dict[str, Document] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = operation(route)

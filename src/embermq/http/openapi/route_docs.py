@@ -1,4 +1,4 @@
-"""What a handler says about itself: what it is for, what it takes, what it answers.
+"""`@describes`, the description of a handler: what it is for, what it takes, what it answers.
 
     @describes("Declare a queue.", body=schemas.QUEUE_ARGUMENTS, status=201)
     def put_queue(request: Request) -> Response: ...

@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class HTTPAuthenticator:
-    """Asks the broker who somebody is; slow hashes are computed aside, so the message path does not wait."""
+    """Asks the broker for the user of a request. Slow hashes are computed aside: messages do not wait."""
 
     def __init__(self, broker: Broker, sessions: SessionStore) -> None:
         self.broker = broker
@@ -149,12 +149,12 @@ def may_enter(user: User, vhost: str) -> bool:
 
 
 def may_govern(user: User, vhost: str) -> bool:
-    """See the policies of a virtual host; those who also may change them have a tag that says so."""
+    """See the policies of a virtual host; users who may also change them have a tag that says so."""
     return may_enter(user, vhost) or ADMINISTRATOR in user.tags
 
 
 def require_vhost(request: Request, vhost: str, *, to_see: bool = False) -> None:
-    """The virtual host must be there, and the user must have permissions in it (or be one who sees all)."""
+    """The virtual host must be there, and the user must have permissions in it (or a tag that sees all)."""
     if vhost not in request.context.broker.vhosts:
         raise Refusal(404, "not_found", "vhost_not_found") if not to_see else not_found()
     if not may_enter(request.user, vhost) and not (to_see and sees_everything(request.user)):

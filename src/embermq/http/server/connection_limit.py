@@ -1,4 +1,4 @@
-"""Places of connections: so many, and when they are all taken the one that is kept waiting longest gives way.
+"""The limit of connections: when it is reached, a newcomer replaces one that waits for its client.
 
 The address with the most connections loses one of its own for a newcomer: the oldest one that waits for its
 client (for a request, or for an answer to be read). So a client that opens thousands of connections closes

@@ -32,7 +32,7 @@ RABBITMQ_VERSION = "3.10.8"
 
 
 class Sessions(Protocol):
-    """Who is connected; provided by the room that owns the connections. One may look, and close."""
+    """The connections, provided by the room that owns them: to look at, and to close."""
 
     def connections(self) -> Iterable[ConnectionInfo]: ...
 
@@ -59,7 +59,7 @@ class Sessions(Protocol):
     def close_all(self, reason: str, *, user: str = "", vhost: str = "") -> Iterator[None]: ...
 
     def close(self, connection: ConnectionInfo, reason: str) -> None:
-        """Say goodbye with CONNECTION_FORCED; the reason is in the text."""
+        """Send connection.close with CONNECTION_FORCED; the reason is in the text."""
         ...
 
 

@@ -20,7 +20,7 @@ from embermq.broker.turn import Turn
 STEP_S = 0.00005  # of work in one piece
 STEPS_IN_A_ROW = 3  # then there is a rest
 REST_S = 0.001  # so that about a seventh of the loop's time goes into it at most
-QUIET_S = 0.05  # without a turn of the broker: nobody is there who could be held up
+QUIET_S = 0.05  # without a turn of the broker: there is no message to hold up
 PILE_ITEMS = 64  # so many, or a few times as many, are sorted in one step
 
 Item = TypeVar("Item")
@@ -54,7 +54,7 @@ class StepScheduler:
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         future = self.waiting.popleft()
-        if not future.done():  # else whoever it was has gone
+        if not future.done():  # else its request has gone
             future.set_result(None)
         if self.waiting:
             self.next_one(loop)

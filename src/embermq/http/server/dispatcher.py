@@ -52,13 +52,13 @@ class Api:
         return refusal_page(request, refusal) if is_for_a_browser(request) else refusal.response
 
     def note_refusal(self, request: Request, error: Exception) -> None:
-        """Somebody who is logged in asked for more than they may."""
+        """A user who is logged in asked for more than the tags and permissions allow."""
         events = self.context.broker.events
         with events.acting(request.user.name):
             events.emit("access.refused", access_refused, request, error)
 
     async def handle(self, request: Request, incoming: Incoming) -> Response:
-        """The body last: it is read when it is known who sends it and what for."""
+        """The body last: it is read when its user and its route are known."""
         node, request.names = self.routes.find(request.segments)
         allowed = sorted({*node.methods, *(["HEAD"] if "GET" in node.methods else []), "OPTIONS"})
         if request.method == "OPTIONS":
@@ -80,7 +80,7 @@ class Api:
         )
 
     async def until_safe(self, response: Response, changes: bool) -> None:
-        """Changes of durable things, and messages published, are on disk before anybody is told of them."""
+        """Changes of durable things, and messages published, are on disk before the response is sent."""
         broker = self.context.broker
         loop = asyncio.get_running_loop()
         safe = loop.create_future()

@@ -8,7 +8,7 @@ from embermq.http.server.auth import ALLOWED_TAGS
 from embermq.http.server.request import Handler, not_found
 
 OPEN_TO_ALL = ""  # a route without login
-OPEN_BODY_BYTES_MAX = 4096  # of those who have not logged in: name and password in a form
+OPEN_BODY_BYTES_MAX = 4096  # of requests without login: name and password in a form
 BODY_BYTES_MAX = 128 * 1024  # parsing JSON that was made to be slow takes 4 ms then
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
 
@@ -62,7 +62,7 @@ class Routes:
 
 
 def walk(node: Node, segments: list[str]) -> tuple[Node, dict[str, str]] | None:
-    """Words of ours first; where they lead nowhere, somebody has given such a name to a thing."""
+    """Words of the table first; where they lead nowhere, the segment is the name of an object."""
     if not segments:
         return (node, {}) if node.methods else None
     step = node.steps.get(segments[0])

@@ -1,7 +1,7 @@
 """HTTP/1.1 on the broker's loop: h11 knows the protocol, this module owns the sockets and the bounds.
 
-One request at a time per connection, and nothing is read before it is needed: first the head, which says who
-asks and for what, then the body, of which a client that has not logged in may send next to nothing.
+One request at a time per connection, and nothing is read before it is needed: first the head, which names
+the user and the route, then the body, of which a client that has not logged in may send next to nothing.
 Everything has a bound: the head and the number of its headers, the body and the number of its chunks, the
 time for each of them, the connections. What is read is parsed in steps between which messages pass. So a
 flood of requests costs some memory and some turns of the loop, never the message path.
@@ -40,7 +40,7 @@ BODY_S_MAX = 10.0  # and longer for large ones:
 BODY_BYTES_PER_S_MIN = 64 * 1024
 IDLE_S_MAX = 60.0  # between the requests of one that has logged in, or while an answer is not read
 LINGER_S = 2.0  # for what is still on its way to us when we have said that we want no more of it
-SMALL_BODY_BYTES = 4096  # is read although nobody wants it, so that the connection can go on
+SMALL_BODY_BYTES = 4096  # is read although it is not wanted, so that the connection can go on
 WRITE_PIECE_BYTES = 32 * 1024  # the system copies it, and messages wait meanwhile
 
 END_OF_HEAD = re.compile(rb"\n\r?\n")
@@ -228,7 +228,7 @@ class HTTPProtocol(asyncio.Protocol):
             try:
                 async with asyncio.timeout(IDLE_S_MAX if is_known else HEAD_S_MAX):
                     await self.more()
-            except TimeoutError:  # nobody waits for an answer
+            except TimeoutError:  # no client waits for an answer
                 raise Gone from None
         searched = 0
         async with asyncio.timeout(HEAD_S_MAX):

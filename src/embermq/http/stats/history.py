@@ -1,9 +1,9 @@
-"""Samples of what is counted, every five seconds, so that rates and charts can be shown.
+"""Samples of all counters, every five seconds, for rates and charts.
 
 One walk over everything that counts, in short steps between which messages pass. Nothing is asked
 of the message path: queues, exchanges and channels count anyway, and this only reads. What never changed has
 no track; at most `LONG_TRACKS_MAX` queues, exchanges, channels and connections keep ten minutes, those beyond
-keep what their rate needs, until somebody asks for more of them.
+keep what their rate needs, until more of them is asked for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The past of a few numbers of one thing: rows of samples in rings, each ring finer or coarser.
+"""Time series of a few numbers of one object: rows of samples in rings, each ring finer or coarser.
 
 A row is written only when something has changed, so a thing that rests costs nothing, and what it was at a
 time is the last row at or before that. Rows are plain 64-bit numbers in an array:
@@ -73,7 +73,7 @@ class Track:
                 self.changed_ms = time_ms
 
     def lengthen(self, kept_s: int) -> None:
-        """Keep more from now on: somebody wants to see it."""
+        """Keep more from now on: it is being looked at."""
         finest = self.rings[0]
         rows_max = kept_s * 1000 // finest.step_ms + 2
         if rows_max > finest.rows_max:

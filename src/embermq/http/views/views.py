@@ -1,4 +1,4 @@
-"""The domain's things as RabbitMQ's API shows them: one function each, a dict for JSON.
+"""Views of the domain's objects as RabbitMQ's API shows them: one function each, a dict for JSON.
 
 What we do not count is left out rather than shown as zero.
 """
