@@ -21,7 +21,7 @@ DISK_MEGABYTES = 24  # room for two segments and a part of the third
 BODY_BYTES = 50_000
 BATCH = 10
 QUEUE = "kept"
-WAITS = r"the start waits until there is room|who asked for it waits"
+WAITS = r"the start waits until there is room|clients wait for it"
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_consumer_that_declares_first_can_drain_a_full_disk(small_disk: Path) 
         waiting = clients.enter_context(contextlib.closing(Client(broker.port)))
         names = [f"new-{number}" for number in range(2000)]  # more than fits into the pages there are
         waiting.send(*[spec.Queue.Declare(queue=name, durable=True) for name in names])
-        wait_for_text(broker.log_path, "who asked for it waits")
+        wait_for_text(broker.log_path, "clients wait for it")
         client = clients.enter_context(contextlib.closing(Client(broker.port)))
         client.call(spec.Exchange.Declare(exchange="amq.fanout", exchange_type="fanout", durable=True))
         client.call(spec.Queue.Declare(queue=QUEUE, durable=True))

@@ -33,13 +33,14 @@ def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
 
 
 def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
+    lists = is_list(method.arguments)
+    name = "" if lists else queue_name(channel, method.queue)  # before the tag, as RabbitMQ checks them
     tag = method.consumer_tag = method.consumer_tag or generated_name("amq.ctag-")
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
-    if is_list(method.arguments):
+    if lists:
         consume_list(channel, method)
         return
-    name = queue_name(channel, method.queue)
     if name == REPLY_TO:
         consume_replies(channel, method)
         return
