@@ -21,6 +21,7 @@ from embermq.wire.field_scan import FieldScan
 from embermq.wire.properties import Properties
 
 HEADERS_MAX = 16
+SHORTSTR_BYTES_MAX = 255
 # What a selector may ask of a message besides its headers.
 PROPERTIES = (
     "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to",
@@ -65,6 +66,7 @@ class Selector:
             if fact is not None:
                 self.facts.append((place, fact))
                 continue
+            check_header(name.path[0], text)
             number = wanted.setdefault(name.path[0], len(wanted))
             self.headers.append((place, number, name.path[1:]))
         if len(wanted) > HEADERS_MAX:
@@ -123,6 +125,16 @@ def fact_of(name: Name, text: str) -> str | None:
             raise SelectorError(f"'{first}' cannot be asked for", text, max(text.find(first), 0))
         return JMS_NAMES[first]
     return None
+
+
+def check_header(name: str, text: str) -> None:
+    """A header's name is a short string."""
+    try:
+        fits = len(name.encode("utf-8", "surrogateescape")) <= SHORTSTR_BYTES_MAX
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
+        raise SelectorError("no header can have a name like that", text, max(text.find(name), 0))
 
 
 def property_value(properties: Properties, name: str) -> object:

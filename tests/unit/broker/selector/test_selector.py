@@ -185,6 +185,8 @@ def test_nothing_is_left_of_the_message_before() -> None:
         ("a LIKE '" + "x" * 1025 + "'", "more than 1024 characters", 8),
         (" OR ".join(f"h{i} = 1" for i in range(17)), "names 17 headers", 0),
         ("colour = NULL", "'NULL' stands where a value was expected", 9),
+        ('"' + "x" * 256 + '" = 1', "no header can have a name like that", 1),
+        ('"\ud800" = 1', "no header can have a name like that", 1),
     ],
 )
 def test_refused_with_the_place_of_the_mistake(selector: str, problem: str, at: int) -> None:
