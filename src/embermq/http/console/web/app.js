@@ -4,14 +4,11 @@
 import { html, render, useEffect } from "./vendor/preact-htm.js";
 import { Layout } from "./component/layout.js";
 import { get, session } from "./lib/api.js";
-import { route } from "./lib/router.js";
+import { matched, route } from "./lib/router.js";
 import { useSignal } from "./lib/signal.js";
-import { DeclareExchange } from "./page/declare_exchange.js";
-import { DeclareQueue } from "./page/declare_queue.js";
 import { ListPage } from "./page/list.js";
 import { LISTS } from "./page/lists.js";
-import { Overview } from "./page/overview.js";
-import { QueuePage } from "./page/queue.js";
+import { PAGES } from "./page/navigation.js";
 import { SignIn } from "./page/sign_in.js";
 
 const RETRY_MS = 2000;
@@ -27,15 +24,12 @@ async function findSession() {
 
 /** @param {import("./lib/router.js").Route} found */
 function pageOf({ steps }) {
-  const [first, ...rest] = steps;
-  if (first === undefined) return html`<${Overview} />`;
-  if (first === "queues" && rest.length === 2) {
-    return html`<${QueuePage} key=${steps.join("/")} vhost=${rest[0]} name=${rest[1]} />`;
+  for (const [form, Page] of PAGES) {
+    const names = matched(form, steps);
+    if (names) return html`<${Page} key=${JSON.stringify([form, steps])} ...${names} />`;
   }
-  if (first === "declare" && rest[0] === "queue") return html`<${DeclareQueue} />`;
-  if (first === "declare" && rest[0] === "exchange") return html`<${DeclareExchange} />`;
-  const list = LISTS.find(({ step }) => step === first);
-  if (list && rest.length === 0) return html`<${ListPage} key=${first} list=${list} />`;
+  const list = LISTS.find(({ step }) => matched(step, steps));
+  if (list) return html`<${ListPage} key=${list.step} list=${list} />`;
   return html`<h1>Not found</h1><p>There is no such page. <a href="#/">Overview</a></p>`;
 }
 

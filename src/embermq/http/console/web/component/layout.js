@@ -1,11 +1,12 @@
 // @ts-check
-/** What stands around every page: navigation, the user, and the banner when the broker does not answer. */
+/** What stands around every page: navigation, the user, what was done last, and the banner when the broker is lost. */
 
-import { html } from "../vendor/preact-htm.js";
+import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { ask, lost, session as current } from "../lib/api.js";
 import { route } from "../lib/router.js";
 import { useSignal } from "../lib/signal.js";
-import { LISTS } from "../page/lists.js";
+import { NAVIGATION } from "../page/navigation.js";
+import { NoticeLine } from "./notice.js";
 
 async function signOut() {
   await ask("DELETE", "/session");
@@ -16,30 +17,47 @@ export function Brand() {
   return html`<img src="/console/flame.svg" width="22" height="22" alt="" /><span><b>Ember</b>MQ</span>`;
 }
 
+/** @param {{session: import("../lib/permission.js").Session}} properties */
+function Navigation({ session }) {
+  const step = useSignal(route).steps[0] ?? "";
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => setOpen(false), [step]);
+  const groups = NAVIGATION.map(({ title, links }) => ({ title, links: links.filter(({ may }) => !may || may(session)) }));
+  return html`<button type="button" class="menu-button" aria-expanded=${isOpen} aria-controls="pages" onClick=${() => setOpen(!isOpen)}>Menu</button>
+    <nav aria-label="Pages" id="pages" class=${isOpen ? "open" : ""}>
+      ${groups
+        .filter(({ links }) => links.length)
+        .map(
+          ({ title, links }) => html`<p class="group" id=${`group-${title}`}>${title}</p>
+            <ul aria-labelledby=${`group-${title}`}>
+              ${links.map(
+                (link) =>
+                  html`<li><a href=${"#/" + link.step} aria-current=${link.step === step ? "page" : undefined}>${link.title}</a></li>`,
+              )}
+            </ul>`,
+        )}
+    </nav>`;
+}
+
 /** @param {{session: import("../lib/permission.js").Session | undefined, children?: any}} properties */
 export function Layout({ session, children }) {
-  const step = useSignal(route).steps[0] ?? "";
   const isLost = useSignal(lost);
-  const links = [{ step: "", title: "Overview" }, ...LISTS.filter((list) => session && (!list.may || list.may(session)))];
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <header>
       <a class="brand" href="#/"><${Brand} /></a>
       ${session &&
-      html`<nav aria-label="Pages">
-        ${links.map(
-          (link) =>
-            html`<a href=${"#/" + link.step} aria-current=${link.step === step ? "page" : undefined}>${link.title}</a>`,
-        )}
-      </nav>
-      <p class="user">
+      html`<p class="user">
         <span title=${session.tags.join(", ")}>${session.name}</span>
         <button type="button" class="plain" onClick=${signOut}>Sign out</button>
       </p>`}
     </header>
-    <main id="main" tabindex="-1">
-      ${isLost && html`<${LostBanner} />`} ${children}
-    </main>
+    <div class="beside">
+      ${session && html`<div class="pages-beside"><${Navigation} session=${session} /></div>`}
+      <main id="main" tabindex="-1">
+        ${isLost && html`<${LostBanner} />`} <${NoticeLine} /> ${children}
+      </main>
+    </div>
   `;
 }
 

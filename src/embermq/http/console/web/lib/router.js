@@ -20,6 +20,22 @@ export function hashOf(steps, query = {}) {
   return "#/" + steps.map(encoded).join("/") + (text && "?" + text);
 }
 
+/**
+ * The names in an address, where it is one of this form: `queues/{vhost}/{name}`.
+ * @param {string} form @param {string[]} steps @returns {Record<string, string> | null}
+ */
+export function matched(form, steps) {
+  const wanted = form ? form.split("/") : [];
+  if (wanted.length !== steps.length) return null;
+  /** @type {Record<string, string>} */
+  const names = {};
+  for (const [at, word] of wanted.entries()) {
+    if (word.startsWith("{")) names[word.slice(1, -1)] = steps[at];
+    else if (word !== steps[at]) return null;
+  }
+  return names;
+}
+
 /** @param {string} step */
 function decoded(step) {
   try {

@@ -1,0 +1,28 @@
+// @ts-check
+/** The pages: those in the navigation, by groups, and the addresses of all others. */
+
+import { LISTS } from "./lists.js";
+import { DeclareExchange } from "./declare_exchange.js";
+import { DeclareQueue } from "./declare_queue.js";
+import { Overview } from "./overview.js";
+import { QueuePage } from "./queue.js";
+
+/** @typedef {{step: string, title: string, may?: (session: import("../lib/permission.js").Session) => boolean}} Link */
+
+/** @param {...string} steps */
+const lists = (...steps) => steps.map((step) => /** @type {Link} */ (LISTS.find((list) => list.step === step)));
+
+/** @type {{title: string, links: Link[]}[]} */
+export const NAVIGATION = [
+  { title: "Messages", links: [{ step: "", title: "Overview" }, ...lists("queues", "exchanges", "bindings", "leases")] },
+  { title: "Clients", links: lists("connections", "channels", "consumers") },
+  { title: "Administration", links: lists("policies", "vhosts", "users") },
+];
+
+/** Addresses and what is shown there; a name in braces is given to the page. @type {[string, any][]} */
+export const PAGES = [
+  ["", Overview],
+  ["queues/{vhost}/{name}", QueuePage],
+  ["declare/queue", DeclareQueue],
+  ["declare/exchange", DeclareExchange],
+];
