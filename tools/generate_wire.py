@@ -1,4 +1,4 @@
-"""Generate wire/constants.py, wire/methods.py and wire/properties.py from wire/amqp.toml.
+"""Generate constants, methods and properties of wire/ from wire/amqp.toml.
 
     python tools/generate_wire.py           write the files
     python tools/generate_wire.py --check   write nothing; exit 1 and name the stale files if any
@@ -11,6 +11,7 @@ Neighbouring fields of a fixed size become one struct, neighbouring bits one oct
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -22,16 +23,21 @@ WIRE = ROOT / "src" / "embermq" / "wire"
 sys.path.insert(0, str(ROOT))  # for `python tools/generate_wire.py`, which only sees tools/ itself
 
 from tools.wiregen.constants import constants  # noqa: E402
-from tools.wiregen.methods import methods  # noqa: E402
-from tools.wiregen.properties import properties  # noqa: E402
+from tools.wiregen.methods import methods, methods_0_8, methods_0_9  # noqa: E402
+from tools.wiregen.properties import properties, properties_0_9  # noqa: E402
 
 
 def generate(definition: dict[str, Any]) -> dict[Path, str]:
     """Every generated file with the text that it should have."""
     return {
-        WIRE / f"{module.__name__}.py": "\n".join(module(definition)) + "\n"
-        for module in (constants, methods, properties)
+        WIRE / f"{module.__name__}.py": formatted("\n".join(module(definition)) + "\n")
+        for module in (constants, methods, methods_0_9, methods_0_8, properties, properties_0_9)
     }
+
+
+def formatted(source: str) -> str:
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length=110", "-"]
+    return subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,22 +10,19 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from embermq.wire.methods import METHODS, Method
+from embermq.wire.primitive import Content
 from embermq.wire.properties import Properties
 from embermq.wire.table import Timestamp
-from tools.wiregen.definition import Field, read_methods
 from tools.wiregen.definition import Method as Definition
+from tools.wiregen.definition import read_methods
+from tools.wiregen.properties import properties_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEFINITION = tomllib.loads((REPOSITORY / "src/embermq/wire/amqp.toml").read_text())
 DEFINITIONS: dict[int, Definition] = {
     method.class_id << 16 | method.id: method for method in read_methods(DEFINITION)
 }
-PROPERTIES = [
-    Field.parse(line)
-    for klass in DEFINITION["class"]
-    if klass["name"] == "basic"
-    for line in klass["properties"]
-]
+PROPERTIES = properties_of(DEFINITION)
 
 
 def uints(bits: int) -> SearchStrategy[int]:
@@ -108,15 +105,20 @@ WIRE_TYPES: dict[str, SearchStrategy[object]] = {
     "shortstr": shortstrs,
     "longstr": st.binary(max_size=300),
     "table": tables,
+    "content": st.builds(Content, st.binary(max_size=300), st.booleans()),
 }
 
 
 def methods_of(method_id: int) -> SearchStrategy[Method]:
-    fields = {field.attribute: WIRE_TYPES[field.type] for field in DEFINITIONS[method_id].visible}
-    return st.builds(METHODS[method_id], **fields)
+    return instances(METHODS[method_id], DEFINITIONS[method_id])
+
+
+def instances(method_class: type[Method], definition: Definition) -> SearchStrategy[Method]:
+    fields = {field.attribute: WIRE_TYPES[field.type] for field in definition.visible}
+    return st.builds(method_class, **fields)
 
 
 methods: SearchStrategy[Method] = st.sampled_from(sorted(DEFINITIONS)).flatmap(methods_of)
 properties: SearchStrategy[Properties] = st.builds(
-    Properties, **{field.attribute: st.none() | WIRE_TYPES[field.type] for field in PROPERTIES}
+    Properties, **{field.attribute: st.none() | WIRE_TYPES[field.type] for field in PROPERTIES["basic"]}
 )

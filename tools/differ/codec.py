@@ -8,13 +8,13 @@ from typing import Any
 
 from tools.brokers import REPOSITORY
 from tools.differ.fields import Reader, Table, encode_table, long_string, readable, short_string
-from tools.wiregen.definition import FORMATS, Field, Method, read_methods
+from tools.wiregen.definition import FORMATS, Method, read_fields, read_methods
 
 _DEFINITION = tomllib.loads((REPOSITORY / "src/embermq/wire/amqp.toml").read_text())
 METHODS: dict[str, Method] = {method.full_name: method for method in read_methods(_DEFINITION)}
 BY_ID = {(method.class_id, method.id): method for method in METHODS.values()}
 _BASIC = next(klass for klass in _DEFINITION["class"] if klass["name"] == "basic")
-PROPERTIES = [Field.parse(line) for line in _BASIC["properties"]]
+PROPERTIES = read_fields(_BASIC["properties"])
 BASIC_ID = 60
 
 

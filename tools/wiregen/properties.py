@@ -1,11 +1,11 @@
-"""The source of wire/properties.py: the properties of class basic."""
+"""The source of wire/properties.py (class basic) and properties_0_9.py (the other classes with content)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from tools.wiregen.definition import Field
+from tools.wiregen.definition import Field, camel, read_fields
 from tools.wiregen.source import BANNER, CLASSES_PRAGMAS, indent, read_shortstr, shout, tuple_of
 
 HEAD = '''"""The properties of a basic message: flags that say which are there, then their values.
@@ -23,16 +23,26 @@ from embermq.errors import SyntaxFault
 from embermq.wire.primitive import Buffer, encode_shortstr, misfit
 from embermq.wire.table import decode_table, encode_table
 from embermq.wire.times import expiration_of, timestamp_of
+'''
 
+HEAD_0_9 = '''"""The properties of files, stream packets and tunnelled requests, which 0-9 has besides.
 
-class Properties:
-    """The fourteen properties of class basic."""
+Flags and values lie as in `properties`.
+"""
 
+from __future__ import annotations
+
+from datetime import datetime
+
+from embermq.errors import SyntaxFault
+from embermq.wire.primitive import Buffer, encode_shortstr, misfit
+from embermq.wire.table import decode_table, encode_table
+from embermq.wire.times import timestamp_of
 '''
 
 COMMON = '''
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Properties):
+        if not isinstance(other, {name}):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
@@ -40,12 +50,14 @@ COMMON = '''
 
     def __repr__(self) -> str:
         present = (
-            f"{name}={getattr(self, name)!r}" for name in self.__slots__ if getattr(self, name) is not None
+            f"{{name}}={{getattr(self, name)!r}}"
+            for name in self.__slots__
+            if getattr(self, name) is not None
         )
-        return f"Properties({', '.join(present)})"
+        return f"{name}({{', '.join(present)}})"
 
     @staticmethod
-    def decode(buf: Buffer, pos: int, end: int) -> Properties:
+    def decode(buf: Buffer, pos: int, end: int) -> {name}:
         """The properties that fill `pos` to `end`: a header frame's payload from its flags on."""
         assert end <= len(buf)
         if pos + 2 > end:
@@ -60,9 +72,9 @@ COMMON = '''
             pos += 2
             if more & 0xFFFE:
                 raise SyntaxFault("content header has flags of unknown properties")
-        if flags & UNKNOWN_FLAGS:
+        if flags & {unknown}:
             raise SyntaxFault("content header has flags of unknown properties")
-        self = Properties()
+        self = {name}()
 '''
 
 
@@ -70,31 +82,60 @@ TIMES = {"timestamp": "datetime", "expiration": "timedelta"}  # taken as well, c
 
 
 def properties(definition: dict[str, Any]) -> Iterator[str]:
-    (basic,) = (klass for klass in definition["class"] if "properties" in klass)
-    fields = [Field.parse(line) for line in basic["properties"]]
-    flags = {field: 1 << (15 - index) for index, field in enumerate(fields)}
+    fields = properties_of(definition)["basic"]
     yield BANNER + CLASSES_PRAGMAS
-    head, tail = HEAD.rstrip().split("\n\n\n")
-    yield head + "\n"
-    for field, flag in flags.items():
+    yield HEAD
+    for field, flag in flags_of(fields).items():
         yield f"FLAG_{shout(field.name)} = 0x{flag:04X}"
-    yield f"UNKNOWN_FLAGS = 0x{0xFFFE & ~sum(flags.values()):04X}\n\n"
-    yield tail + "\n"
-    yield from indent(tuple_of("__slots__ =", [f'"{field.attribute}"' for field in fields]))
+    unknown = 0xFFFE & ~sum(flags_of(fields).values())
+    yield f"UNKNOWN_FLAGS = 0x{unknown:04X}\n\n"
+    flags = {field: f"FLAG_{shout(field.name)}" for field in fields}
+    doc = "The fourteen properties of class basic."
+    yield from properties_class("Properties", doc, flags, "UNKNOWN_FLAGS")
+
+
+def properties_0_9(definition: dict[str, Any]) -> Iterator[str]:
+    yield BANNER + CLASSES_PRAGMAS
+    yield HEAD_0_9.rstrip()
+    for class_name, fields in properties_of(definition).items():
+        if class_name != "basic":
+            flags = {field: f"0x{flag:04X}" for field, flag in flags_of(fields).items()}
+            unknown = f"0x{0xFFFE & ~sum(flags_of(fields).values()):04X}"
+            doc = f"The properties of class {class_name}."
+            yield "\n"
+            yield from properties_class(f"{camel(class_name)}Properties", doc, flags, unknown)
+
+
+def properties_of(definition: dict[str, Any]) -> dict[str, tuple[Field, ...]]:
+    return {
+        klass["name"]: read_fields(klass["properties"])
+        for klass in definition["class"]
+        if "properties" in klass
+    }
+
+
+def flags_of(fields: tuple[Field, ...]) -> dict[Field, int]:
+    return {field: 1 << (15 - index) for index, field in enumerate(fields)}
+
+
+def properties_class(class_name: str, doc: str, flags: dict[Field, str], unknown: str) -> Iterator[str]:
+    yield f"class {class_name}:"
+    yield f'    """{doc}"""\n'
+    yield "    " + tuple_of("__slots__ =", [f'"{field.attribute}"' for field in flags])
     yield ""
     yield "    def __init__("
     yield "        self,"
-    for field in fields:
+    for field in flags:
         also = f" | {TIMES[field.name]}" if field.name in TIMES else ""
         yield f"        {field.attribute}: {field.annotation}{also} | None = None,"
     yield "    ) -> None:"
-    for field in fields:
+    for field in flags:
         name = field.attribute
         value = f"None if {name} is None else {name}_of({name})" if field.name in TIMES else name
         yield f"        self.{name} = {value}"
-    yield COMMON.rstrip()
-    for field in fields:
-        yield f"        if flags & FLAG_{shout(field.name)}:"
+    yield COMMON.format(name=class_name, unknown=unknown).rstrip()
+    for field, flag in flags.items():
+        yield f"        if flags & {flag}:"
         yield from indent(property_reader(field), 12)
     yield "        if pos != end:"
     yield '            raise misfit("content header", pos, end)'
@@ -103,9 +144,9 @@ def properties(definition: dict[str, Any]) -> Iterator[str]:
     yield '        """Flags and values, as `decode` reads them."""'
     yield "        flags = 0"
     yield "        values: list[bytes] = []"
-    for field in fields:
+    for field, flag in flags.items():
         yield f"        if self.{field.attribute} is not None:"
-        yield f"            flags |= FLAG_{shout(field.name)}"
+        yield f"            flags |= {flag}"
         yield f"            values.append({property_writer(field)})"
     yield '        return flags.to_bytes(2, "big") + b"".join(values)'
 

@@ -1,4 +1,4 @@
-"""Pieces of generated Python: the banner, line breaking as ruff does it, and readers of the wire's types."""
+"""Pieces of generated Python: the banner, and readers of the wire's types. Lines are broken by ruff."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ CLASSES_PRAGMAS = """\
 # ruff: noqa: RUF023 (slots are in the order of the wire)
 """
 
-LINE_MAX = 110
-
 
 def shout(name: str) -> str:
     return name.replace("-", "_").upper()
@@ -28,26 +26,8 @@ def indent(lines: Iterator[str], width: int = 4) -> Iterator[str]:
         yield " " * width + line if line else ""
 
 
-def tuple_of(head: str, items: list[str]) -> Iterator[str]:
-    line = f"{head} ({', '.join(items)}{',' if len(items) == 1 else ''})"
-    if len(line) <= LINE_MAX - 4:
-        yield line
-        return
-    yield f"{head} ("
-    yield from (f"    {item}," for item in items)
-    yield ")"
-
-
-def call(head: str, arguments: list[str]) -> Iterator[str]:
-    """A call on one line if it fits, else with an argument per line."""
-    line = f"{head}({', '.join(arguments)})"
-    if len(line) <= LINE_MAX - 8:
-        yield line
-        return
-    yield f"{head}("
-    for argument in arguments:
-        yield f"    {argument},"
-    yield ")"
+def tuple_of(head: str, items: list[str]) -> str:
+    return f"{head} ({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 class Structs:

@@ -75,7 +75,7 @@ class ConnectionStart(Method):
     SYNCHRONOUS = True
     FROM_SERVER = True
     RESPONSES = (0x000A000B,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class ConnectionStartOk(Method):
     NAME = "connection.start-ok"
     SYNCHRONOUS = True
     FROM_CLIENT = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
     SECRETS = frozenset(("response",))
 
     def __init__(
@@ -202,7 +202,7 @@ class ConnectionSecure(Method):
     SYNCHRONOUS = True
     FROM_SERVER = True
     RESPONSES = (0x000A0015,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, challenge: bytes = b"") -> None:
         self.challenge = challenge
@@ -233,7 +233,7 @@ class ConnectionSecureOk(Method):
     NAME = "connection.secure-ok"
     SYNCHRONOUS = True
     FROM_CLIENT = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
     SECRETS = frozenset(("response",))
 
     def __init__(self, response: bytes = b"") -> None:
@@ -266,7 +266,7 @@ class ConnectionTune(Method):
     SYNCHRONOUS = True
     FROM_SERVER = True
     RESPONSES = (0x000A001F,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, channel_max: int = 0, frame_max: int = 0, heartbeat: int = 0) -> None:
         self.channel_max = channel_max
@@ -296,7 +296,7 @@ class ConnectionTuneOk(Method):
     NAME = "connection.tune-ok"
     SYNCHRONOUS = True
     FROM_CLIENT = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, channel_max: int = 0, frame_max: int = 0, heartbeat: int = 0) -> None:
         self.channel_max = channel_max
@@ -327,7 +327,7 @@ class ConnectionOpen(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x000A0029,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, virtual_host: str = "/") -> None:
         self.virtual_host = virtual_host
@@ -387,14 +387,10 @@ class ConnectionClose(Method):
     FROM_CLIENT = True
     FROM_SERVER = True
     RESPONSES = (0x000A0033,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
-        self,
-        reply_code: int = 0,
-        reply_text: str = "",
-        class_id: int = 0,
-        method_id: int = 0,
+        self, reply_code: int = 0, reply_text: str = "", class_id: int = 0, method_id: int = 0
     ) -> None:
         self.reply_code = reply_code
         self.reply_text = reply_text
@@ -462,7 +458,7 @@ class ConnectionBlocked(Method):
     METHOD_ID = 60
     NAME = "connection.blocked"
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
@@ -513,7 +509,7 @@ class ConnectionUpdateSecret(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x000A0047,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
     SECRETS = frozenset(("new_secret",))
 
     def __init__(self, new_secret: bytes = b"", reason: str = "") -> None:
@@ -622,7 +618,7 @@ class ChannelFlow(Method):
     FROM_CLIENT = True
     FROM_SERVER = True
     RESPONSES = (0x00140015,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, active: bool = False) -> None:
         self.active = active
@@ -650,7 +646,7 @@ class ChannelFlowOk(Method):
     NAME = "channel.flow-ok"
     FROM_CLIENT = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, active: bool = False) -> None:
         self.active = active
@@ -680,14 +676,10 @@ class ChannelClose(Method):
     FROM_CLIENT = True
     FROM_SERVER = True
     RESPONSES = (0x00140029,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
-        self,
-        reply_code: int = 0,
-        reply_text: str = "",
-        class_id: int = 0,
-        method_id: int = 0,
+        self, reply_code: int = 0, reply_text: str = "", class_id: int = 0, method_id: int = 0
     ) -> None:
         self.reply_code = reply_code
         self.reply_text = reply_text
@@ -757,7 +749,7 @@ class AccessRequest(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x001E000B,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -791,22 +783,15 @@ class AccessRequest(Method):
         if pos != end:
             raise misfit("access.request", pos, end)
         return AccessRequest(
-            realm,
-            bits & 1 != 0,
-            bits & 2 != 0,
-            bits & 4 != 0,
-            bits & 8 != 0,
-            bits & 16 != 0,
+            realm, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, bits & 8 != 0, bits & 16 != 0
         )
 
     def encode(self) -> bytes:
-        return b"".join(
-            (
-                b"\x00\x1e\x00\x0a",
-                encode_shortstr(self.realm),
-                _B.pack(
-                    self.exclusive | self.passive << 1 | self.active << 2 | self.write << 3 | self.read << 4
-                ),
+        return (
+            b"\x00\x1e\x00\x0a"
+            + encode_shortstr(self.realm)
+            + _B.pack(
+                self.exclusive | self.passive << 1 | self.active << 2 | self.write << 3 | self.read << 4
             )
         )
 
@@ -820,7 +805,7 @@ class AccessRequestOk(Method):
     NAME = "access.request-ok"
     SYNCHRONOUS = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, ticket: int = 1) -> None:
         self.ticket = ticket
@@ -849,7 +834,7 @@ class ExchangeDeclare(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x0028000B,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -954,7 +939,7 @@ class ExchangeDelete(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x00280015,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, exchange: str = "", if_unused: bool = False, no_wait: bool = False) -> None:
         self.exchange = exchange
@@ -980,12 +965,10 @@ class ExchangeDelete(Method):
         return ExchangeDelete(exchange, bits & 1 != 0, bits & 2 != 0)
 
     def encode(self) -> bytes:
-        return b"".join(
-            (
-                b"\x00\x28\x00\x14\x00\x00",
-                encode_shortstr(self.exchange),
-                _B.pack(self.if_unused | self.no_wait << 1),
-            )
+        return (
+            b"\x00\x28\x00\x14\x00\x00"
+            + encode_shortstr(self.exchange)
+            + _B.pack(self.if_unused | self.no_wait << 1)
         )
 
 
@@ -1019,7 +1002,7 @@ class ExchangeBind(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x0028001F,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -1111,7 +1094,7 @@ class ExchangeUnbind(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x00280033,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -1203,7 +1186,7 @@ class QueueDeclare(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x0032000B,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -1241,13 +1224,7 @@ class QueueDeclare(Method):
         if pos != end:
             raise misfit("queue.declare", pos, end)
         return QueueDeclare(
-            queue,
-            bits & 1 != 0,
-            bits & 2 != 0,
-            bits & 4 != 0,
-            bits & 8 != 0,
-            bits & 16 != 0,
-            arguments,
+            queue, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, bits & 8 != 0, bits & 16 != 0, arguments
         )
 
     def encode(self) -> bytes:
@@ -1276,7 +1253,7 @@ class QueueDeclareOk(Method):
     NAME = "queue.declare-ok"
     SYNCHRONOUS = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, queue: str = "", message_count: int = 0, consumer_count: int = 0) -> None:
         self.queue = queue
@@ -1301,12 +1278,10 @@ class QueueDeclareOk(Method):
         return QueueDeclareOk(queue, message_count, consumer_count)
 
     def encode(self) -> bytes:
-        return b"".join(
-            (
-                b"\x00\x32\x00\x0b",
-                encode_shortstr(self.queue),
-                _II.pack(self.message_count, self.consumer_count),
-            )
+        return (
+            b"\x00\x32\x00\x0b"
+            + encode_shortstr(self.queue)
+            + _II.pack(self.message_count, self.consumer_count)
         )
 
 
@@ -1320,7 +1295,7 @@ class QueueBind(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x00320015,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -1412,7 +1387,7 @@ class QueuePurge(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x0032001F,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, queue: str = "", no_wait: bool = False) -> None:
         self.queue = queue
@@ -1449,7 +1424,7 @@ class QueuePurgeOk(Method):
     NAME = "queue.purge-ok"
     SYNCHRONOUS = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, message_count: int = 0) -> None:
         self.message_count = message_count
@@ -1478,14 +1453,10 @@ class QueueDelete(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x00320029,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
-        self,
-        queue: str = "",
-        if_unused: bool = False,
-        if_empty: bool = False,
-        no_wait: bool = False,
+        self, queue: str = "", if_unused: bool = False, if_empty: bool = False, no_wait: bool = False
     ) -> None:
         self.queue = queue
         self.if_unused = if_unused
@@ -1511,12 +1482,10 @@ class QueueDelete(Method):
         return QueueDelete(queue, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0)
 
     def encode(self) -> bytes:
-        return b"".join(
-            (
-                b"\x00\x32\x00\x28\x00\x00",
-                encode_shortstr(self.queue),
-                _B.pack(self.if_unused | self.if_empty << 1 | self.no_wait << 2),
-            )
+        return (
+            b"\x00\x32\x00\x28\x00\x00"
+            + encode_shortstr(self.queue)
+            + _B.pack(self.if_unused | self.if_empty << 1 | self.no_wait << 2)
         )
 
 
@@ -1529,7 +1498,7 @@ class QueueDeleteOk(Method):
     NAME = "queue.delete-ok"
     SYNCHRONOUS = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, message_count: int = 0) -> None:
         self.message_count = message_count
@@ -1558,7 +1527,7 @@ class QueueUnbind(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x00320033,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -1643,7 +1612,7 @@ class BasicQos(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x003C000B,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, prefetch_size: int = 0, prefetch_count: int = 0, global_: bool = False) -> None:
         self.prefetch_size = prefetch_size
@@ -1694,7 +1663,7 @@ class BasicConsume(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x003C0015,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -1739,13 +1708,7 @@ class BasicConsume(Method):
         if pos != end:
             raise misfit("basic.consume", pos, end)
         return BasicConsume(
-            queue,
-            consumer_tag,
-            bits & 1 != 0,
-            bits & 2 != 0,
-            bits & 4 != 0,
-            bits & 8 != 0,
-            arguments,
+            queue, consumer_tag, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, bits & 8 != 0, arguments
         )
 
     def encode(self) -> bytes:
@@ -1769,7 +1732,7 @@ class BasicConsumeOk(Method):
     NAME = "basic.consume-ok"
     SYNCHRONOUS = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, consumer_tag: str = "") -> None:
         self.consumer_tag = consumer_tag
@@ -1802,7 +1765,7 @@ class BasicCancel(Method):
     FROM_CLIENT = True
     FROM_SERVER = True
     RESPONSES = (0x003C001F,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, consumer_tag: str = "", no_wait: bool = False) -> None:
         self.consumer_tag = consumer_tag
@@ -1839,7 +1802,7 @@ class BasicCancelOk(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, consumer_tag: str = "") -> None:
         self.consumer_tag = consumer_tag
@@ -1870,14 +1833,10 @@ class BasicPublish(Method):
     NAME = "basic.publish"
     HAS_CONTENT = True
     FROM_CLIENT = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
-        self,
-        exchange: str = "",
-        routing_key: str = "",
-        mandatory: bool = False,
-        immediate: bool = False,
+        self, exchange: str = "", routing_key: str = "", mandatory: bool = False, immediate: bool = False
     ) -> None:
         self.exchange = exchange
         self.routing_key = routing_key
@@ -1929,14 +1888,10 @@ class BasicReturn(Method):
     NAME = "basic.return"
     HAS_CONTENT = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
-        self,
-        reply_code: int = 0,
-        reply_text: str = "",
-        exchange: str = "",
-        routing_key: str = "",
+        self, reply_code: int = 0, reply_text: str = "", exchange: str = "", routing_key: str = ""
     ) -> None:
         self.reply_code = reply_code
         self.reply_text = reply_text
@@ -1995,7 +1950,7 @@ class BasicDeliver(Method):
     NAME = "basic.deliver"
     HAS_CONTENT = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -2064,7 +2019,7 @@ class BasicGet(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x003C0047, 0x003C0048)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, queue: str = "", no_ack: bool = False) -> None:
         self.queue = queue
@@ -2102,7 +2057,7 @@ class BasicGetOk(Method):
     SYNCHRONOUS = True
     HAS_CONTENT = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(
         self,
@@ -2190,7 +2145,7 @@ class BasicAck(Method):
     NAME = "basic.ack"
     FROM_CLIENT = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, delivery_tag: int = 0, multiple: bool = False) -> None:
         self.delivery_tag = delivery_tag
@@ -2218,7 +2173,7 @@ class BasicReject(Method):
     METHOD_ID = 90
     NAME = "basic.reject"
     FROM_CLIENT = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, delivery_tag: int = 0, requeue: bool = False) -> None:
         self.delivery_tag = delivery_tag
@@ -2246,7 +2201,7 @@ class BasicRecoverAsync(Method):
     METHOD_ID = 100
     NAME = "basic.recover-async"
     FROM_CLIENT = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, requeue: bool = False) -> None:
         self.requeue = requeue
@@ -2275,7 +2230,7 @@ class BasicRecover(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x003C006F,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, requeue: bool = False) -> None:
         self.requeue = requeue
@@ -2323,7 +2278,7 @@ class BasicNack(Method):
     NAME = "basic.nack"
     FROM_CLIENT = True
     FROM_SERVER = True
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, delivery_tag: int = 0, multiple: bool = False, requeue: bool = True) -> None:
         self.delivery_tag = delivery_tag
@@ -2354,7 +2309,7 @@ class ConfirmSelect(Method):
     SYNCHRONOUS = True
     FROM_CLIENT = True
     RESPONSES = (0x0055000B,)
-    FIELDS = __slots__
+    FIELDS: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, no_wait: bool = False) -> None:
         self.no_wait = no_wait

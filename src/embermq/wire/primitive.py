@@ -7,6 +7,8 @@ among a method's arguments stay `bytes`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from embermq.errors import SyntaxFault
 
 Buffer = bytes | bytearray
@@ -28,6 +30,32 @@ def encode_longstr(data: Buffer) -> bytes:
     if len(data) > LONGSTR_BYTES_MAX:
         raise ValueError(f"long string of {len(data)} bytes, {LONGSTR_BYTES_MAX} is the most")
     return len(data).to_bytes(4, "big") + data
+
+
+class Content(NamedTuple):
+    """0-9's field type `content`: a body, or the name of a reference that the body was appended to."""
+
+    data: bytes = b""
+    by_reference: bool = False
+
+
+NO_CONTENT = Content()
+
+
+def encode_content(content: Content) -> bytes:
+    return bytes((content.by_reference,)) + encode_longstr(content.data)
+
+
+def decode_content(buf: Buffer, pos: int, end: int) -> tuple[Content, int]:
+    """The content at `pos`, and where it ends."""
+    if pos + 5 > end:
+        raise misfit("content", pos + 5, end)
+    if buf[pos] > 1:
+        raise SyntaxFault(f"content is neither inline (0) nor a reference (1) but {buf[pos]}")
+    stop = pos + 5 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
+    if stop > end:
+        raise misfit("content", stop, end)
+    return Content(bytes(buf[pos + 5 : stop]), buf[pos] == 1), stop
 
 
 def misfit(name: str, pos: int, end: int) -> SyntaxFault:

@@ -57,7 +57,6 @@ from embermq.errors import (
 )
 from embermq.wire import methods
 from embermq.wire.content import ABSENT, PERSISTENT, TRANSIENT, Peek
-from embermq.wire.frame import method_frame
 from embermq.wire.kernel import cut, join, load_u16, load_u32, load_u64, same
 
 if TYPE_CHECKING:
@@ -455,7 +454,7 @@ class Channel:
     # -- confirms out
 
     def send(self, method: methods.Method) -> None:
-        self.connection.out.write(method_frame(self.number, method))
+        self.connection.out.write(self.connection.dialect.frame(self.number, method))
         self.connection.touch()
 
     # -- confirms

@@ -54,7 +54,7 @@ cdef class Connection(Sink):
     cdef public Py_ssize_t frame_size_max
     cdef public set exclusive_queues
     cdef public bint spec_qos
-    cdef public bint speaks_0_8
+    cdef public object dialect
     cdef Channel last_channel
     cdef Py_ssize_t next_frame
     cdef public long long current_method

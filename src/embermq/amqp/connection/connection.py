@@ -18,14 +18,13 @@ from typing import Any
 
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.teardown import end_connection
-from embermq.amqp.connection.amqp_0_8 import newer, older_frame
 from embermq.amqp.connection.control_frames import on_control_frame
 from embermq.amqp.connection.handshake_refusal import refuse_handshake
 from embermq.amqp.connection.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START, NotYet, Pause
 from embermq.amqp.connection.transport import Limits, Transport
+from embermq.amqp.dialect import AMQP_0_9_1, BY_HEADER
 from embermq.amqp.events import emit_access_refused
 from embermq.amqp.handlers.connection import start_method
-from embermq.amqp.handlers.table import CHANNEL_HANDLERS
 from embermq.amqp.reply_text import (
     bad_frame_end,
     channel_close_method,
@@ -50,7 +49,7 @@ from embermq.errors import (
     InternalFault,
 )
 from embermq.wire import methods
-from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
+from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER
 from embermq.wire.kernel import Output, load_u16, load_u32, load_u64
 
 log = logging.getLogger("embermq.connection")
@@ -60,14 +59,6 @@ BASIC_ACK = methods.BasicAck.ID
 BASIC_ACK_BYTES = 13
 # The same as numbers of this module, which are C numbers.
 STATE_HEADER, STATE_CHECKING, STATE_OPEN, STATE_CLOSED = HEADER, CHECKING, OPEN, CLOSED
-# The header of 0-9-1, and those of 0-9 and 0-8, whose clients use what is common with it; the version we
-# answer each with in connection.start.
-ACCEPTED_HEADERS = {
-    PROTOCOL_HEADER: (0, 9),
-    b"AMQP\x01\x01\x00\x09": (0, 9),
-    b"AMQP\x01\x01\x08\x00": (8, 0),
-    b"AMQP\x01\x01\x09\x01": (8, 0),
-}
 FRAME_BYTES_MAX_BEFORE_TUNE = 8192
 FRAME_ERROR_PAUSE_S = 1.0  # for the last words to be read, before the socket is shut
 OUTPUT_TURN_BYTES_MAX = 1024 * 1024  # deliveries put together in one turn
@@ -91,6 +82,7 @@ class Connection(Sink):
         "connected_at",
         "current_channel",
         "current_method",
+        "dialect",
         "exclusive_queues",
         "expires_at",
         "frame_max",
@@ -111,7 +103,6 @@ class Connection(Sink):
         "received_bytes",
         "sasl",
         "sent_bytes",
-        "speaks_0_8",
         "spec_qos",
         "starved",
         "state",
@@ -167,7 +158,7 @@ class Connection(Sink):
         self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE
         self.heartbeat_s = 0
         self.spec_qos = False  # qos means what the specification says
-        self.speaks_0_8 = False
+        self.dialect = AMQP_0_9_1  # until the protocol header says which
         self.exclusive_queues: set[Queue] = set()
         self.last_channel: Channel | None = None
         # Of the frame at hand, for errors.
@@ -280,12 +271,12 @@ class Connection(Sink):
     def take_protocol_header(self, buf: bytearray, end: int) -> int:
         """The first eight bytes; anything but AMQP we speak is told what we do speak, and shut."""
         start = bytes(buf[: min(end, 8)])
-        if end < 8 and any(header.startswith(start) for header in ACCEPTED_HEADERS):
+        if end < 8 and any(header.startswith(start) for header in BY_HEADER):
             return 0
-        if start in ACCEPTED_HEADERS:
+        if start in BY_HEADER:
             self.state = START
-            self.speaks_0_8 = ACCEPTED_HEADERS[start] == (8, 0)
-            self.send(0, start_method(self, *ACCEPTED_HEADERS[start]))
+            self.dialect = BY_HEADER[start]
+            self.send(0, start_method(self))
             return 8
         log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start, extra=self.log_extra())
         self.out.write(PROTOCOL_HEADER)
@@ -297,11 +288,8 @@ class Connection(Sink):
         """False: it is too early for that, and it must be read again in another turn."""
         if channel.expects != 0:
             raise unexpected(channel.expects)
-        if self.speaks_0_8:
-            buf = newer(buf, pos, stop)
-            pos, stop = 0, len(buf)
-        method = methods.decode_method(buf, pos, stop)
-        handler = CHANNEL_HANDLERS.get(method.ID)
+        method = self.dialect.decode(buf, pos, stop)
+        handler = self.dialect.channel_handlers.get(method.ID)
         if handler is None:
             raise CommandInvalid("unimplemented method")
         self.broker.events.actor = channel.user.name
@@ -324,7 +312,7 @@ class Connection(Sink):
         return True
 
     def send(self, number: int, method: methods.Method) -> None:
-        self.out.write(older_frame(number, method) if self.speaks_0_8 else method_frame(number, method))
+        self.out.write(self.dialect.frame(number, method))
         self.touch()
 
     # -- errors and ends

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.amqp.channel.channel import Channel
-from embermq.amqp.connection.amqp_0_8 import newer
 from embermq.amqp.connection.state import CLOSING, OPEN
 from embermq.amqp.connection.vhost_admission import require_channel_room
 from embermq.amqp.events import channel_created
-from embermq.amqp.handlers.table import CONNECTION_HANDLERS
 from embermq.amqp.reply_text import METHOD_EXPECTED, octets, unexpected, unknown_frame
 from embermq.errors import ChannelFault, FrameError, NotAllowed, UnexpectedFrame
 from embermq.wire import methods
@@ -17,6 +14,7 @@ from embermq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FR
 from embermq.wire.kernel import load_u32
 
 if TYPE_CHECKING:
+    from embermq.amqp.channel.channel import Channel
     from embermq.amqp.connection.connection import Connection
 
 METHOD_ID_BYTES = 4
@@ -29,7 +27,7 @@ def on_control_frame(
         if number != 0 or stop != pos:
             raise FrameError("a heartbeat is an empty frame on channel 0")
     elif frame_type not in (FRAME_METHOD, FRAME_HEADER, FRAME_BODY):
-        raise unknown_frame(frame_type, buf, pos, stop)
+        connection.dialect.on_frame(connection, frame_type, number, buf, pos, stop)
     elif connection.state == CLOSING:
         on_frame_while_closing(connection, frame_type, number, buf, pos, stop)
     elif frame_type != FRAME_METHOD:
@@ -51,9 +49,6 @@ def on_stray_content(
 
 
 def on_control_method(connection: Connection, number: int, buf: bytearray, pos: int, stop: int) -> None:
-    if connection.speaks_0_8:
-        buf = newer(buf, pos, stop)
-        pos, stop = 0, len(buf)
     connection.current_method = load_u32(buf, pos)
     if number == 0:
         on_connection_method(connection, buf, pos, stop)
@@ -67,10 +62,9 @@ def on_control_method(connection: Connection, number: int, buf: bytearray, pos: 
 
 
 def on_connection_method(connection: Connection, buf: bytearray, pos: int, stop: int) -> None:
-    method = methods.decode_method(buf, pos, stop)
-    handler = CONNECTION_HANDLERS.get((connection.state, method.ID))
-    if handler is None:
-        handler = CONNECTION_HANDLERS.get((None, method.ID))
+    method = connection.dialect.decode(buf, pos, stop)
+    handlers = connection.dialect.connection_handlers
+    handler = handlers.get((connection.state, method.ID)) or handlers.get((None, method.ID))
     if handler is None:
         state = "running" if connection.state == OPEN else "opening"
         raise ChannelFault(f"unexpected method in connection state {state}")
@@ -83,10 +77,10 @@ def on_frame_while_closing(
     """Everything is discarded but the two methods that end the conversation."""
     if frame_type != FRAME_METHOD or number != 0 or stop - pos < METHOD_ID_BYTES:
         return
-    method_id = load_u32(newer(buf, pos, stop), 0) if connection.speaks_0_8 else load_u32(buf, pos)
-    if method_id == methods.ConnectionClose.ID:
+    name = connection.dialect.name_of(load_u32(buf, pos))
+    if name == methods.ConnectionClose.NAME:
         connection.send(0, methods.ConnectionCloseOk())
-    elif method_id == methods.ConnectionCloseOk.ID:
+    elif name == methods.ConnectionCloseOk.NAME:
         connection.end()
 
 
@@ -99,8 +93,8 @@ def on_method_while_channel_closing(channel: Channel, buf: bytearray, pos: int) 
 
 
 def open_channel(connection: Connection, number: int, buf: bytearray, pos: int, stop: int) -> None:
-    method = methods.decode_method(buf, pos, stop)
-    if method.ID != methods.ChannelOpen.ID:
+    method = connection.dialect.decode(buf, pos, stop)
+    if method.NAME != methods.ChannelOpen.NAME:
         raise ChannelFault("expected 'channel.open'")
     # As RabbitMQ reads it: so many at a time, whatever their numbers. Clients that take the next higher one
     # each time (aiormq) come past every limit with two channels open.
@@ -113,7 +107,9 @@ def open_channel(connection: Connection, number: int, buf: bytearray, pos: int, 
         )
     assert connection.vhost is not None and connection.user is not None
     require_channel_room(connection.user)
-    channel = Channel(connection, number, connection.vhost, connection.user, connection.limits.body_bytes_max)
+    channel = connection.dialect.channel_class(
+        connection, number, connection.vhost, connection.user, connection.limits.body_bytes_max
+    )
     connection.channels[number] = channel
     connection.vhost.past.channels_opened += 1
     connection.user.channel_count += 1

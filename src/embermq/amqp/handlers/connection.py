@@ -44,12 +44,12 @@ SERVER_PROPERTIES: dict[str, object] = {
     "information": "Licensed under the Apache License 2.0",
     "capabilities": CAPABILITIES,
 }
-VERSION_0_8 = 8
 
 
-def start_method(connection: Connection, major: int, minor: int) -> methods.ConnectionStart:
+def start_method(connection: Connection) -> methods.ConnectionStart:
+    major, minor = connection.dialect.version
     properties = SERVER_PROPERTIES
-    if major == VERSION_0_8:  # tables of 0-8 know no booleans, so no capabilities
+    if not connection.dialect.has_booleans:
         properties = {name: value for name, value in properties.items() if name != "capabilities"}
     return methods.ConnectionStart(
         version_major=major,
