@@ -75,12 +75,11 @@ def copy_keys(headers: object) -> list[str]:
 def publish(exchange: Exchange, message: Message, more_keys: Iterable[str] = ()) -> tuple[int, int]:
     """Put it into the queues that it is for: how many these are, and how many of them refused it."""
     exchange.vhost.turn.refresh()
-    properties = message.properties
-    due = due_ms(properties.headers or {}, exchange.vhost.turn.now_ms)
+    due = due_ms(message.properties.headers or {}, exchange.vhost.turn.now_ms)
     if due and (exchange.name or message.routing_key in exchange.vhost.queues):
         exchange.vhost.delays.publish(with_delay_spent(message), due, tuple(more_keys))
         return 1, 0
-    queues, _ = exchange.resolve(message.routing_key, properties, more_keys)
+    queues, _ = exchange.resolve(message.routing_key, message, more_keys)
     exchange.count_one(len(queues))
     if exchange.vhost.trace is not None:
         exchange.vhost.trace.published(message, queues, None)

@@ -7,7 +7,6 @@ deleted thing everything that hung on it. Permissions are checked by the caller,
 from __future__ import annotations
 
 import base64
-import contextlib
 import os
 from collections.abc import Callable
 
@@ -26,9 +25,8 @@ from embermq.broker.delayed.service import Delays
 from embermq.broker.events import Events, binding_ends, exchange_created, limits_set, queue_created
 from embermq.broker.exchange.binding import Binding, identity_of
 from embermq.broker.exchange.deletion import REPLY_PREFIX, BindingRemoval
-from embermq.broker.exchange.exchange import DELAYED_TYPE, Exchange
-from embermq.broker.exchange.hash_types import check_binding, check_hash_arguments
-from embermq.broker.exchange.types import MATCHERS
+from embermq.broker.exchange.exchange import DELAYED_TYPE, MATCHERS, Exchange
+from embermq.broker.exchange.hash_types import check_hash_arguments
 from embermq.broker.firehose import Trace, add_trace_exchange
 from embermq.broker.lease.registry import Leases
 from embermq.broker.limits import changed_limits, limit_reached
@@ -406,7 +404,7 @@ class VirtualHost:
     ) -> None:
         args.require_name("routing key", routing_key)
         binding = Binding(source, destination, routing_key, arguments)
-        check_binding(binding)
+        source.matcher.check(binding)
         if not self.add_binding(binding):
             self.definitions.rely("binding", self.name, binding_name(binding))
             return
@@ -427,9 +425,8 @@ class VirtualHost:
     ) -> None:
         binding = source.bindings.get(identity_of(destination, routing_key, arguments))
         if binding is None:
-            with contextlib.suppress(PreconditionFailed):  # arguments that no binding can have
-                gone = Binding(source, destination, routing_key, arguments)
-                self.definitions.rely("binding", self.name, binding_name(gone))
+            gone = Binding(source, destination, routing_key, arguments)
+            self.definitions.rely("binding", self.name, binding_name(gone))
             return
         self.remove_binding(binding)
         self.delete_if_unused(source)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from embermq.amqp.channel.publish_checks import BASIC_PUBLISH, REPLY_TO, check_reply_to
 from embermq.broker.delayed.headers import due_ms, with_delay_spent
 from embermq.broker.exchange.exchange import Route
-from embermq.broker.exchange.hash_types import BY_PROPERTIES
+from embermq.broker.exchange.types import BY_MESSAGE
 from embermq.broker.message.message import Message
 from embermq.broker.message.rewrite import rewritten, typed_headers
 from embermq.errors import PreconditionFailed
@@ -109,7 +109,7 @@ def with_special_headers(
         message = rewritten(message, message.names, properties, headers)
     if special_headers.keys:
         route = Route(
-            route.names, route.exchange, (), BY_PROPERTIES, (message.routing_key, *special_headers.keys)
+            route.names, route.exchange, (), BY_MESSAGE, (message.routing_key, *special_headers.keys)
         )
     return message, route
 
@@ -142,4 +142,4 @@ def publish_later(channel: Channel, message: Message, route: Route, special_head
 def has_queue(message: Message, route: Route, special_headers: SpecialHeaders) -> bool:
     if route.version == route.exchange.version and not route.varies:
         return bool(route.queues)
-    return bool(route.exchange.resolve(message.routing_key, message.properties, special_headers.keys)[0])
+    return bool(route.exchange.resolve(message.routing_key, message, special_headers.keys)[0])

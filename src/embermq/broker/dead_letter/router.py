@@ -111,9 +111,8 @@ class DeadLetters:
         exchange = self.vhost.exchanges.get(letter.exchange)
         if exchange is None:
             return None
-        properties = letter.properties
-        headers = properties.headers or {}
-        queues, _ = exchange.resolve(letter.routing_key, properties, copy_keys(headers))
+        headers = letter.properties.headers or {}
+        queues, _ = exchange.resolve(letter.routing_key, letter, copy_keys(headers))
         if not queues:
             return None
         if reason == "rejected":

@@ -3,4 +3,3 @@ cdef class Binding:
     cdef readonly object destination
     cdef readonly object routing_key
     cdef readonly object arguments
-    cdef readonly object pattern

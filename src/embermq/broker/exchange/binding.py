@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embermq.broker.exchange.headers import HeadersPattern
 from embermq.broker.queue.queue import Queue
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 class Binding:
     """Those of one exchange that are equal (`identity`) are one."""
 
-    __slots__ = ("arguments", "destination", "pattern", "routing_key", "source")
+    __slots__ = ("arguments", "destination", "routing_key", "source")
 
     def __init__(
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
@@ -23,7 +22,6 @@ class Binding:
         self.destination = destination
         self.routing_key = routing_key
         self.arguments = arguments
-        self.pattern = HeadersPattern(arguments) if source.routing_type == "headers" else None
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -2,20 +2,32 @@
 
 A `Route` is the answer for one exchange and routing key: the queues, worked out once and kept. It is valid
 while `route.version == route.exchange.version`; every change of bindings raises the version of the exchange
-and of all exchanges that lead to it. Where the answer also depends on chance or on the properties of each
-message, as with a headers exchange on the way, it is worked out anew (`varies`).
+and of all exchanges that lead to it. Where the answer also depends on chance or on each message, as with a
+headers exchange on the way, it is worked out anew (`varies`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication.deduplication import Window, serve_exchange, stop_serving, window_from
-from embermq.broker.exchange.hash_types import BY_CHANCE, BY_PROPERTIES, FIXED
-from embermq.broker.exchange.types import MATCHERS, Matcher
+from embermq.broker.exchange.hash_types import (
+    ConsistentHashMatcher,
+    LocalRandomMatcher,
+    ModulusHashMatcher,
+    RandomMatcher,
+)
+from embermq.broker.exchange.types import (
+    BY_CHANCE,
+    FIXED,
+    DirectMatcher,
+    FanoutMatcher,
+    HeadersMatcher,
+    Matcher,
+    TopicMatcher,
+)
 from embermq.broker.queue.queue import KEEPS_ALL, Queue
-from embermq.wire.properties import Properties
 
 if TYPE_CHECKING:
     from embermq.broker.exchange.binding import Binding
@@ -25,6 +37,17 @@ if TYPE_CHECKING:
 
 ROUTES_MAX = 16384  # kept answers per exchange
 DELAYED_TYPE = "x-delayed-message"  # routes as the type in the argument x-delayed-type
+
+MATCHERS: dict[str, Callable[[Mapping[str, object]], Matcher]] = {
+    "direct": DirectMatcher,
+    "fanout": FanoutMatcher,
+    "topic": TopicMatcher,
+    "headers": HeadersMatcher,
+    "x-consistent-hash": ConsistentHashMatcher,
+    "x-modulus-hash": ModulusHashMatcher,
+    "x-random": RandomMatcher,
+    "x-local-random": LocalRandomMatcher,
+}
 
 
 class Exchange:
@@ -174,7 +197,7 @@ class Exchange:
         self.unroutable_count += queue_count == 0
 
     def resolve(
-        self, routing_key: str, properties: Properties | None, more_keys: Iterable[str] = ()
+        self, routing_key: str, message: Message | None, more_keys: Iterable[str] = ()
     ) -> tuple[tuple[Queue, ...], int]:
         """Follow the bindings from here: the queues, each once, and what else than the key decides.
 
@@ -187,7 +210,7 @@ class Exchange:
         known = {self}
         for exchange in exchanges:  # grows while we walk; cycles end because each comes once
             varies = max(varies, exchange.matcher.varies)
-            for destination in exchange.destinations(keys, properties):
+            for destination in exchange.destinations(keys, message):
                 if isinstance(destination, Queue):
                     queues[destination] = None
                 elif destination not in known:
@@ -198,14 +221,14 @@ class Exchange:
                 serve_exchange(queue, self)
         return tuple(queues), varies
 
-    def destinations(self, keys: list[str], properties: Properties | None) -> list[Queue | Exchange]:
+    def destinations(self, keys: list[str], message: Message | None) -> list[Queue | Exchange]:
         """Where a message goes from here; when nowhere by any of its keys, to the alternate exchange."""
         if not self.name:  # the default exchange: every queue is bound by its name
             queues = self.vhost.queues
             return [queues[key] for key in keys if key in queues]
-        found = list(self.matcher.match(keys[0], properties))
+        found = list(self.matcher.match(keys[0], message))
         for key in keys[1:]:
-            found += self.matcher.match(key, properties)
+            found += self.matcher.match(key, message)
         if self.vhost.binding_removal.things:
             found = [destination for destination in found if not destination.deleted]
         if not found and self.alternate is not None:
@@ -239,8 +262,7 @@ class Route:
 
     def anew(self, message: Message, publisher: Session | None = None) -> tuple[Queue, ...]:
         """Where one message goes: for routes that depend on each, and those that are no longer valid."""
-        properties = message.properties if self.varies == BY_PROPERTIES else None
-        queues, _ = self.exchange.resolve(message.routing_key, properties, self.keys)
+        queues, _ = self.exchange.resolve(message.routing_key, message, self.keys)
         self.exchange.count_one(len(queues))
         if self.exchange.vhost.trace is not None:
             self.exchange.vhost.trace.published(message, queues, publisher)

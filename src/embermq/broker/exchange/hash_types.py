@@ -9,35 +9,42 @@ x-local-random      the same, for queues only; binding keys must be empty
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from random import random
 from typing import TYPE_CHECKING
 
 from embermq.broker.exchange.rendezvous_hash import Rendezvous, number_of
+from embermq.broker.exchange.types import BY_CHANCE, BY_MESSAGE, FIXED, Explained, Matcher
 from embermq.broker.queue.arguments import type_name
 from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from embermq.broker.exchange.binding import Binding
     from embermq.broker.exchange.exchange import Exchange
+    from embermq.broker.message.message import Message
     from embermq.broker.queue.queue import Queue
-    from embermq.wire.properties import Properties
-
-# Does the answer depend on more than the routing key? On chance, or on the properties of each message.
-FIXED, BY_CHANCE, BY_PROPERTIES = 0, 1, 2
 
 HASHED_PROPERTIES = ("correlation_id", "message_id", "timestamp")
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
-class ConsistentHashMatcher:
+class ConsistentHashMatcher(Matcher):
     def __init__(self, arguments: Mapping[str, object]) -> None:
         self.header = arguments.get("hash-header")
         self.property = arguments.get("hash-property")
-        self.varies = BY_PROPERTIES if self.header or self.property else FIXED
+        self.varies = BY_MESSAGE if self.header or self.property else FIXED
         self.bindings: dict[Binding, float] = {}  # with their weights
         self.destinations: list[Queue | Exchange] = []
         self.ring: Rendezvous | None = None
+
+    def check(self, binding: Binding) -> None:
+        """In RabbitMQ's words."""
+        key = binding.routing_key
+        if not WHOLE_NUMBER.fullmatch(key):
+            shown = f'<<"{key}">>' if key else "<<>>"
+            raise PreconditionFailed(f"The binding key must be an integer: {shown}")
+        if int(key) < 1:
+            raise PreconditionFailed("The binding key must be greater than 0")
 
     def add(self, binding: Binding) -> None:
         self.bindings[binding] = float(int(binding.routing_key))
@@ -47,11 +54,11 @@ class ConsistentHashMatcher:
         del self.bindings[binding]
         self.ring = None
 
-    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
+    def match(self, routing_key: str, message: Message | None) -> Collection[Queue | Exchange]:
         if not self.bindings:
             return []
         ring = self.ring or self.made_ring()
-        return [self.destinations[ring.choose(number_of(self.hashed(routing_key, properties)))]]
+        return [self.destinations[ring.choose(number_of(self.hashed(routing_key, message)))]]
 
     def made_ring(self) -> Rendezvous:
         self.destinations = [binding.destination for binding in self.bindings]
@@ -60,21 +67,19 @@ class ConsistentHashMatcher:
         )
         return self.ring
 
-    def hashed(self, routing_key: str, properties: Properties | None) -> bytes:
+    def hashed(self, routing_key: str, message: Message | None) -> bytes:
         """What of a message decides; messages without it belong together."""
         if self.varies == FIXED:
             return routing_key.encode("utf-8", "surrogateescape")
         value: object = None
-        if properties is not None and self.header:
-            value = (properties.headers or {}).get(str(self.header))
-        elif properties is not None:
-            value = getattr(properties, str(self.property))
+        if message is not None and self.header:
+            value = (message.properties.headers or {}).get(str(self.header))
+        elif message is not None:
+            value = getattr(message.properties, str(self.property))
         return str(value).encode("utf-8", "surrogateescape") if value is not None else b""
 
 
-class ModulusHashMatcher:
-    varies = FIXED
-
+class ModulusHashMatcher(Matcher):
     def __init__(self, arguments: Mapping[str, object]) -> None:
         self.bindings: list[Binding] = []
 
@@ -86,14 +91,16 @@ class ModulusHashMatcher:
     def remove(self, binding: Binding) -> None:
         self.bindings.remove(binding)
 
-    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
+    def match(self, routing_key: str, message: Message | None) -> Collection[Queue | Exchange]:
         if not self.bindings:
             return []
         number = number_of(routing_key.encode("utf-8", "surrogateescape"))
         return [self.bindings[number % len(self.bindings)].destination]
 
 
-class RandomMatcher:
+class RandomMatcher(Matcher):
+    by_chance = True
+
     def __init__(self, arguments: Mapping[str, object]) -> None:
         self.bindings: list[Binding] = []
         self.varies = BY_CHANCE
@@ -109,12 +116,28 @@ class RandomMatcher:
     def update_varies(self) -> None:
         # An exchange behind this one may ask for properties, whether or not chance leads there now.
         to_exchange = any(binding.destination_kind == "exchange" for binding in self.bindings)
-        self.varies = BY_PROPERTIES if to_exchange else BY_CHANCE
+        self.varies = BY_MESSAGE if to_exchange else BY_CHANCE
 
-    def match(self, routing_key: str, properties: Properties | None) -> Iterable[Queue | Exchange]:
+    def match(self, routing_key: str, message: Message | None) -> Collection[Queue | Exchange]:
         if not self.bindings:
             return []
         return [self.bindings[int(random() * len(self.bindings))].destination]
+
+    def explain(self, bindings: Iterable[Binding], keys: list[str], message: Message) -> Iterator[Explained]:
+        reason = f"one of {len(self.bindings)} by chance"
+        return ((binding, True, reason) for binding in bindings)
+
+
+class LocalRandomMatcher(RandomMatcher):
+    def check(self, binding: Binding) -> None:
+        """In RabbitMQ's words."""
+        if binding.routing_key:
+            raise PreconditionFailed(f"Non empty binding '{binding.routing_key}' key not permitted")
+        if binding.destination_kind != "queue":
+            raise PreconditionFailed("Destination not found")
+        queue_type = binding.destination.effective.get("x-queue-type", "classic")
+        if queue_type != "classic":
+            raise PreconditionFailed(f"Queue type rabbit_{queue_type}_queue not valid for this exchange type")
 
 
 def binding_end(binding: Binding) -> bytes:
@@ -133,22 +156,3 @@ def check_hash_arguments(what: str, arguments: Mapping[str, object]) -> None:
     hashed = arguments.get("hash-property")
     if hashed is not None and hashed not in HASHED_PROPERTIES:
         raise PreconditionFailed(f"Unsupported property: {hashed}")
-
-
-def check_binding(binding: Binding) -> None:
-    """Refuse what a binding of this type of exchange cannot be, in RabbitMQ's words."""
-    key = binding.routing_key
-    if binding.source.routing_type == "x-consistent-hash":
-        if not WHOLE_NUMBER.fullmatch(key):
-            shown = f'<<"{key}">>' if key else "<<>>"
-            raise PreconditionFailed(f"The binding key must be an integer: {shown}")
-        if int(key) < 1:
-            raise PreconditionFailed("The binding key must be greater than 0")
-    elif binding.source.routing_type == "x-local-random":
-        if key:
-            raise PreconditionFailed(f"Non empty binding '{key}' key not permitted")
-        if binding.destination_kind != "queue":
-            raise PreconditionFailed("Destination not found")
-        queue_type = binding.destination.effective.get("x-queue-type", "classic")
-        if queue_type != "classic":
-            raise PreconditionFailed(f"Queue type rabbit_{queue_type}_queue not valid for this exchange type")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embermq.broker.queue.arguments import term, type_name
+from embermq.broker.queue.arguments import SHOWN_CHARACTERS, term, type_name
 from embermq.errors import PreconditionFailed
 
 MODES = ("all", "any", "all-with-x", "any-with-x")
@@ -39,6 +39,33 @@ class HeadersPattern:
             if hit == self.any:
                 return hit
         return not self.any
+
+    def explain(self, headers: Mapping[str, object]) -> tuple[bool, str]:
+        """Does it match, and which header decides that."""
+        for name, value in self.wanted.items():
+            hit = name in headers and (value is None or equal(value, headers[name]))
+            if hit == self.any:
+                return hit, told(name, value, headers)
+        if not self.wanted:
+            return not self.any, "the binding asks for no header"
+        quantity = "none" if self.any else "all"
+        return not self.any, f"{quantity} of the headers that the binding asks for are as asked"
+
+
+def told(name: str, value: object, headers: Mapping[str, object]) -> str:
+    if name not in headers:
+        return f"there is no header '{name}'"
+    given = headers[name]
+    if value is None:
+        return f"there is a header '{name}'"
+    if equal(value, given):
+        return f"the header '{name}' is {shown_value(given)}"
+    return f"the header '{name}' is {shown_value(given)}, not {shown_value(value)}"
+
+
+def shown_value(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
 
 
 def check_mode(arguments: Mapping[str, object]) -> str:

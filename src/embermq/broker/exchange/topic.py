@@ -8,7 +8,7 @@ patterns such as `#.#.#.#` cost no more than their length.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable
 from typing import Generic, TypeVar
 
 T = TypeVar("T", bound=Hashable)
@@ -62,7 +62,7 @@ class TopicTrie(Generic[T]):
                 break
             del parent.children[word]
 
-    def match(self, key: str) -> Iterable[T]:
+    def match(self, key: str) -> Collection[T]:
         """The values of all patterns that match, each once, in the order of first mention."""
         nodes: dict[Node[T], None] = {}
         enter(self.root, nodes)

@@ -1,11 +1,15 @@
-cdef class DirectMatcher:
+cdef class Matcher:
+    pass
+
+cdef class DirectMatcher(Matcher):
     cdef dict by_key
 
-cdef class FanoutMatcher:
+cdef class FanoutMatcher(Matcher):
     cdef dict bindings
 
-cdef class TopicMatcher:
+cdef class TopicMatcher(Matcher):
     cdef object trie
 
-cdef class HeadersMatcher(FanoutMatcher):
-    pass
+cdef class HeadersMatcher(Matcher):
+    cdef dict patterns
+    cdef dict destinations

@@ -1,4 +1,4 @@
-"""Bindings between exchanges and queues, or exchanges and exchanges."""
+"""Bindings between exchanges and queues, or exchanges and exchanges; where a message would go by them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,29 @@ from urllib.parse import quote
 
 from embermq.broker.exchange.binding import Binding
 from embermq.broker.exchange.exchange import Exchange
+from embermq.broker.exchange.explain import Explanation, Finding
+from embermq.broker.publish import compose, copy_keys
 from embermq.broker.queue.queue import Queue
 from embermq.broker.security.user import User
 from embermq.broker.vhost import VirtualHost, require_access
-from embermq.errors import AccessRefused
+from embermq.errors import AccessRefused, AMQPError
 from embermq.http.controllers.exchanges import DEFAULT_NAMES, exchange_named, vhost_of
 from embermq.http.controllers.overview import visible_vhosts
 from embermq.http.controllers.queues import NO_OWNER, queue_named
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes
-from embermq.http.server.request import Request, Response, not_found, routing_key_of, table
+from embermq.http.server.cooperative import Steps
+from embermq.http.server.request import (
+    Request,
+    Response,
+    bad_request,
+    encode,
+    not_found,
+    routing_key_of,
+    table,
+    text,
+)
+from embermq.http.views.json_values import plain
 from embermq.http.views.listing import COLUMNS, LIST, listing, single
 from embermq.http.views.thing_name import clean
 from embermq.http.views.views import View, binding_view, default_binding, properties_key
@@ -142,3 +155,65 @@ def delete_binding(request: Request) -> Response:
         require_access(destination, NO_OWNER)
     vhost.unbind(source, destination, binding.routing_key, binding.arguments)
     return Response(204)
+
+
+@describes("Where a message would go, and why.", body=schemas.EXPLAIN_BODY, answer=schemas.EXPLANATION)
+async def explain(request: Request) -> Response:
+    """Nothing is published."""
+    vhost, body = vhost_of(request), request.json()
+    exchange = exchange_named(vhost, request.names["name"])
+    wanted = queue_named(vhost, text(body, "queue")) if "queue" in body else None
+    properties = table(body, "properties")
+    headers = {**table(properties, "headers"), **table(body, "headers")}
+    try:
+        payload = text(body, "payload").encode("utf-8")
+        routing_key = routing_key_of(body)
+        message = compose(
+            exchange.name, routing_key, properties | {"headers": headers}, payload, request.user
+        )
+        explanation = Explanation(exchange, message, copy_keys(headers))
+    except (AMQPError, UnicodeEncodeError) as error:
+        raise bad_request(str(error)) from None
+    steps, shown = Steps(request.context.scheduler), []
+    ways = None if wanted is None else exchanges_before(wanted)
+    for finding in explanation.findings():
+        if ways is None or leads_to(finding, wanted, ways):
+            shown.append(encode(finding_view(finding)))
+        await steps.pause()
+    document: View = {
+        "queues": [queue.name for queue in explanation.queues],
+        "by_chance": explanation.by_chance,
+        "unroutable_reason": explanation.unroutable_reason,
+    }
+    return Response(200, encode(document)[:-1] + b',"bindings":[' + b",".join(shown) + b"]}")
+
+
+def finding_view(finding: Finding) -> View:
+    return {
+        "source": finding.source.name,
+        "destination": finding.destination,
+        "destination_type": finding.destination_kind,
+        "routing_key": finding.routing_key,
+        "arguments": plain(finding.arguments),
+        "matched": finding.matched,
+        "reason": finding.reason,
+    }
+
+
+def exchanges_before(queue: Queue) -> set[str]:
+    """All from which a message may come to the queue."""
+    vhost = queue.vhost
+    found = list(dict.fromkeys(binding.source for binding in vhost.queue_bindings.get(queue, ())))
+    known = set(found)
+    for exchange in found:  # grows while we walk
+        for source in [*exchange.sources, *vhost.alternates.get(exchange.name, ())]:
+            if source not in known:
+                known.add(source)
+                found.append(source)
+    return {exchange.name for exchange in found}
+
+
+def leads_to(finding: Finding, queue: Queue | None, ways: set[str]) -> bool:
+    if finding.destination_kind == "exchange":
+        return finding.destination in ways
+    return queue is not None and finding.destination == queue.name

@@ -113,6 +113,22 @@ BINDING = every(
     arguments=OBJECT,
     properties_key=TEXT,
 )
+EXPLANATION = every(
+    queues=list_of(TEXT),
+    by_chance={**BOOLEAN, "description": "chance decides: the queues are those that it may reach"},
+    bindings=list_of(
+        every(
+            source=TEXT,
+            destination=TEXT,
+            destination_type={"enum": ["queue", "exchange"]},
+            routing_key=TEXT,
+            arguments=OBJECT,
+            matched=BOOLEAN,
+            reason=TEXT,
+        )
+    ),
+    unroutable_reason=TEXT_OR_NULL,
+)
 VHOST = fields(
     "name description tags tracing",
     name=TEXT,
@@ -271,6 +287,13 @@ EXCHANGE_BODY = fields(
     arguments=ARGUMENTS,
 )
 BINDING_BODY = fields(routing_key={**TEXT, "maxLength": 60}, arguments=ARGUMENTS)
+EXPLAIN_BODY = fields(
+    routing_key={**TEXT, "maxLength": 60},
+    properties=fields(headers=ARGUMENTS, content_type={**TEXT, "maxLength": 60}),
+    headers={**ARGUMENTS, "description": "the same as headers in the properties"},
+    payload=TEXT,
+    queue={**TEXT, "description": "only bindings on the ways to this queue"},
+)
 VHOST_BODY = fields(description=TEXT, tags=list_of(TEXT), tracing=FLAG)
 USER_BODY = fields(
     "tags",

@@ -116,6 +116,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("PUT", "/api/exchanges/{vhost}/{name}", exchanges.put_exchange, MANAGEMENT),
     ("DELETE", "/api/exchanges/{vhost}/{name}", exchanges.delete_exchange, MANAGEMENT),
     ("POST", "/api/exchanges/{vhost}/{name}/publish", messages.publish_message, MANAGEMENT),
+    ("POST", "/api/exchanges/{vhost}/{name}/explain", bindings.explain, MANAGEMENT),
     ("DELETE", "/api/exchanges/{vhost}/{name}/delayed", exchanges.take_back_from_exchange, MANAGEMENT),
     ("GET", "/api/exchanges/{vhost}/{name}/bindings/source", exchanges.bindings_from_exchange, MANAGEMENT),
     ("GET", "/api/exchanges/{vhost}/{name}/bindings/destination", exchanges.bindings_to_exchange, MANAGEMENT),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embermq.broker.exchange.exchange import Exchange
+from embermq.broker.message.rewrite import composed
 from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
 from tests.support.domain import Loop, constant, new_queue, new_vhost
@@ -25,7 +26,7 @@ def declare(vhost: VirtualHost, name: str, type: str = "fanout", auto_delete: bo
 
 
 def found(exchange: Exchange, key: str = "", headers: dict[str, object] | None = None) -> list[str]:
-    queues, _ = exchange.resolve(key, Properties(headers=headers))
+    queues, _ = exchange.resolve(key, composed(exchange.name, key, Properties(headers=headers), b""))
     return [queue.name for queue in queues]
 
 
