@@ -161,6 +161,9 @@ def node_view(context: Context) -> View:
         path = broker.storage.data.layout.directory
         view["db_dir"] = path
         view["disk_free"] = broker.storage.data.free_bytes()
+        syncs = broker.storage.data.committer.sync_times
+        view["io_sync_count"] = syncs.count
+        view["io_sync_avg_time"] = round(syncs.sum * 1000 / syncs.count, 3) if syncs.count else 0  # ms
     return view
 
 

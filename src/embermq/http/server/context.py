@@ -21,6 +21,7 @@ from embermq.http.pipeline_registry import KnownPipelines
 from embermq.http.server.cooperative import StepScheduler
 from embermq.http.server.session import SessionStore
 from embermq.http.stats.history import History
+from embermq.http.stats.live import LiveNumbers
 from embermq.http.stats.login_counts import LoginCounts
 from embermq.http.trace_writer import Traces
 from embermq.http.views.name_index import NameOrder
@@ -104,6 +105,7 @@ class Context:
         self.console_sessions = SessionStore(self.broker.users)
         self.pipelines = KnownPipelines(self.broker.turn)
         self.history = History(self.broker, self.sessions, self.scheduler)
+        self.live = LiveNumbers(self.broker, self.sessions, self.history, self.scheduler)
         self.logins.listen(self.broker.events)
         storage = self.broker.storage
         directory = "" if storage is None else os.path.join(storage.data.layout.directory, "traces")

@@ -40,4 +40,5 @@ class Management:
             await asyncio.sleep(TASKS_POLL_S)
         await self.context.traces.stop_all()
         await self.context.history.stop()
+        await self.context.live.stop()
         await self.server.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
@@ -64,6 +64,8 @@ class Response:
     headers: tuple[tuple[str, str], ...] = ()
     # The answer is about messages: it leaves when those are as safe as a confirm would promise.
     after_messages: bool = False
+    # What follows the body, for as long as it goes on: server-sent events.
+    endless: AsyncGenerator[bytes] | None = None
 
     @classmethod
     def of(cls, value: object, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:

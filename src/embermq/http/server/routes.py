@@ -8,6 +8,7 @@ from embermq.http.controllers import (
     clients,
     cluster,
     definitions,
+    event_stream,
     exchanges,
     health,
     leases,
@@ -50,6 +51,7 @@ TABLE: list[tuple[str, str, Handler, str]] = [
     ("GET", "/metrics/detailed", metrics.detailed, MONITORING),
 
     ("GET", "/api/overview", overview.overview, MANAGEMENT),
+    ("GET", "/api/stream", event_stream.stream, MANAGEMENT),
     ("GET", "/api/whoami", overview.whoami, MANAGEMENT),
     ("GET", "/api/version", overview.version, MANAGEMENT),
     ("GET", "/api/auth", overview.auth, OPEN_TO_ALL),

@@ -10,11 +10,12 @@ flood of requests costs some memory and some turns of the loop, never the messag
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import http
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import cast
 
 import h11
@@ -319,7 +320,22 @@ class HTTPProtocol(asyncio.Protocol):
                     await self.until_read()
                 if self.transport.is_closing():
                     return
+            if response.endless is not None:
+                await self.go_on_sending(response.endless)
         self.send(h11.EndOfMessage())
+
+    async def go_on_sending(self, pieces: AsyncGenerator[bytes]) -> None:
+        """Piece by piece. A client that does not read is left, and one that has gone is noticed."""
+        self.discards = True
+        self.received.clear()
+        self.transport.resume_reading()
+        self.waits_for_client = True
+        async with contextlib.aclosing(pieces):
+            async for piece in pieces:
+                if not self.writable.is_set():
+                    self.abort()
+                    raise Gone
+                self.send(h11.Data(data=piece))
 
     async def until_read(self) -> None:
         """Wait for a slow reader; one that does not read at all is left."""
@@ -336,12 +352,14 @@ class HTTPProtocol(asyncio.Protocol):
         headers = [(b"server", b"EmberMQ"), (b"date", email.utils.formatdate(usegmt=True).encode())]
         own = {name.encode() for name, _ in response.headers}
         headers += [header for header in SAFE_HEADERS if header[0] not in own]
-        if response.body:
+        if response.body or response.endless is not None:
             headers.append((b"content-type", response.content_type.encode()))
-        if response.status not in (204, 304):
+        if response.endless is not None:
+            headers.append(CLOSE)
+        elif response.status not in (204, 304):
             headers.append((b"content-length", str(len(response.body)).encode()))
         headers += [(name.encode(), value.encode("latin-1")) for name, value in response.headers]
-        if is_last:
+        if is_last and response.endless is None:
             headers.append(CLOSE)
         # Clients show the reason to people, and tests look for it ("401 Unauthorized").
         reason = http.HTTPStatus(response.status).phrase.encode()

@@ -89,6 +89,7 @@ class History:
         self.rounds = 0
         self.time_ms = 0  # of the last round
         self.elapsed_ms = STEP_MS  # between the last two
+        self.sums: dict[str, Totals] = {}  # of the last round, by virtual host
         self.task: asyncio.Task[None] | None = None
 
     # -- sampling
@@ -122,9 +123,11 @@ class History:
         for name, vhost in list(self.broker.vhosts.items()):
             if name in sums:
                 sums[name].counters.add(vhost.past)
+                sums[name].exchanges = len(vhost.exchanges)
                 total.add(sums[name])
                 self.put(("vhost", name), sums[name].values(), BASIC)
         self.put("overview", total.values(), GLOBAL)
+        self.sums = sums
         for key in [key for key, track in self.tracks.items() if track.seen != self.rounds]:
             self.drop(key)
 

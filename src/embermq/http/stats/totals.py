@@ -118,20 +118,28 @@ class Totals:
 
 
 async def totals(vhosts: Iterable[VirtualHost], counting: Counting, scheduler: StepScheduler) -> Totals:
-    steps, sums = Steps(scheduler), Totals()
-    names = set()
+    total = Totals()
+    for sums in (await totals_by_vhost(vhosts, counting, scheduler)).values():
+        total.add(sums)
+    return total
+
+
+async def totals_by_vhost(
+    vhosts: Iterable[VirtualHost], counting: Counting, scheduler: StepScheduler
+) -> dict[str, Totals]:
+    steps, by_vhost = Steps(scheduler), dict[str, Totals]()
     for vhost in vhosts:
-        names.add(vhost.name)
+        sums = by_vhost[vhost.name] = Totals()
         sums.counters.add(vhost.past)
-        sums.exchanges += len(vhost.exchanges)
-        sums.delayed += vhost.delays.count
+        sums.exchanges = len(vhost.exchanges)
+        sums.delayed = vhost.delays.count
         for exchange in list(vhost.exchanges.values()):
             sums.counters.add_exchange(exchange)
         for queue in list(vhost.queues.values()):
             sums.add_queue(queue)
             await steps.pause()
     for counts in counting.connection_counts():
-        if counts.vhost in names:
-            sums.add_connection(counts)
+        if counts.vhost in by_vhost:
+            by_vhost[counts.vhost].add_connection(counts)
         await steps.pause()
-    return sums
+    return by_vhost
