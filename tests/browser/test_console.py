@@ -285,6 +285,16 @@ def test_a_lost_broker_is_told_and_found_again(browser: Chromium, broker: Embedd
     browser.until("!document.querySelector('[role=alert]')")
 
 
+def test_what_others_change_is_told_by_events(guest: Chromium, broker: EmbeddedBroker) -> None:
+    guest.look()
+    show(guest, broker, "queues?name=others")
+    until_text(guest, "Nothing is found.")
+    put(broker, "/api/queues/%2F/others", {})
+    until_text(guest, "others", "tbody")
+    put(broker, "/api/queues/%2F/others", {}, "DELETE")
+    until_text(guest, "Nothing is found.")
+
+
 def test_rates_arrive_and_pictures_for_the_documentation(browser: Chromium, tmp_path: Path) -> None:
     """The pictures are those of docs/images: EMBERMQ_PICTURES=docs/images, for this test alone."""
     folder = Path(os.environ.get("EMBERMQ_PICTURES", tmp_path))

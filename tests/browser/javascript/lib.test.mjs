@@ -5,6 +5,7 @@ import { test } from "node:test";
 const LIB = "../../../src/embermq/http/console/web/lib";
 const { encoded, path } = await import(`${LIB}/api.js`);
 const { argumentsOf, argumentSources, QUEUE_ARGUMENTS } = await import(`${LIB}/argument.js`);
+const events = await import(`${LIB}/events.js`);
 const format = await import(`${LIB}/format.js`);
 const { pageOfArray } = await import(`${LIB}/listing.js`);
 const { may, vhostsToConfigure } = await import(`${LIB}/permission.js`);
@@ -89,4 +90,27 @@ test("lists in one piece", () => {
   assert.deepEqual(names({ sort: "name", page: "2" }), ["c"]);
   assert.deepEqual(names({ page: "99" }), ["c"], "the last page where there are no more");
   assert.deepEqual(names({ name: "C" }), ["c"]);
+});
+
+test("events are cut out of the stream, wherever it is cut", () => {
+  const told = [];
+  const parse = events.parser((name, value) => told.push([name, value]));
+  const text = 'retry: 2000\n\nevent: change\ndata: {"lists":["queues"]}\n\nevent: node\ndata: {"a":"x: y"}\n\n';
+  for (const character of text) parse(character);
+  assert.deepEqual(told, [["change", { lists: ["queues"] }], ["node", { a: "x: y" }]]);
+});
+
+test("a change concerns the addresses that have the list in them", () => {
+  const count = () => ["/queues?page=1", "/queues/%2F/q/bindings", "/users"].map(events.changeCount);
+  const before = count();
+  events.onEvent("change", { lists: ["bindings"] });
+  events.onEvent("change", { lists: ["queues", "bindings"] });
+  assert.deepEqual(count().map((now, at) => now - before[at]), [1, 3, 0]);
+});
+
+test("activity is counted when messages move", () => {
+  const told = (publish) => ({ message_stats: { publish }, queue_totals: { messages: 0 } });
+  const before = events.activity.get();
+  for (const publish of [1, 1, 2, 2, 2]) events.onEvent("overview", told(publish));
+  assert.equal(events.activity.get() - before, 2);
 });

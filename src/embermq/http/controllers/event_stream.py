@@ -19,14 +19,14 @@ from embermq.http.server.auth import ADMINISTRATOR, sees_everything
 from embermq.http.server.context import Context
 from embermq.http.server.request import Refusal, Request, Response, encode
 from embermq.http.server.session import Session, token_in
-from embermq.http.stats.live import Tick, total_of
+from embermq.http.stats.live import Snapshot, total_of
 from embermq.http.stats.rates import VHOST_STATS
 from embermq.http.stats.totals import COLUMNS, LENGTHS
 from embermq.http.views.views import View
 
 CONTENT_TYPE = "text/event-stream"
 RETRY = b"retry: 2000\n\n"  # milliseconds after which a browser comes back
-NODE_TICKS = 5
+NODE_EVERY = 5
 NODE_FIELDS = (
     *("name", "uptime", "processors", "mem_used", "mem_limit", "mem_alarm", "disk_free", "disk_free_limit"),
     *("disk_free_alarm", "fd_used", "fd_total", "sockets_used", "io_sync_count", "io_sync_avg_time"),
@@ -52,10 +52,10 @@ async def events(request: Request) -> AsyncGenerator[bytes]:
         yield RETRY
         is_first = True
         while True:
-            tick = await live.next()
+            snapshot = await live.next()
             if not is_valid(request, session):
                 return
-            yield written(request, tick, with_node=is_first or tick.number % NODE_TICKS == 0)
+            yield written(request, snapshot, with_node=is_first or snapshot.number % NODE_EVERY == 0)
             is_first = False
     finally:
         live.leave()
@@ -75,33 +75,35 @@ def is_valid(request: Request, session: Session) -> bool:
     return sessions.is_valid(session)
 
 
-def written(request: Request, tick: Tick, *, with_node: bool) -> bytes:
-    """What this user gets at this tick."""
+def written(request: Request, snapshot: Snapshot, *, with_node: bool) -> bytes:
+    """What this user gets with this snapshot."""
     context, user = request.context, request.user
     sees_all = sees_everything(user)
     vhosts = tuple(vhost.name for vhost in visible_vhosts(request))
     key = (sees_all, vhosts)
-    if key not in tick.encoded:
-        tick.encoded[key] = event("overview", overview_view(context, tick, vhosts, sees_all))
-    text = tick.encoded[key]
+    if key not in snapshot.encoded:
+        snapshot.encoded[key] = event("overview", overview_view(context, snapshot, vhosts, sees_all))
+    text = snapshot.encoded[key]
     if with_node and sees_all:
-        if "node" not in tick.encoded:
+        if "node" not in snapshot.encoded:
             known = node_view(context)
-            tick.encoded["node"] = event("node", {name: known[name] for name in NODE_FIELDS if name in known})
-        text += tick.encoded["node"]
+            snapshot.encoded["node"] = event(
+                "node", {name: known[name] for name in NODE_FIELDS if name in known}
+            )
+        text += snapshot.encoded["node"]
     changed = {
         name
-        for name, vhost in tick.changed
+        for name, vhost in snapshot.changed
         if (not vhost or sees_all or vhost in vhosts)
         and (name not in FOR_ADMINISTRATORS or ADMINISTRATOR in user.tags)
     }
     return text + event("change", {"lists": sorted(changed)}) if changed else text
 
 
-def overview_view(context: Context, tick: Tick, vhosts: Sequence[str], sees_all: bool) -> View:
+def overview_view(context: Context, snapshot: Snapshot, vhosts: Sequence[str], sees_all: bool) -> View:
     """The fields have the names that they have in `/api/overview`."""
-    total = total_of(tick.sums, vhosts)
-    values, before = total.values(), total_of(tick.sums_before, vhosts).values()
+    total = total_of(snapshot.sums, vhosts)
+    values, before = total.values(), total_of(snapshot.sums_before, vhosts).values()
     if sees_all:
         total.counters.add(context.broker.past)
     now = total.values()
@@ -113,11 +115,11 @@ def overview_view(context: Context, tick: Tick, vhosts: Sequence[str], sees_all:
             change = values[at] - before[at]
             rate = change if column in LENGTHS else max(change, 0)
             view[column] = now[at]
-            view[f"{column}_details"] = {"rate": round(rate * 1000 / tick.elapsed_ms, 1)}
+            view[f"{column}_details"] = {"rate": round(rate * 1000 / snapshot.elapsed_ms, 1)}
         return view
 
     return {
-        "timestamp": tick.time_ms,
+        "timestamp": snapshot.time_ms,
         "queue_totals": numbers(LENGTHS),
         "message_stats": numbers(VHOST_STATS),
         "object_totals": {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from embermq.broker.broker import Broker
     from embermq.http.server.context import Sessions
 
-TICK_S = 1.0
+EVERY_S = 1.0
 THINGS_MAX = 2000  # 4 ms of walking
 LISTENERS_MAX = 100
 LISTS = {
@@ -40,10 +40,10 @@ LISTS = {
 NO_CHANGE = ("user.authentication.success", "user.authentication.failure")
 
 
-class Tick:
+class Snapshot:
     """What was found at one moment, beside what was found at the one before."""
 
-    def __init__(self, time_ms: int, sums: dict[str, Totals], before: Tick | None) -> None:
+    def __init__(self, time_ms: int, sums: dict[str, Totals], before: Snapshot | None) -> None:
         self.number: int = 0 if before is None else before.number + 1
         self.time_ms = time_ms
         self.elapsed_ms = 0 if before is None else max(time_ms - before.time_ms, 1)
@@ -62,9 +62,9 @@ class LiveNumbers:
         self.history = history
         self.scheduler = scheduler
         self.listener_count = 0
-        self.tick: Tick | None = None
+        self.snapshot: Snapshot | None = None
         self.changed: set[tuple[str, str]] = set()
-        self.ticked = asyncio.Event()
+        self.taken = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -75,21 +75,21 @@ class LiveNumbers:
         self.listener_count += 1
         if self.task is None:
             self.broker.events.listen(self.note)
-            self.task = asyncio.get_running_loop().create_task(self.go_on_ticking())
+            self.task = asyncio.get_running_loop().create_task(self.go_on_taking())
 
     def leave(self) -> None:
         self.listener_count -= 1
         if self.listener_count == 0 and self.task is not None:
             self.broker.events.unlisten(self.note)
             self.task.cancel()
-            self.task = self.tick = None
+            self.task = self.snapshot = None
             self.changed.clear()
 
-    async def next(self) -> Tick:
+    async def next(self) -> Snapshot:
         """The next one that tells how fast things go."""
-        await self.ticked.wait()
-        assert self.tick is not None
-        return self.tick
+        await self.taken.wait()
+        assert self.snapshot is not None
+        return self.snapshot
 
     async def stop(self) -> None:
         if self.task is not None:
@@ -104,29 +104,29 @@ class LiveNumbers:
         vhost = event.properties.get("vhost", event.properties["name"] if found == "vhosts" else "")
         self.changed.add((found, str(vhost)))
 
-    async def go_on_ticking(self) -> None:
+    async def go_on_taking(self) -> None:
         while True:
-            tick = await self.take()
-            if tick is not None:
-                tick.changed, self.changed = self.changed, set()
-                self.tick = tick
-                if tick.elapsed_ms:
-                    self.ticked.set()
-                    self.ticked = asyncio.Event()
-            await asyncio.sleep(TICK_S)
+            snapshot = await self.take()
+            if snapshot is not None:
+                snapshot.changed, self.changed = self.changed, set()
+                self.snapshot = snapshot
+                if snapshot.elapsed_ms:
+                    self.taken.set()
+                    self.taken = asyncio.Event()
+            await asyncio.sleep(EVERY_S)
 
-    async def take(self) -> Tick | None:
+    async def take(self) -> Snapshot | None:
         """None where there is nothing new: the history has not sampled again."""
         vhosts = list(self.broker.vhosts.values())
         things = sum(len(vhost.queues) + len(vhost.exchanges) for vhost in vhosts)
         if things + self.sessions.connection_count() > THINGS_MAX:
-            if self.tick is not None and self.tick.time_ms == self.history.time_ms:
+            if self.snapshot is not None and self.snapshot.time_ms == self.history.time_ms:
                 return None
-            return Tick(self.history.time_ms, self.history.sums, self.tick)
+            return Snapshot(self.history.time_ms, self.history.sums, self.snapshot)
         turn = self.broker.turn
         turn.refresh()
         now_ms = turn.now_ms
-        return Tick(now_ms, await totals_by_vhost(vhosts, self.sessions, self.scheduler), self.tick)
+        return Snapshot(now_ms, await totals_by_vhost(vhosts, self.sessions, self.scheduler), self.snapshot)
 
 
 def total_of(sums: dict[str, Totals], vhosts: Sequence[str]) -> Totals:

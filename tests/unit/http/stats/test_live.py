@@ -11,7 +11,7 @@ from tests.support.http_api import Desk
 
 
 def test_nothing_is_computed_without_a_listener(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "TICK_S", 0.001)
+    monkeypatch.setattr(live, "EVERY_S", 0.001)
     numbers = desk.api.context.live
     listeners = len(desk.broker.events.listeners)
 
@@ -24,7 +24,7 @@ def test_nothing_is_computed_without_a_listener(desk: Desk, monkeypatch: pytest.
         second = await numbers.next()
         numbers.leave()
         await asyncio.sleep(0.05)
-        assert numbers.task is None and numbers.tick is None
+        assert numbers.task is None and numbers.snapshot is None
         return second.number - first.number
 
     assert desk.run(listen()) == 1
@@ -32,7 +32,7 @@ def test_nothing_is_computed_without_a_listener(desk: Desk, monkeypatch: pytest.
 
 
 def test_changes_are_told_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "TICK_S", 0.001)
+    monkeypatch.setattr(live, "EVERY_S", 0.001)
     numbers = desk.api.context.live
 
     async def listen() -> None:
@@ -54,8 +54,8 @@ def test_a_large_broker_is_not_walked_again(desk: Desk, monkeypatch: pytest.Monk
 
     async def sampled() -> None:
         await history.sample()
-        numbers.tick = await numbers.take()
-        assert numbers.tick is not None and numbers.tick.sums is history.sums
+        numbers.snapshot = await numbers.take()
+        assert numbers.snapshot is not None and numbers.snapshot.sums is history.sums
         assert await numbers.take() is None
         await history.sample()
         history.time_ms += 1

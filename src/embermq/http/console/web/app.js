@@ -4,6 +4,7 @@
 import { html, render, useEffect } from "./vendor/preact-htm.js";
 import { Layout } from "./component/layout.js";
 import { get, session } from "./lib/api.js";
+import { followEvents } from "./lib/events.js";
 import { matched, route } from "./lib/router.js";
 import { useSignal } from "./lib/signal.js";
 import { ListPage } from "./page/list.js";
@@ -39,6 +40,7 @@ function App() {
   useEffect(() => {
     findSession();
   }, []);
+  useEffect(() => (user ? followEvents() : undefined), [user?.name]);
   if (user === null) return html`<${SignIn} />`;
   return html`<${Layout} session=${user}>${user && pageOf(found)}<//>`;
 }

@@ -1,10 +1,19 @@
 // @ts-check
-/** What the API answers, asked for again every few seconds while the page can be seen. */
+/** What the API answers, asked for again when the events say that it is out of date.
+ *
+ * A change of the list comes at once. Numbers come every few seconds, and only while messages move: a broker that rests
+ * is not asked. Without events it is asked every few seconds.
+ */
 
 import { useCallback, useEffect, useState } from "../vendor/preact-htm.js";
-import { get } from "./api.js";
+import { get, Lost, lost } from "./api.js";
+import { activity, changeCount, changes, isOpen } from "./events.js";
 
 export const EVERY_MS = 5000;
+const CHANGE_MS = 300; // many changes are one question
+const BETWEEN_MS = 2000;
+const LOST_MS = 2000;
+const RESTING_ROUNDS = 2; // until rates, which are those of some seconds, have come to rest too
 
 /**
  * @param {string | null} address null: nothing is asked for
@@ -18,21 +27,48 @@ export function usePolled(address, everyMs = EVERY_MS) {
     if (address === null) return undefined;
     let timer = 0;
     let ended = false;
-    async function round() {
-      if (!document.hidden) {
-        try {
-          const data = await get(/** @type {string} */ (address));
-          if (!ended) setState({ address, data, error: null });
-        } catch (error) {
-          if (!ended) setState((/** @type {any} */ old) => ({ address, data: old.address === address ? old.data : null, error }));
-        }
+    let isAsking = false;
+    let known = { changes: -1, activity: -1 };
+    let rounds = 0;
+    let askedAt = 0;
+
+    async function ask() {
+      clearTimeout(timer);
+      isAsking = true;
+      askedAt = Date.now();
+      known = { changes: changeCount(/** @type {string} */ (address)), activity: activity.get() };
+      let wait = everyMs;
+      try {
+        const data = await get(/** @type {string} */ (address));
+        if (!ended) setState({ address, data, error: null });
+      } catch (error) {
+        if (error instanceof Lost) wait = LOST_MS;
+        if (!ended) setState((/** @type {any} */ old) => ({ address, data: old.address === address ? old.data : null, error }));
       }
-      if (!ended) timer = setTimeout(round, everyMs);
+      isAsking = false;
+      if (!ended) timer = setTimeout(round, wait);
+      if (!ended) onChange();
     }
-    round();
+
+    function round() {
+      const moves = !isOpen.get() || known.activity !== activity.get();
+      rounds = moves ? 0 : rounds + 1;
+      if (!document.hidden && (rounds <= RESTING_ROUNDS || lost.get())) ask();
+      else timer = setTimeout(round, everyMs);
+    }
+
+    function onChange() {
+      if (isAsking || changeCount(/** @type {string} */ (address)) === known.changes) return;
+      clearTimeout(timer);
+      timer = setTimeout(ask, Math.max(CHANGE_MS, askedAt + BETWEEN_MS - Date.now()));
+    }
+
+    ask();
+    const unlisten = changes.listen(onChange);
     return () => {
       ended = true;
       clearTimeout(timer);
+      unlisten();
     };
   }, [address, everyMs, asked]);
   const reload = useCallback(() => setAsked((/** @type {number} */ count) => count + 1), []);
