@@ -9,16 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from embermq.broker.broker import Broker
 from embermq.broker.events import Event
 from embermq.http.server.cooperative import StepScheduler
 from embermq.http.stats.history import History
-from embermq.http.stats.totals import Totals, totals_by_vhost
-
-if TYPE_CHECKING:
-    from embermq.broker.broker import Broker
-    from embermq.http.server.context import Sessions
+from embermq.http.stats.totals import Counting, Totals, totals_by_vhost
 
 EVERY_S = 1.0
 THINGS_MAX = 2000  # 4 ms of walking
@@ -53,10 +50,12 @@ class Snapshot:
         self.encoded: dict[object, bytes] = {}  # by what the listener may see
 
 
+class Clients(Counting, Protocol):
+    def connection_count(self) -> int: ...
+
+
 class LiveNumbers:
-    def __init__(
-        self, broker: Broker, sessions: Sessions, history: History, scheduler: StepScheduler
-    ) -> None:
+    def __init__(self, broker: Broker, sessions: Clients, history: History, scheduler: StepScheduler) -> None:
         self.broker = broker
         self.sessions = sessions
         self.history = history
