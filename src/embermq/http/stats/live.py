@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Protocol
 
 from embermq.broker.broker import Broker
 from embermq.broker.events import Event
@@ -50,14 +49,12 @@ class Snapshot:
         self.encoded: dict[object, bytes] = {}  # by what the listener may see
 
 
-class Clients(Counting, Protocol):
-    def connection_count(self) -> int: ...
-
-
 class LiveNumbers:
-    def __init__(self, broker: Broker, sessions: Clients, history: History, scheduler: StepScheduler) -> None:
+    def __init__(
+        self, broker: Broker, sessions: Counting, history: History, scheduler: StepScheduler
+    ) -> None:
         self.broker = broker
-        self.sessions = sessions
+        self.counting = counting
         self.history = history
         self.scheduler = scheduler
         self.listener_count = 0
@@ -118,14 +115,14 @@ class LiveNumbers:
         """None where there is nothing new: the history has not sampled again."""
         vhosts = list(self.broker.vhosts.values())
         things = sum(len(vhost.queues) + len(vhost.exchanges) for vhost in vhosts)
-        if things + self.sessions.connection_count() > THINGS_MAX:
+        if things + self.counting.connection_count() > THINGS_MAX:
             if self.snapshot is not None and self.snapshot.time_ms == self.history.time_ms:
                 return None
             return Snapshot(self.history.time_ms, self.history.sums, self.snapshot)
         turn = self.broker.turn
         turn.refresh()
         now_ms = turn.now_ms
-        return Snapshot(now_ms, await totals_by_vhost(vhosts, self.sessions, self.scheduler), self.snapshot)
+        return Snapshot(now_ms, await totals_by_vhost(vhosts, self.counting, self.scheduler), self.snapshot)
 
 
 def total_of(sums: dict[str, Totals], vhosts: Sequence[str]) -> Totals:

@@ -41,6 +41,8 @@ class Counting(Protocol):
 
     def connection_counts(self) -> Iterable[ConnectionCounts]: ...
 
+    def connection_count(self) -> int: ...
+
 
 class Totals:
     def __init__(self) -> None:
