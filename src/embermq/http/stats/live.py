@@ -51,7 +51,7 @@ class Snapshot:
 
 class LiveNumbers:
     def __init__(
-        self, broker: Broker, sessions: Counting, history: History, scheduler: StepScheduler
+        self, broker: Broker, counting: Counting, history: History, scheduler: StepScheduler
     ) -> None:
         self.broker = broker
         self.counting = counting
