@@ -108,7 +108,7 @@ def queue_exists(session: Session, name: str) -> bool:
     )
     found = True
     while True:
-        _, payload = session.read_frame()
+        _, _, payload = session.read_raw()
         if payload[:4] == struct.pack(">HH", 60, 50):
             found = False
         if payload[:4] == struct.pack(">HH", 60, 11):
@@ -183,9 +183,9 @@ def consumer_comes_back(broker: Broker, count: int = 1_000_000) -> Act:
 
 def receive(session: Session, count: int) -> None:
     """So many deliveries, of which only the number of bytes is looked at."""
-    kind, payload = session.read_frame()
+    kind, _, payload = session.read_raw()
     while kind != 1 or payload[:4] != struct.pack(">HH", 60, 60):
-        kind, payload = session.read_frame()
+        kind, _, payload = session.read_raw()
     message, _ = publication("", "taken", 16, persistent=False)
     publish = method(60, 40, b"\x00\x00" + short("") + short("taken") + b"\x00")
     delivery = len(payload) + 8
@@ -213,7 +213,7 @@ def many_channels(broker: Broker, per_channel: int = 20) -> Session:
         session.socket.sendall(request)
     seen = 0
     while seen < CHANNELS:
-        kind, payload = session.read_frame()
+        kind, _, payload = session.read_raw()
         seen += kind == 1 and payload[:4] == struct.pack(">HH", 60, 21)
     return session
 

@@ -5,15 +5,13 @@ When everything is in place, the socket is handed to the load generator (`fileno
 
 from __future__ import annotations
 
-import socket
 import struct
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Self
 
-from bench.frames import PROTOCOL_HEADER, long, method, short, table
+from bench.frames import CHANNEL, long, method, short, table
+from tests.support.raw_client import FRAME_METHOD, Closed, RawClient, Silence
 
-FRAME_BYTES_MAX = 131072
 DURABLE, EXCLUSIVE, AUTO_DELETE, NO_WAIT = 2, 4, 8, 16
 CLOSES = {(10, 50), (20, 40)}
 
@@ -22,54 +20,29 @@ class RefusedError(Exception):
     """The broker closed the channel or the connection; the text is its own."""
 
 
-class Session:
+class Session(RawClient):
     """One connection with one channel open."""
 
-    def __init__(self, host: str, port: int, *, user: str = "guest", timeout_seconds: float = 60.0) -> None:
-        self.socket = socket.create_connection((host, port), timeout=timeout_seconds)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._input = b""
-        self._shake_hands(user.encode())
-
-    def _shake_hands(self, user: bytes) -> None:
-        """Whose password is the name once more."""
-        self.socket.sendall(PROTOCOL_HEADER)
-        self.expect((10, 10))
-        start_ok = long(b"") + short("PLAIN") + long(b"\x00" + user + b"\x00" + user) + short("en_US")
-        self.socket.sendall(method(10, 11, start_ok, channel=0))
-        self.expect((10, 30))
-        tune_ok = struct.pack(">HIH", 2047, FRAME_BYTES_MAX, 0)
-        opening = method(10, 31, tune_ok, channel=0) + method(10, 40, short("/") + b"\x00\x00", channel=0)
-        self.socket.sendall(opening)
-        self.expect((10, 41))
-        self.call(method(20, 10, b"\x00"), (20, 11))
+    def __init__(self, host: str, port: int, *, user: str = "guest") -> None:
+        """The password is the name once more."""
+        super().__init__(port, host)
+        self.handshake(user=user, password=user)
+        self.channel(CHANNEL)
 
     def fileno(self) -> int:
-        return self.socket.fileno()
-
-    def read_frame(self) -> tuple[int, bytes]:
-        while True:
-            if len(self._input) >= 7:
-                kind, _, size = struct.unpack_from(">BHI", self._input)
-                if len(self._input) >= size + 8:
-                    payload = self._input[7 : 7 + size]
-                    self._input = self._input[size + 8 :]
-                    return kind, payload
-            piece = self.socket.recv(65536)
-            if not piece:
-                raise RefusedError("the broker closed the socket")
-            self._input += piece
+        return int(self.socket.fileno())
 
     def forget_input(self) -> int:
         """What has been received and not looked at: how many bytes."""
-        size, self._input = len(self._input), b""
+        size = len(self._buffer)
+        self._buffer.clear()
         return size
 
-    def expect(self, wanted: tuple[int, int]) -> bytes:
-        """The arguments of the next method, which must be this one."""
+    def wait_for(self, wanted: tuple[int, int]) -> bytes:
+        """The arguments of the next method of this kind."""
         while True:
-            kind, payload = self.read_frame()
-            if kind != 1:
+            kind, _, payload = self.read_raw()
+            if kind != FRAME_METHOD:
                 continue
             got: tuple[int, int] = struct.unpack_from(">HH", payload)
             if got == wanted:
@@ -80,7 +53,7 @@ class Session:
 
     def call(self, request: bytes, reply: tuple[int, int]) -> bytes:
         self.socket.sendall(request)
-        return self.expect(reply)
+        return self.wait_for(reply)
 
     def call_all(self, requests: Iterable[bytes], reply: tuple[int, int], *, at_once: int = 200) -> None:
         """Many requests, a few hundred on the way at a time."""
@@ -89,7 +62,7 @@ class Session:
             batch = waiting[start : start + at_once]
             self.socket.sendall(b"".join(batch))
             for _ in batch:
-                self.expect(reply)
+                self.wait_for(reply)
 
     def declare_queue(self, name: str, *, durable: bool = False) -> None:
         self.call(queue_declare(name, durable=durable), (50, 11))
@@ -134,22 +107,16 @@ class Session:
     def confirm_select(self) -> None:
         self.call(method(85, 10, b"\x00"), (85, 11))
 
-    def close(self) -> None:
+    def close(self, code: int = 200, text: str = "bye") -> None:
         try:
-            self.socket.settimeout(10)
-            self.socket.sendall(method(10, 50, struct.pack(">H", 200) + short("bye") + bytes(4), channel=0))
-            self.expect((10, 51))
-        except (OSError, RefusedError):
-            pass
-        finally:
-            self.socket.close()
+            super().close(code, text)
+        except (OSError, Closed, Silence):
+            self.drop()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

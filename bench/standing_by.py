@@ -29,7 +29,7 @@ def stand_by(host: str, port: int, pipe: Pipe) -> None:
         session.socket.sendall(message)
         kind = 0
         while kind != 3:
-            kind, _ = session.read_frame()
+            kind, _, _ = session.read_raw()
         trips.append((began, time.monotonic() - began))
         time.sleep(0.0002)
     pipe.send(trips)

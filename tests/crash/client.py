@@ -46,20 +46,18 @@ class Delivery:
 class Client:
     """One connection with one channel."""
 
-    def __init__(self, port: int, capabilities: dict[str, bool] | None = None) -> None:
+    def __init__(self, port: int, capabilities: dict[str, bool] | None = None, connected: Any = None) -> None:
         raw: RawClient | None = None
         try:
-            raw = RawClient(port)
+            raw = RawClient(port, connected=connected)
             raw.handshake(properties={"capabilities": capabilities or {}})
             raw.channel(CHANNEL)
         except (OSError, Closed, Silence, Unexpected) as error:
             if raw is not None:
                 raw.socket.close()
             raise Lost(str(error)) from None
-        self.socket = raw.socket
-        self.socket.settimeout(REPLY_SECONDS_MAX)
-        self.buffer = raw._buffer
-        self.position = 0
+        self.raw, self.socket = raw, raw.socket
+        self.reply_s = REPLY_SECONDS_MAX
         self.on_delivery: Callable[[Delivery], None] = lambda delivery: None
         self.on_confirm: Callable[[int, bool], None] = lambda tag, multiple: None
 
@@ -133,29 +131,12 @@ class Client:
         return b"".join(pieces)
 
     def frame(self) -> tuple[int, bytes]:
-        self.need(7)
-        kind, _, size = struct.unpack_from(">BHI", self.buffer, self.position)
-        self.need(size + 8)
-        begin = self.position + 7
-        self.position = begin + size + 1
-        assert self.buffer[self.position - 1] == 0xCE
-        return kind, bytes(self.buffer[begin : begin + size])
-
-    def need(self, size: int) -> None:
-        while len(self.buffer) - self.position < size:
-            try:
-                data = self.socket.recv(1 << 18)
-            except TimeoutError:
-                raise AssertionError(f"the broker said nothing for {REPLY_SECONDS_MAX} s") from None
-            except OSError as error:
-                self.socket.close()
-                raise Lost(str(error)) from None
-            if not data:
-                self.socket.close()
-                raise Lost("the socket was closed")
-            del self.buffer[: self.position]
-            self.position = 0
-            self.buffer += data
+        try:
+            kind, _, payload = self.raw.read_raw(self.reply_s)
+        except Closed as error:
+            self.socket.close()
+            raise Lost(str(error)) from None
+        return kind, payload
 
 
 def look_at(client: Client, queues: Iterable[str]) -> dict[str, list[Delivery]]:

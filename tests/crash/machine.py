@@ -13,9 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from pamqp import commands as spec
-from pamqp import frame as codec
-
 from embermq.amqp.connection.connection import Connection
 from embermq.amqp.connection.state import Pause
 from embermq.amqp.connection.transport import Limits
@@ -27,8 +24,8 @@ from embermq.broker.turn import Turn
 from embermq.store.data_directory import DataDirectory
 from tests.crash.client import REPLY_SECONDS_MAX, Client, Lost
 from tests.support import sqlite_files
+from tests.support.amqp_conversation import Transport
 from tests.support.faulty_disk import FaultyFileSystem
-from tests.support.raw_frames import PROTOCOL_HEADER
 
 # One thread of the broker may be paused, and an answer that does not depend on it still come.
 PAUSED_REPLY_SECONDS_MAX = 0.03
@@ -108,26 +105,13 @@ class Machine:
         sqlite_files.forget(self.directory)
 
 
-class Wire:
+class MachineTransport(Transport):
     """What a connection asks of the room that owns its socket."""
 
     def __init__(self, machine: Machine, go_on: Callable[[], None]) -> None:
+        super().__init__()
         self.machine = machine
         self.go_on = go_on
-        self.received = bytearray()
-        self.ended = False
-
-    def send(self, data: bytes) -> None:
-        self.received += data
-
-    def send_pieces(self, pieces: list[memoryview]) -> None:
-        self.send(b"".join(pieces))
-
-    def close(self, after_s: float = 0.0) -> None:
-        self.ended = True
-
-    def pause_reading(self) -> None:
-        pass
 
     def resume_reading(self) -> None:
         self.machine.loop.call_soon(self.go_on)
@@ -135,38 +119,20 @@ class Wire:
     def later(self, after_s: float, action: Callable[[], None]) -> None:
         self.machine.loop.call_later(after_s, action)
 
-    def heartbeat_negotiated(self, interval_s: int) -> None:
-        assert interval_s == 0
 
-
-class MachineClient(Client):
-    """The client of the other crash tests, without a socket."""
+class MachineSocket:
+    """The socket of a client: what is sent is fed to a connection, and the machine runs until it answers."""
 
     def __init__(self, machine: Machine, number: int) -> None:
         self.machine = machine
-        self.wire = Wire(machine, self.go_on)
-        self.buffer = self.wire.received
-        self.position = 0
+        self.transport = MachineTransport(machine, self.go_on)
         self.unread = bytearray()
-        self.on_delivery = lambda delivery: None
-        self.on_confirm = lambda tag, multiple: None
         name = f"machine-client-{number}"
         self.connection = Connection(
-            machine.broker, machine.turn, self.wire, Limits(), number, "127.0.0.1", name
+            machine.broker, machine.turn, self.transport, Limits(), number, "127.0.0.1", name
         )
-        self.send_bytes(PROTOCOL_HEADER)
-        self.wait(spec.Connection.Start)
-        self.tell(spec.Connection.StartOk({}, "PLAIN", "\0guest\0guest", "en_US"))
-        self.wait(spec.Connection.Tune)
-        self.tell(spec.Connection.TuneOk(2047, 131072, 0))
-        self.tell(spec.Connection.Open("/"))
-        self.wait(spec.Connection.OpenOk)
-        self.call(spec.Channel.Open())
 
-    def tell(self, method: object) -> None:
-        self.send_bytes(codec.marshal(method, 0))
-
-    def send_bytes(self, data: bytes) -> None:
+    def sendall(self, data: bytes) -> None:
         """On return all of it is done, unless it waits for the disk: what is sent next by others is later."""
         self.unread += data
         self.go_on()
@@ -175,30 +141,46 @@ class MachineClient(Client):
 
     def go_on(self) -> None:
         if not self.connection.pauses:
-            self.feed()
+            used = self.connection.feed(self.unread, len(self.unread))
+            del self.unread[:used]
 
-    def feed(self) -> None:
-        used = self.connection.feed(self.unread, len(self.unread))
-        del self.unread[:used]
-
-    def need(self, size: int) -> None:
+    def recv(self, size: int) -> bytes:
         began = time.monotonic()
         deadline = began + REPLY_SECONDS_MAX
-        while not self.has_answer(size):
+        while not self.transport.sent:
             if self.machine.failure is not None:
                 raise Lost("no answer will come now")
             if self.machine.paused.is_set() and time.monotonic() > began + PAUSED_REPLY_SECONDS_MAX:
                 raise Lost("no answer came while a thread was paused")
-            if self.wire.ended:
+            if self.transport.closed_after_s is not None:
                 raise Lost("the connection was closed")
             assert time.monotonic() < deadline, "the broker does not answer"
-            del self.buffer[: self.position]
-            self.position = 0
             self.machine.step()
+        received = bytes(self.transport.sent)
+        self.transport.sent.clear()
+        return received
 
-    def has_answer(self, size: int = 1) -> bool:
-        return len(self.buffer) - self.position >= size
+    def settimeout(self, seconds: float) -> None:
+        """`recv` has limits of its own."""
 
     def close(self) -> None:
         self.connection.lost()
         self.machine.step()
+
+
+class MachineClient(Client):
+    """The client of the other crash tests, without a network."""
+
+    socket: MachineSocket
+
+    def __init__(self, machine: Machine, number: int) -> None:
+        super().__init__(0, connected=MachineSocket(machine, number))
+        self.connection = self.socket.connection
+
+    @property
+    def unread(self) -> bytearray:
+        """What was sent and is not read by the broker."""
+        return self.socket.unread
+
+    def has_answer(self) -> bool:
+        return bool(self.raw.has_unread() or self.socket.transport.sent)

@@ -26,34 +26,13 @@ def guest() -> User:
     return user
 
 
-class Wire:
+class Transport:
     """The transport of a connection: remembers what was sent and when it was told to close."""
 
-    def __init__(
-        self,
-        limits: Limits | None = None,
-        peer_address: str = "127.0.0.1",
-        stored: StoredBroker | None = None,
-        beside: Wire | None = None,
-    ) -> None:
-        home = stored or beside
-        self.loop = Loop() if home is None else home.loop
-        self.broker = Broker(self.loop.turn) if home is None else home.broker
-        if home is None:
-            self.broker.add_vhost("/")
-        if beside is None:
-            self.broker.add_vhost("forbidden")
-            self.broker.users.by_name["guest"] = guest()
+    def __init__(self) -> None:
         self.sent = bytearray()
-        self.waits_s: list[float] = []
         self.closed_after_s: float | None = None
         self.heartbeat_s: int | None = None
-        self.limits = limits or Limits()
-        self.connection = Connection(
-            self.broker, self.loop.turn, self, self.limits, 1, peer_address, "test connection"
-        )
-        self.unfinished = b""
-        self.feed_count = 0
 
     def send(self, data: bytes) -> None:
         self.sent += data
@@ -69,6 +48,43 @@ class Wire:
         pass
 
     def resume_reading(self) -> None:
+        raise NotImplementedError
+
+    def later(self, after_s: float, action: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def heartbeat_negotiated(self, interval_s: int) -> None:
+        self.heartbeat_s = interval_s
+
+
+class Wire(Transport):
+    """A client without a socket: what it says is fed to a connection, turn by turn."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        peer_address: str = "127.0.0.1",
+        stored: StoredBroker | None = None,
+        beside: Wire | None = None,
+    ) -> None:
+        super().__init__()
+        home = stored or beside
+        self.loop = Loop() if home is None else home.loop
+        self.broker = Broker(self.loop.turn) if home is None else home.broker
+        if home is None:
+            self.broker.add_vhost("/")
+        if beside is None:
+            self.broker.add_vhost("forbidden")
+            self.broker.users.by_name["guest"] = guest()
+        self.waits_s: list[float] = []
+        self.limits = limits or Limits()
+        self.connection = Connection(
+            self.broker, self.loop.turn, self, self.limits, 1, peer_address, "test connection"
+        )
+        self.unfinished = b""
+        self.feed_count = 0
+
+    def resume_reading(self) -> None:
         self.loop.scheduled.append(self.read_on)
 
     def read_on(self) -> None:
@@ -79,9 +95,6 @@ class Wire:
         if after_s:
             self.waits_s.append(after_s)
         self.loop.scheduled.append(action)
-
-    def heartbeat_negotiated(self, interval_s: int) -> None:
-        self.heartbeat_s = interval_s
 
     def feed(self, data: bytes, run: bool = True) -> None:
         """As net does it: what is left of a frame comes again with the bytes that follow; what the connection

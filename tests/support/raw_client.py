@@ -1,4 +1,4 @@
-"""A raw AMQP 0-9-1 client for conformance tests: a blocking socket, one frame at a time.
+"""A raw AMQP 0-9-1 client for tests, benchmarks and tools: a blocking socket, one frame at a time.
 
 It encodes and decodes with pamqp, which shares no line with our own wire code, and sends hand-made bytes
 where pamqp refuses to say a thing. It does nothing on its own accord: no heartbeats, no automatic close-ok,
@@ -93,13 +93,17 @@ Reply = TypeVar("Reply")
 class RawClient:
     """One connection. `user`, `vhost`, `frame_max`, `channel_max` and `heartbeat` belong to `handshake`."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1", receive_buffer_bytes: int = 0) -> None:
-        self.socket = socket.socket()
+    def __init__(
+        self, port: int, host: str = "127.0.0.1", receive_buffer_bytes: int = 0, connected: Any = None
+    ) -> None:
+        """`connected` is a socket, or something like it, to be used as it is."""
+        self.socket = connected or socket.socket()
         if receive_buffer_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.settimeout(REPLY_SECONDS_MAX)
-        self.socket.connect((host, port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if connected is None:
+            self.socket.connect((host, port))
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port, self.host = port, host
         self._buffer = bytearray()
         self.frame_max = 131072
@@ -138,9 +142,7 @@ class RawClient:
     # -- receiving -------------------------------------------------------------------------------------------
 
     def read_bytes(self, size: int, seconds: float = REPLY_SECONDS_MAX) -> bytes:
-        deadline = time.monotonic() + seconds
-        while len(self._buffer) < size:
-            self._receive(deadline)
+        self._peek(size, time.monotonic() + seconds)
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         return data
@@ -164,27 +166,34 @@ class RawClient:
         while len(self._buffer) < size:
             self._receive(deadline)
 
-    def read_frame(self, seconds: float = REPLY_SECONDS_MAX) -> Frame:
-        """The next frame, heartbeats included. A frame that did not come completely stays unread."""
+    def has_unread(self) -> bool:
+        return bool(self._buffer)
+
+    def read_raw(self, seconds: float = REPLY_SECONDS_MAX) -> tuple[int, int, bytes]:
+        """Type, channel and payload of the next frame. One that did not come completely stays unread."""
         deadline = time.monotonic() + seconds
         self._peek(7, deadline)
-        kind, channel, size = struct.unpack(">BHI", bytes(self._buffer[:7]))
+        kind, channel, size = struct.unpack_from(">BHI", self._buffer)
         assert kind in FRAME_TYPES, f"the broker sent a frame of type {kind}"
         assert not self.frame_max or size + 8 <= self.frame_max, (
             f"the broker sent a frame of {size + 8} bytes"
         )
         self._peek(size + 8, deadline)
-        data = bytes(self._buffer[: size + 8])
+        payload, end = bytes(self._buffer[7 : 7 + size]), self._buffer[7 + size]
         del self._buffer[: size + 8]
-        assert data[-1] == FRAME_END, f"frame-end is {data[-1]:#x}"
-        payload = data[7:-1]
+        assert end == FRAME_END, f"frame-end is {end:#x}"
+        return kind, channel, payload
+
+    def read_frame(self, seconds: float = REPLY_SECONDS_MAX) -> Frame:
+        """The next frame, heartbeats included."""
+        kind, channel, payload = self.read_raw(seconds)
         if kind == FRAME_HEARTBEAT:
-            assert (channel, size) == (0, 0), f"heartbeat on channel {channel} with {size} bytes"
+            assert (channel, payload) == (0, b""), f"heartbeat on channel {channel} with {payload!r}"
             return Frame(kind, channel, heartbeat.Heartbeat(), payload)
         if kind == FRAME_BODY:
             return Frame(kind, channel, body.ContentBody(payload), payload)
         try:
-            value = codec.unmarshal(data)[2]
+            value = codec.unmarshal(raw_frame(kind, channel, payload))[2]
         except UnmarshalingException:
             value = None  # a method of another version of AMQP: the test looks at the payload
         return Frame(kind, channel, value, payload)

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests.support.raw_frames import raw_frame
 from tools.brokers import Broker
 from tools.differ.codec import METHODS
-from tools.differ.link import Gone, Link, Seen, frame
+from tools.differ.link import Gone, Link, Seen
 from tools.differ.normal import Anonymous
 from tools.differ.observer import Observer
 from tools.differ.program import Program, Step
@@ -147,7 +148,9 @@ class Run:
             self.wait(connection, channel, ("channel.open-ok",))
             self.seen.pop(f"{connection}.{channel}", None)
         if step["do"] == "frames":
-            data = b"".join(frame(kind, channel, bytes.fromhex(payload)) for kind, payload in step["frames"])
+            data = b"".join(
+                raw_frame(kind, channel, bytes.fromhex(payload)) for kind, payload in step["frames"]
+            )
             link.send_bytes(data)
             return
         name, fields = step["do"], dict(step["with"])

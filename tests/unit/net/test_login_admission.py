@@ -15,10 +15,10 @@ from embermq.app.reload import reload
 from embermq.config import Config
 from embermq.net import login_admission as lobby_module
 from embermq.net.login_admission import LoginAdmission, Place, Room, network_of
-from embermq.wire import methods
 from embermq.wire.frame import PROTOCOL_HEADER
 from tests.support.amqp_conversation import HANDSHAKE
-from tests.unit.net.test_server import Client, play
+from tests.support.raw_client import spec
+from tests.unit.net.test_server import connected, opened, play, say, wait_for
 
 
 class Hall:
@@ -180,31 +180,29 @@ def test_a_client_stands_in_line_and_logs_in(tmp_path: Path) -> None:
 
     async def scenario(app: App) -> None:
         admission = app.server.admission
-        guest = await (await Client.connect(app)).open()
+        guest = await opened(app)
         await until(lambda: admission.taken_count == 0)  # logged in: no longer a stranger
         app.server.handshake_s = 600
         admission.set_room(Room(places=10, per_address=3, line=100))
-        silent = [await Client.connect(app) for _ in range(3)]
+        silent = [await connected(app) for _ in range(3)]
         for one in silent:
-            one.writer.write(PROTOCOL_HEADER)
-            await one.expect(methods.ConnectionStart)
-        waiting = [await Client.connect(app) for _ in range(2)]
+            await say(one, PROTOCOL_HEADER)
+            await wait_for(one, spec.Connection.Start)
+        waiting = [await connected(app) for _ in range(2)]
         for client in waiting:
-            client.writer.write(HANDSHAKE)
+            await say(client, HANDSHAKE)
         await until(lambda: admission.waiting_count == 2)
-        elsewhere = await asyncio.open_connection("127.0.0.1", app.amqp_port, local_addr=("127.0.0.9", 0))
-        other = await Client(*elsewhere).open()  # another address waits for nobody
+        other = await opened(app, address="127.0.0.9")  # another address waits for nobody
         numbers = [measure() for name, measure in app.management.context.measures.items() if "unauth" in name]
         assert numbers == [3, 2, 0]
-        silent[0].writer.close()
+        silent[0].drop()
         for client in waiting:  # one after the other, by the one place that is free
-            while not isinstance(await client.method(), methods.ConnectionOpenOk):
-                pass
-        silent[1].writer.close()
-        silent[2].writer.close()
+            await wait_for(client, spec.Connection.OpenOk)
+        silent[1].drop()
+        silent[2].drop()
         await until(lambda: admission.taken_count == 0)
         for client in (guest, other, *waiting):
-            client.writer.close()
+            client.drop()
 
     play(tmp_path, scenario)
 

@@ -64,7 +64,7 @@ def test_a_lost_connection_is_freed_at_once(
     tmp_path: Path, tls: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL, "embermq")  # what pytest keeps of a log are errors with their frames
-    monkeypatch.setattr("embermq.net.protocol.FAREWELL_S_MAX", 0.1)
+    monkeypatch.setattr("embermq.net.protocol.LINGER_S_MAX", 0.1)
     monkeypatch.setattr("embermq.amqp.connection.connection.LAST_WORDS_S", 0.1)
     monkeypatch.setattr("embermq.amqp.connection.connection.FRAME_ERROR_PAUSE_S", 0.1)
     certificate = Authority(tmp_path).issue("server")

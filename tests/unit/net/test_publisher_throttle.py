@@ -194,4 +194,4 @@ def test_what_is_remembered_is_bounded(clock: Clock, throttle: PublisherThrottle
         hold(throttle, clock, Publisher(), queue)
         queue.half_pressed = False
         clock.advance(2 * POLL_S)
-    assert len(throttle.paces) <= QUEUES_REMEMBERED_MAX
+    assert len(throttle.rates) <= QUEUES_REMEMBERED_MAX

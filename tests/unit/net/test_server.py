@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -18,10 +19,12 @@ from embermq.config import Config
 from embermq.net import protocol as protocol_module
 from embermq.net import server as server_module
 from embermq.wire import methods
-from embermq.wire.frame import HEARTBEAT_FRAME, PROTOCOL_HEADER, method_frame
-from tests.support.amqp_conversation import HANDSHAKE, frames_of, publish, split_frames, start_ok
+from embermq.wire.frame import PROTOCOL_HEADER, method_frame
+from tests.support.amqp_conversation import HANDSHAKE, frames_of, publish, start_ok
+from tests.support.raw_client import FRAME_HEARTBEAT, FRAME_METHOD, Closed, RawClient, spec
 
 Scenario = Callable[[App], Awaitable[None]]
+Reply = TypeVar("Reply")
 SECONDS_MAX = 60
 
 
@@ -36,51 +39,53 @@ def play(directory: Path, scenario: Scenario, **settings: object) -> None:
             await asyncio.wait_for(scenario(app), SECONDS_MAX)
         finally:
             await app.stop()
-            for client in Client.connected:
-                client.writer.close()
-            Client.connected.clear()
+            for client in CONNECTED:
+                client.drop()
+            CONNECTED.clear()
         assert app.server.protocols == set()
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(whole())
 
 
-class Client:
-    connected: list[Client] = []
+CONNECTED: list[RawClient] = []
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-        self.connected.append(self)
 
-    @classmethod
-    async def connect(cls, app: App) -> Client:
-        return cls(*await asyncio.open_connection("127.0.0.1", app.amqp_port))
+async def connected(app: App, address: str = "127.0.0.1") -> RawClient:
+    """The application has the loop, so its clients wait in threads."""
+    port = app.amqp_port
+    sock = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port), source_address=(address, 0))
+    client = RawClient(port, connected=sock)
+    CONNECTED.append(client)
+    return client
 
-    async def method(self) -> methods.Method | None:
-        """The next method; None when the broker hangs up. Heartbeats and content are read over."""
-        while True:
-            try:
-                head = await self.reader.readexactly(7)
-                rest = await self.reader.readexactly(int.from_bytes(head[3:], "big") + 1)
-            except (asyncio.IncompleteReadError, ConnectionError):
-                return None
-            ((kind, _, payload),) = split_frames(head + rest)
-            if kind == 1:
-                return methods.decode_method(payload, 0, len(payload))
 
-    async def expect(self, kind: type[methods.Method]) -> methods.Method:
-        while True:
-            method = await self.method()
-            assert method is not None, f"the broker hung up instead of {kind.__name__}"
-            if isinstance(method, kind):
-                return method
+async def opened(app: App, heartbeat: int = 0, address: str = "127.0.0.1") -> RawClient:
+    client = await connected(app, address)
+    await asyncio.to_thread(client.handshake, heartbeat=heartbeat)
+    await asyncio.to_thread(client.channel)
+    return client
 
-    async def open(self, heartbeat: int = 0) -> Client:
-        tune = methods.ConnectionTuneOk(channel_max=10, frame_max=131072, heartbeat=heartbeat)
-        opening: list[methods.Method] = [start_ok(), tune, methods.ConnectionOpen(virtual_host="/")]
-        self.writer.write(PROTOCOL_HEADER + frames_of(opening) + frames_of([methods.ChannelOpen()], 1))
-        await self.expect(methods.ChannelOpenOk)
-        return self
+
+async def say(client: RawClient, data: bytes) -> None:
+    await asyncio.to_thread(client.send_bytes, data)
+
+
+async def next_method(client: RawClient) -> Any:
+    """None when the broker hangs up. Heartbeats and content are read over."""
+    while True:
+        try:
+            frame = await asyncio.to_thread(client.next_frame)
+        except Closed:
+            return None
+        if frame.kind == FRAME_METHOD:
+            return frame.value
+
+
+async def wait_for(client: RawClient, kind: type[Reply]) -> Reply:
+    while not isinstance(method := await next_method(client), kind):
+        assert method is not None, f"the broker hung up instead of {kind.__name__}"
+    return method
 
 
 def test_the_ready_line_names_the_ports(tmp_path: Path) -> None:
@@ -92,18 +97,18 @@ def test_the_ready_line_names_the_ports(tmp_path: Path) -> None:
 
 
 def test_a_stop_says_goodbye(tmp_path: Path) -> None:
-    said: list[methods.Method | None] = []
+    said: list[Any] = []
 
     async def scenario(app: App) -> None:
-        client = await (await Client.connect(app)).open()
-        half_way = await Client.connect(app)
-        half_way.writer.write(PROTOCOL_HEADER)
-        await half_way.expect(methods.ConnectionStart)
+        client = await opened(app)
+        half_way = await connected(app)
+        await say(half_way, PROTOCOL_HEADER)
+        await wait_for(half_way, spec.Connection.Start)
 
         async def listen() -> None:
-            close = await client.method()
-            client.writer.write(frames_of([methods.ConnectionCloseOk()]))
-            said.extend([close, await client.method(), await half_way.method()])
+            close = await next_method(client)
+            await say(client, frames_of([methods.ConnectionCloseOk()]))
+            said.extend([close, await next_method(client), await next_method(half_way)])
 
         listener = asyncio.ensure_future(listen())
         await app.server.stop(1.0)
@@ -111,7 +116,7 @@ def test_a_stop_says_goodbye(tmp_path: Path) -> None:
 
     play(tmp_path, scenario)
     close, end, stranger = said
-    assert isinstance(close, methods.ConnectionClose) and close.reply_code == 320
+    assert isinstance(close, spec.Connection.Close) and close.reply_code == 320
     assert close.reply_text == "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
     assert end is None and stranger is None
 
@@ -144,23 +149,22 @@ def test_a_client_that_declares_and_leaves_gets_both_answers(tmp_path: Path) -> 
 
     async def scenario(app: App) -> None:
         for number in range(20):
-            client, witness = await Client.connect(app), await Client.connect(app)
+            client, witness = await connected(app), await connected(app)
             declare = methods.QueueDeclare(queue=f"q{number}", durable=True)
-            client.writer.write(
+            await say(
+                client,
                 HANDSHAKE
                 + frames_of([methods.ChannelOpen(), declare], 1)
-                + frames_of([methods.ConnectionClose(200, "", 0, 0)])
+                + frames_of([methods.ConnectionClose(200, "", 0, 0)]),
             )
-            await client.expect(methods.QueueDeclareOk)
-            await client.expect(methods.ConnectionCloseOk)
-            assert await client.method() is None
-            rude = await Client.connect(app)
-            rude.writer.write(HANDSHAKE + frames_of([methods.ChannelOpen(), declare], 1))
-            rude.writer.close()  # does not even wait
-            await witness.open()
-            witness.writer.close()
-            with suppress(ConnectionError):
-                await rude.writer.wait_closed()
+            await wait_for(client, spec.Queue.DeclareOk)
+            await wait_for(client, spec.Connection.CloseOk)
+            assert await next_method(client) is None
+            rude = await connected(app)
+            await say(rude, HANDSHAKE + frames_of([methods.ChannelOpen(), declare], 1))
+            rude.drop()  # does not even wait
+            await asyncio.to_thread(witness.handshake)
+            witness.drop()
 
     play(tmp_path, scenario)
 
@@ -178,16 +182,16 @@ def test_strangers_are_shown_out_wherever_they_stop(tmp_path: Path, monkeypatch:
             PROTOCOL_HEADER + frames_of([start_ok()]),
             PROTOCOL_HEADER + frames_of([start_ok(), tune]),
         ]
-        guest = await (await Client.connect(app)).open()
-        strangers = [await Client.connect(app) for _ in beginnings]
+        guest = await opened(app)
+        strangers = [await connected(app) for _ in beginnings]
         for stranger, beginning in zip(strangers, beginnings, strict=True):
-            stranger.writer.write(beginning)
+            await say(stranger, beginning)
         for stranger in strangers:
-            while await stranger.method() is not None:
+            while await next_method(stranger) is not None:
                 pass
-        guest.writer.write(method_frame(1, methods.BasicQos()))
-        await guest.expect(methods.BasicQosOk)
-        guest.writer.close()
+        await say(guest, method_frame(1, methods.BasicQos()))
+        await wait_for(guest, spec.Basic.QosOk)
+        guest.drop()
 
     play(tmp_path, scenario)
 
@@ -196,10 +200,9 @@ def test_heartbeats_come_and_are_missed(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(server_module, "TICK_S", 0.1)
 
     async def scenario(app: App) -> None:
-        client = await (await Client.connect(app)).open(heartbeat=1)
-        assert await client.reader.readexactly(8) == HEARTBEAT_FRAME
-        rest = await client.reader.read()  # until the broker has had enough of our silence
-        assert rest == HEARTBEAT_FRAME * (len(rest) // 8)
+        client = await opened(app, heartbeat=1)
+        assert (await asyncio.to_thread(client.read_frame)).kind == FRAME_HEARTBEAT
+        await asyncio.to_thread(client.expect_eof)  # when the broker has had enough of our silence
 
     play(tmp_path, scenario)
 
@@ -214,7 +217,7 @@ def test_a_round_is_made_in_steps_and_leaves_out_who_has_left(
         assert server.ticker is not None
         server.ticker.cancel()  # the steps are made here
         for _ in range(5):
-            await (await Client.connect(app)).open()
+            await opened(app)
         looked: list[object] = []
         monkeypatch.setattr(server, "check", lambda protocol, now, date: looked.append(protocol))
         more = iter([True, True, False])
@@ -240,38 +243,37 @@ def test_a_round_is_made_in_steps_and_leaves_out_who_has_left(
 
 def test_a_flood_is_read_in_shares_and_arrives_whole(tmp_path: Path) -> None:
     async def scenario(app: App) -> None:
-        client = await (await Client.connect(app)).open()
-        client.writer.write(method_frame(1, methods.QueueDeclare(queue="q")))
-        client.writer.write(
-            publish("q", bytes(1000)) * 5000 + publish("q", bytes(3_000_000), frame_max=131072)
-        )
-        client.writer.write(method_frame(1, methods.QueueDeclare(queue="q", passive=True)))
-        await client.expect(methods.QueueDeclareOk)
-        counted = await client.expect(methods.QueueDeclareOk)
-        assert isinstance(counted, methods.QueueDeclareOk) and counted.message_count == 5001
-        client.writer.close()
+        client = await opened(app)
+        await say(client, method_frame(1, methods.QueueDeclare(queue="q")))
+        await say(client, publish("q", bytes(1000)) * 5000 + publish("q", bytes(3_000_000), frame_max=131072))
+        await say(client, method_frame(1, methods.QueueDeclare(queue="q", passive=True)))
+        await wait_for(client, spec.Queue.DeclareOk)
+        counted = await wait_for(client, spec.Queue.DeclareOk)
+        assert counted.message_count == 5001
+        client.drop()
 
     play(tmp_path, scenario)
 
 
 def test_beside_others_a_flood_is_read_in_pieces_and_all_get_what_is_theirs(tmp_path: Path) -> None:
     async def scenario(app: App) -> None:
-        flooding = await (await Client.connect(app)).open()
-        quiet = await (await Client.connect(app)).open()
-        flooding.writer.write(method_frame(1, methods.QueueDeclare(queue="flood")))
-        await flooding.expect(methods.QueueDeclareOk)
-        flooding.writer.write(publish("flood", bytes(16)) * 40_000)
-        quiet.writer.write(method_frame(1, methods.QueueDeclare(queue="quiet")))
-        quiet.writer.write(method_frame(1, methods.BasicConsume(queue="quiet", no_ack=True)))
-        await quiet.expect(methods.BasicConsumeOk)
+        flooding = await opened(app)
+        quiet = await opened(app)
+        await say(flooding, method_frame(1, methods.QueueDeclare(queue="flood")))
+        await wait_for(flooding, spec.Queue.DeclareOk)
+        flood = asyncio.create_task(say(flooding, publish("flood", bytes(16)) * 40_000))
+        await say(quiet, method_frame(1, methods.QueueDeclare(queue="quiet")))
+        await say(quiet, method_frame(1, methods.BasicConsume(queue="quiet", no_ack=True)))
+        await wait_for(quiet, spec.Basic.ConsumeOk)
         for _ in range(50):
-            quiet.writer.write(publish("quiet", b"small"))
-            await quiet.expect(methods.BasicDeliver)
-        flooding.writer.write(method_frame(1, methods.QueueDeclare(queue="flood", passive=True)))
-        counted = await flooding.expect(methods.QueueDeclareOk)
-        assert isinstance(counted, methods.QueueDeclareOk) and counted.message_count == 40_000
-        flooding.writer.close()
-        quiet.writer.close()
+            await say(quiet, publish("quiet", b"small"))
+            await wait_for(quiet, spec.Basic.Deliver)
+        await flood
+        await say(flooding, method_frame(1, methods.QueueDeclare(queue="flood", passive=True)))
+        counted = await wait_for(flooding, spec.Queue.DeclareOk)
+        assert counted.message_count == 40_000
+        flooding.drop()
+        quiet.drop()
 
     play(tmp_path, scenario)
 
@@ -279,7 +281,7 @@ def test_beside_others_a_flood_is_read_in_pieces_and_all_get_what_is_theirs(tmp_
 def test_one_that_says_goodbye_and_never_reads_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol_module, "FAREWELL_S_MAX", 0.1)
+    monkeypatch.setattr(protocol_module, "LINGER_S_MAX", 0.1)
 
     async def scenario(app: App) -> None:
         # Little room on the way, so that most of what is returned must wait in the broker.
@@ -332,11 +334,10 @@ def test_a_fault_in_a_round_does_not_keep_heartbeats_back(
 
     async def scenario(app: App) -> None:
         app.server.on_tick.insert(0, fail)
-        client = await (await Client.connect(app)).open(heartbeat=1)
+        client = await opened(app, heartbeat=1)
         async with asyncio.timeout(30):
-            assert await client.reader.readexactly(8) == HEARTBEAT_FRAME
-            while await client.reader.read(8):  # until the broker has had enough of our silence
-                pass
+            assert (await asyncio.to_thread(client.read_frame)).kind == FRAME_HEARTBEAT
+            await asyncio.to_thread(client.expect_eof)  # when the broker has had enough of our silence
 
     play(tmp_path, scenario)
 
@@ -345,33 +346,33 @@ def test_a_client_that_asks_for_much_gets_it_all(tmp_path: Path) -> None:
     """More than one turn may put together, and while a durable declaration holds the output back."""
 
     async def scenario(app: App) -> None:
-        client = await (await Client.connect(app)).open()
-        client.writer.write(method_frame(1, methods.QueueDeclare(queue="q")))
-        client.writer.write(publish("q", bytes(2_000_000), frame_max=131072))
+        client = await opened(app)
+        await say(client, method_frame(1, methods.QueueDeclare(queue="q")))
+        await say(client, publish("q", bytes(2_000_000), frame_max=131072))
         asked: list[methods.Method] = []
         for number in range(10):
             asked.append(methods.QueueDeclare(queue=f"durable{number}", durable=True))
             for _ in range(3):
                 asked.append(methods.BasicGet(queue="q"))
                 asked.append(methods.BasicNack(delivery_tag=0, multiple=True, requeue=True))
-        client.writer.write(frames_of(asked, 1))
-        await client.expect(methods.QueueDeclareOk)
+        await say(client, frames_of(asked, 1))
+        await wait_for(client, spec.Queue.DeclareOk)
         for number in range(10):
-            declared = await client.expect(methods.QueueDeclareOk)
-            assert isinstance(declared, methods.QueueDeclareOk) and declared.queue == f"durable{number}"
+            declared = await wait_for(client, spec.Queue.DeclareOk)
+            assert declared.queue == f"durable{number}"
             for tag in range(3 * number + 1, 3 * number + 4):
-                got = await client.expect(methods.BasicGetOk)
-                assert isinstance(got, methods.BasicGetOk) and got.delivery_tag == tag
+                got = await wait_for(client, spec.Basic.GetOk)
+                assert got.delivery_tag == tag
 
     play(tmp_path, scenario)
 
 
 def test_what_is_durable_outlives_the_application(tmp_path: Path) -> None:
     async def before(app: App) -> None:
-        client = await (await Client.connect(app)).open()
-        client.writer.write(method_frame(1, methods.QueueDeclare(queue="kept", durable=True)))
-        await client.expect(methods.QueueDeclareOk)
-        client.writer.close()
+        client = await opened(app)
+        await say(client, method_frame(1, methods.QueueDeclare(queue="kept", durable=True)))
+        await wait_for(client, spec.Queue.DeclareOk)
+        client.drop()
 
     async def after(app: App) -> None:
         assert list(app.broker.vhosts["/"].queues) == ["kept"]
