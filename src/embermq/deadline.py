@@ -1,4 +1,7 @@
-"""A deadline: an action that is done once, at a time that may be moved or cancelled."""
+"""A deadline: an action that is done once, at a time that may be moved or cancelled.
+
+For what is neither moved nor cancelled, the `call_later` of the event loop is enough.
+"""
 
 from __future__ import annotations
 

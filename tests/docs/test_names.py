@@ -39,13 +39,8 @@ COMPUTING = """
 """
 # Names that nobody would guess, to be replaced: this list may shrink.
 ODD = {
-    "drainable",
-    "gathered",
-    "manner",
     "misfit",
     "pace",
-    "shelf",
-    "surroundings",
 }
 ENDINGS = ("", "d", "ed", "r", "er", "or", "ing", "ion", "ation", "able", "al", "ment")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pika
 import pytest
 
-from embermq.broker.queue.retry import Retry
+from embermq.broker.queue.features import Retry
 from tests.extensions.test_delayed_messages import ask, delayed
 from tests.support.pika_client import Client, Got, eventually, in_time, unique
 from tools.brokers import EmberBroker

@@ -39,7 +39,7 @@ from embermq.store.sync.committer import SyncMode
 
 log = logging.getLogger("embermq")
 
-FAREWELL_S = 3.0
+CLOSE_TIMEOUT_S = 3.0
 SETTLE_S = 5.0  # how long a stop waits for the disk; a full one may never answer
 
 
@@ -200,7 +200,7 @@ class App:
             log.critical("stopping: %s", reason)
             self.failure.set_exception(reason)
 
-    async def stop(self, patience_s: float = FAREWELL_S) -> None:
+    async def stop(self, patience_s: float = CLOSE_TIMEOUT_S) -> None:
         """Say goodbye, wait so long for clients to answer, write everything."""
         try:
             await self.listeners.close()

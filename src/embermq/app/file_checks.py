@@ -11,7 +11,7 @@ from pathlib import Path
 
 from embermq.app.auth_setup import tokens_of
 from embermq.app.limits import templates_of
-from embermq.app.listeners import manners_of
+from embermq.app.listeners import listener_options
 from embermq.app.log_setup import OPEN_FLAGS
 from embermq.app.predeclare import first_user, new_user
 from embermq.config import Config, ConfigError
@@ -21,7 +21,7 @@ from embermq.net.tls import TLSError, authorities_problem, certificate_end, date
 def problems(config: Config) -> Iterator[tuple[str, str]]:
     """What it is about, and the sentence with which `embermq serve` would end."""
     attempts: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("TLS", lambda: manners_of(config)),
+        ("TLS", lambda: listener_options(config)),
         ("tokens", lambda: tokens_of(config.oauth)),
         ("templates", lambda: templates_of(config)),
         ("users", lambda: [first_user(config.default), *map(new_user, config.users)]),

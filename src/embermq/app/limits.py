@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from embermq.amqp.connection.transport import Limits
-from embermq.broker.queue.defaults import Defaults
-from embermq.broker.queue.template import Templates
+from embermq.broker.queue.template import Defaults, Templates
 from embermq.config import Config, ConfigError
 from embermq.errors import PreconditionFailed
 from embermq.net.login_admission import Room

@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Mapping
 
 from embermq.config import Config
-from embermq.net.listener import Factory, Listener, Manner, close_all, open_sockets, set_options
+from embermq.net.listener import Factory, Listener, ListenerOptions, close_all, open_sockets, set_options
 from embermq.net.login_admission import LoginAdmission
 from embermq.net.proxy_protocol import networks
 from embermq.net.tls import TLSError, server_context
@@ -44,7 +44,7 @@ class Listeners:
         self.renewal: asyncio.Future[None] | None = None
 
     async def open(self, config: Config, inherited: Mapping[str, list[socket.socket]]) -> None:
-        manners = manners_of(config)  # first: bad certificates must not leave a port open
+        options = listener_options(config)  # first: bad certificates must not leave a port open
         self.files = changes(config)
         try:
             for protocol, port in wanted(config).items():
@@ -59,18 +59,18 @@ class Listeners:
                         logs_in=protocol in (AMQP, AMQPS),
                     )
                     self.listeners.append(listener)
-                    listener.accept(manners[protocol])
+                    listener.accept(options[protocol])
         except BaseException:
             await self.close()
             raise
 
     async def renew(self, config: Config) -> None:
         """Other certificates, other proxies; TLSError leaves everything as it was."""
-        manners = manners_of(config)
+        options = listener_options(config)
         self.files = changes(config)
         for listener in self.listeners:
-            if listener.protocol in manners:
-                listener.accept(manners[listener.protocol])
+            if listener.protocol in options:
+                listener.accept(options[listener.protocol])
 
     def check(self, config: Config, now: float) -> None:
         """At intervals: have certificate files changed?"""
@@ -125,13 +125,13 @@ def wanted(config: Config) -> dict[str, int]:
     return ports
 
 
-def manners_of(config: Config) -> dict[str, Manner]:
+def listener_options(config: Config) -> dict[str, ListenerOptions]:
     trusted, handshake_s = networks(config.proxy.trusted), config.limits.handshake_s
-    plain = Manner(None, trusted, handshake_s)
+    plain = ListenerOptions(None, trusted, handshake_s)
     found = {AMQP: plain, HTTP: plain}
     if config.tls.certificate:
-        found[AMQPS] = Manner(context(config, config.tls.client_certificates), trusted, handshake_s)
-        found[HTTPS] = Manner(context(config, "none"), trusted, handshake_s)
+        found[AMQPS] = ListenerOptions(context(config, config.tls.client_certificates), trusted, handshake_s)
+        found[HTTPS] = ListenerOptions(context(config, "none"), trusted, handshake_s)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from embermq.app import log_setup
 from embermq.app.auth_setup import apply_settings, tokens_of
 from embermq.app.limits import limits_of, room_of, templates_of
-from embermq.app.listeners import manners_of
+from embermq.app.listeners import listener_options
 from embermq.app.predeclare import declare
 from embermq.config import SECTIONS, Config
 from embermq.config.rule import rule_of, settings_in
@@ -79,9 +79,9 @@ async def reload(app: App, new: Config) -> None:
     changed, waiting = changes(app.config, new)
     config = combined(app.config, new)
     tokens = tokens_of(config.oauth)
-    manners_of(config)
+    listener_options(config)
     if turns_tls(app.config, new):
-        manners_of(new)  # what the next start would refuse is refused now
+        listener_options(new)  # what the next start would refuse is refused now
     prepared = log_setup.Logs(config)
     templates = app.broker.defaults.templates
     configured, templates.configured = templates.configured, templates_of(config).configured

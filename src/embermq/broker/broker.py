@@ -11,8 +11,8 @@ from embermq.broker.definitions import DefinitionStore, vhost_body
 from embermq.broker.events import Events, name_only, vhost_created
 from embermq.broker.exchange.event import add_event_exchange
 from embermq.broker.policy.parameter import Parameters
-from embermq.broker.queue.defaults import Defaults
 from embermq.broker.queue.queue import Queue
+from embermq.broker.queue.template import Defaults
 from embermq.broker.security.authenticator import Authenticator
 from embermq.broker.security.user_store import DEFAULT_VHOST, UserStore
 from embermq.broker.storage import Storage

@@ -138,7 +138,7 @@ def restore_messages(broker: Broker, definitions: DiskDefinitionStore, ttl_histo
         known += [] if queue.rules is None else queue.rules.log_ids()
     restore_delayed(broker, definitions)
     known += [log_id for vhost in broker.vhosts.values() for log_id in vhost.delays.schedule.log_ids()]
-    known += restore_departing(broker, definitions)
+    known += restore_deletions(broker, definitions)
     for vhost in broker.vhosts.values():
         vhost.leases.recovered()
     # Wait: should we die before the note is gone, the next start would believe it.
@@ -159,7 +159,7 @@ def restore_delayed(broker: Broker, definitions: DiskDefinitionStore) -> None:
         vhost.delays.recover(taken_back[vhost.name])
 
 
-def restore_departing(broker: Broker, definitions: DiskDefinitionStore) -> list[str]:
+def restore_deletions(broker: Broker, definitions: DiskDefinitionStore) -> list[str]:
     """Queues that were deleted and not empty; the names of their logs."""
     assert broker.storage is not None
     known: list[str] = []

@@ -11,7 +11,7 @@ cdef class Storage(LogWriter):
     cdef readonly object data
     cdef Committer committer
     cdef object definitions
-    cdef object call_later
+    cdef object next_try
     cdef object on_failure
     cdef readonly list unwritten
     cdef Py_ssize_t written_count

@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embermq.broker.interfaces import Logged, LogWriter
+from embermq.deadline import CallLater, Deadline
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log.log import Log
 
@@ -56,13 +57,13 @@ class Storage(LogWriter):
     def __init__(
         self,
         data: DataDirectory,
-        call_later: Callable[[float, Callback], object],
+        call_later: CallLater,
         on_failure: Callable[[Exception], None],
     ) -> None:
         self.data = data
         self.committer = data.committer
         self.definitions = data.definitions
-        self.call_later = call_later
+        self.next_try = Deadline(call_later, self.retry)  # to write what the disk refused
         self.on_failure = on_failure  # the broker must stop
         self.unwritten: list[Logged] = []  # logs that the disk refused
         self.written_count = 0  # logs that were postponed and are written by now
@@ -234,7 +235,7 @@ class Storage(LogWriter):
         if not self.unwritten:
             log.error("cannot write to %s: %s; publishers wait until this is mended", level.log_id, error)
             self.on_full(True)
-            self.call_later(RETRY_S, self.retry)
+            self.next_try.set(RETRY_S)
         if level not in self.unwritten:
             self.unwritten.append(level)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 import logging
-import math
 from itertools import count
 from typing import Protocol
 
@@ -44,10 +43,6 @@ class Timers:
         if self.waiting and not self.stopped:
             self.deadline_ms = self.waiting[0][0]
             self.deadline.set(max(self.deadline_ms - self.turn.now_ms, 0) / 1000)
-
-    def due_in_s(self, now_ms: int) -> float:
-        """Until the earliest time, or since then."""
-        return (self.waiting[0][0] - now_ms) / 1000 if self.waiting else math.inf
 
     def stop(self) -> None:
         """Nothing is due any more: a broker that stops begins nothing that it could not end."""

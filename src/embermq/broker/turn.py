@@ -31,7 +31,9 @@ RETRY_MS = 1000  # until a queue that could not be read is tried again
 LIGHT_SINKS_MAX = 16  # with more of them to send to, confirms go first
 
 
-class Drainable(Protocol):
+class TurnQueue(Protocol):
+    """What a turn drains: a queue, or work that is done in pieces."""
+
     dirty: bool
 
     def drain(self) -> bool:
@@ -44,9 +46,9 @@ class Unreadable:
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self.queues: set[Drainable] = set()
+        self.queues: set[TurnQueue] = set()
 
-    def add(self, queue: Drainable, error: OSError) -> None:
+    def add(self, queue: TurnQueue, error: OSError) -> None:
         log.error("cannot read from %r: %s; its consumers wait until this is mended", queue, error)
         if self.turn.timers is not None:
             if not self.queues:
@@ -108,7 +110,7 @@ class Turn:
     ) -> None:
         self.schedule = schedule
         self.scheduled = False
-        self.queues: list[Drainable] = []
+        self.queues: list[TurnQueue] = []
         self.left = 0  # the first so many had more than their share: others come before them this time
         self.sinks: list[Sink] = []
         self.logs: list[Logged] = []
@@ -148,7 +150,7 @@ class Turn:
             self.scheduled = True
             self.schedule(self.run)
 
-    def add_queue(self, queue: Drainable) -> None:
+    def add_queue(self, queue: TurnQueue) -> None:
         """Mark a queue; it looks after its own `dirty` flag so that marking twice costs nothing."""
         self.queues.append(queue)
         self.wake()
@@ -241,7 +243,7 @@ class Turn:
         self.queues = []
         if self.left:
             queues = queues[self.left :] + queues[: self.left]
-        left: list[Drainable] = []
+        left: list[TurnQueue] = []
         unreadable = self.unreadable.queues
         for queue in queues:
             queue.dirty = False

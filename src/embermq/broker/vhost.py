@@ -34,9 +34,9 @@ from embermq.broker.policy.parameter import Parameters
 from embermq.broker.policy.policy import Policies
 from embermq.broker.queue import arguments as args
 from embermq.broker.queue.classic import ClassicQueue
-from embermq.broker.queue.defaults import Defaults
 from embermq.broker.queue.deletion import QueueDeletion
 from embermq.broker.queue.queue import Queue, describe
+from embermq.broker.queue.template import Defaults
 from embermq.broker.storage import Storage
 from embermq.broker.stream.arguments import STREAM, check_declaration, require_equal_declaration
 from embermq.broker.stream.stream import Stream

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from embermq.deadline import Deadline
 from embermq.net.login_admission import LoginAdmission, Place
 from embermq.net.proxy_protocol import Network, Peer, ProxyError, is_trusted, read_header, readable
 
@@ -34,7 +35,7 @@ Factory = Callable[[Peer | None, Place], asyncio.BaseProtocol]
 
 
 @dataclass(frozen=True)
-class Manner:
+class ListenerOptions:
     """How connections are accepted."""
 
     context: ssl.SSLContext | None = None
@@ -111,19 +112,20 @@ class Listener:
         self.factory = factory
         self.admission = admission
         self.logs_in = logs_in  # the protocol leaves its place with the login; else the end of TLS does
-        self.manner = Manner()
+        self.options = ListenerOptions()
         self.handshakes: set[asyncio.Task[None]] = set()  # headers of proxies, TLS
         self.connecting: set[asyncio.Task[None]] = set()
         self.reading = False
+        self.pause: Deadline | None = None  # for want of descriptors
 
     @property
     def address(self) -> tuple[str, int]:
         name = self.socket.getsockname()
         return (str(name[0]), int(name[1])) if isinstance(name, tuple) else (str(name), 0)
 
-    def accept(self, manner: Manner) -> None:
-        """Begin, or go on in another manner; there is no moment without a listening socket."""
-        self.manner = manner
+    def accept(self, options: ListenerOptions) -> None:
+        """Begin, or go on with other options; there is no moment without a listening socket."""
+        self.options = options
         self.socket.setblocking(False)
         self.socket.listen(BACKLOG)
         self.start_reading()
@@ -131,6 +133,8 @@ class Listener:
     async def close(self) -> None:
         """Accept no more, and wait until what was accepted is the protocol's or closed."""
         self.stop_reading()
+        if self.pause is not None:
+            self.pause.cancel()
         self.socket.close()
         for _ in range(2):  # a task or a transport that has not begun cannot be cancelled in good order
             await asyncio.sleep(0)
@@ -161,11 +165,12 @@ class Listener:
                 log.error("cannot accept connections: %s", error)
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     self.stop_reading()
-                    asyncio.get_running_loop().call_later(NO_FILES_PAUSE_S, self.start_reading)
+                    self.pause = Deadline(asyncio.get_running_loop().call_later, self.start_reading)
+                    self.pause.set(NO_FILES_PAUSE_S)
                 return
             sock.setblocking(False)
             host = str(address[0]) if isinstance(address, tuple) else ""
-            if is_trusted(host, self.manner.trusted):
+            if is_trusted(host, self.options.trusted):
                 self.admission.arrive(sock, host, partial(self.hear_proxy, host))
             else:
                 self.admit(sock, host, None)
@@ -176,7 +181,7 @@ class Listener:
 
     async def read_header(self, sock: socket.socket, place: Place, host: str) -> None:
         try:
-            async with asyncio.timeout(self.manner.handshake_s):
+            async with asyncio.timeout(self.options.handshake_s):
                 peer = await read_header(sock)
         finally:
             place.leave()
@@ -186,21 +191,21 @@ class Listener:
         self.admission.arrive(sock, host, partial(self.connect, host, peer))
 
     def connect(self, host: str, peer: Peer | None, sock: socket.socket, place: Place) -> None:
-        tasks = self.connecting if self.manner.context is None else self.handshakes
+        tasks = self.connecting if self.options.context is None else self.handshakes
         self.begin(tasks, self.make_transport(sock, peer, place), sock, host)
 
     async def make_transport(self, sock: socket.socket, peer: Peer | None, place: Place) -> None:
         """Give it to the protocol, after TLS where there is TLS."""
-        manner, loop = self.manner, asyncio.get_running_loop()
+        options, loop = self.options, asyncio.get_running_loop()
         left_s = None
         try:
-            if manner.context is not None:
-                until = loop.time() + manner.handshake_s
+            if options.context is not None:
+                until = loop.time() + options.handshake_s
                 async with asyncio.timeout_at(until):
                     await self.handshake_turn(sock)
                 left_s = max(HANDSHAKE_S_MIN, until - loop.time())
             await loop.connect_accepted_socket(
-                lambda: self.factory(peer, place), sock, ssl=manner.context, ssl_handshake_timeout=left_s
+                lambda: self.factory(peer, place), sock, ssl=options.context, ssl_handshake_timeout=left_s
             )
         except BaseException:
             place.leave()

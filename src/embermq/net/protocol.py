@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from embermq.amqp.connection.connection import Connection
 from embermq.amqp.connection.reader import Reader
 from embermq.amqp.connection.state import CLOSED, OPEN, Pause
+from embermq.deadline import Deadline
 from embermq.errors import ConnectionForced
 from embermq.net.sliced_transport import SlicedTransport
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 WRITE_BUFFER_HIGH_BYTES = 1024 * 1024
 WRITE_BUFFER_LOW_BYTES = 256 * 1024
-FAREWELL_S_MAX = 10.0
+LINGER_S_MAX = 10.0
 UNSENT_BYTES_MAX = 16 * 1024 * 1024  # past this a peer that does not read is not read from
 TAKES_NOTHING = "%s: TCP timeout: the client has taken nothing of what was sent to it, or is unreachable"
 TCP_INFO_BYTES, ACKED_BYTES_AT = 128, 120  # struct tcp_info of Linux, tcpi_bytes_acked
@@ -100,6 +101,7 @@ class AMQPProtocol(asyncio.BufferedProtocol):
         self.heartbeat_s = 0
         self.heard = self.spoke = True  # since the last tick
         self.closing = False
+        self.linger: Deadline | None = None  # for the peer to close its half
         self.taken_bytes = -1  # by the peer's system, when that was last seen to change
         self.taken_at = 0.0
 
@@ -143,7 +145,10 @@ class AMQPProtocol(asyncio.BufferedProtocol):
                 text = TAKES_NOTHING
             self.server.log.warning(text, self.connection.name, extra=self.connection.log_extra())
         self.connection.lost()
-        self.server.farewell(self, exc)
+        if self.linger is not None:
+            self.linger.cancel()
+            self.linger = None  # it refers back to this
+        self.server.connection_lost(self, exc)
         self.connection.transport = GONE
         self.transport = cast(asyncio.Transport, GONE)
         self.sliced = None
@@ -231,12 +236,12 @@ class AMQPProtocol(asyncio.BufferedProtocol):
                 self.transport.close()
         except RuntimeError:  # uvloop's: one that broke is closed a moment before `is_closing` says so
             return
-        self.server.loop.call_later(FAREWELL_S_MAX, self.abandon)
+        self.linger = Deadline(self.server.loop.call_later, self.abandon)
+        self.linger.set(LINGER_S_MAX)
 
     def abandon(self) -> None:
         """The peer has had long enough to read the last frames and to close its half."""
-        if self in self.server.protocols:
-            self.transport.abort()
+        self.transport.abort()
 
     def tick(self, now: float) -> None:
         """Once in a while: is the peer alive, and does it know that we are?"""

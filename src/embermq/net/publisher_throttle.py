@@ -48,7 +48,7 @@ class Publisher(Protocol):
 
 
 @dataclass
-class Pace:
+class PublishRate:
     """What is known of one queue: how fast it is filled, and whether waiting has paid lately."""
 
     since: float
@@ -77,21 +77,21 @@ class PublisherThrottle:
         self.loop = loop
         self.deadline = Deadline(loop.call_later, self.poll)
         self.holds: dict[Queue, Hold] = {}
-        self.paces: dict[Queue, Pace] = {}
+        self.rates: dict[Queue, PublishRate] = {}
 
     def hold(self, publisher: Publisher, queue: Queue) -> None:
         """The publisher has filled the queue past its mark; pause it unless that is known not to pay."""
         hold = self.holds.get(queue)
         if hold is None:
             now = self.loop.time()
-            pace = self.paces.get(queue)
-            if pace is None or now - pace.since > RATE_S_MAX:
+            known = self.rates.get(queue)
+            if known is None or now - known.since > RATE_S_MAX:
                 self.begin(queue, now)
                 return
-            if now < pace.off_until:
+            if now < known.off_until:
                 return
-            pace.measure(now, queue.published_count)
-            hold = self.holds[queue] = Hold(now, queue.delivered_count, pace.rate)
+            known.measure(now, queue.published_count)
+            hold = self.holds[queue] = Hold(now, queue.delivered_count, known.rate)
             if not self.deadline.is_set:
                 self.deadline.set(POLL_S)
         hold.publishers.append(publisher)
@@ -99,9 +99,9 @@ class PublisherThrottle:
 
     def begin(self, queue: Queue, now: float) -> None:
         """How fast the queue is filled is not known: measure it before any publisher waits."""
-        if len(self.paces) >= QUEUES_REMEMBERED_MAX:
-            self.paces.clear()
-        self.paces[queue] = Pace(now, queue.published_count, off_until=now + JUDGE_S)
+        if len(self.rates) >= QUEUES_REMEMBERED_MAX:
+            self.rates.clear()
+        self.rates[queue] = PublishRate(now, queue.published_count, off_until=now + JUDGE_S)
 
     def poll(self) -> None:
         now = self.loop.time()
@@ -120,16 +120,16 @@ class PublisherThrottle:
             self.deadline.set(POLL_S)
 
     def waiting_paid(self, queue: Queue) -> None:
-        pace = self.paces.get(queue)
-        if pace is not None:
-            pace.off_s = OFF_S_MIN
+        known = self.rates.get(queue)
+        if known is not None:
+            known.off_s = OFF_S_MIN
 
     def waiting_did_not_pay(self, queue: Queue, now: float) -> None:
-        """Leave the queue alone for a while: short after a hiccup, longer each time it happens again."""
-        pace = self.paces.get(queue)
-        if pace is not None:
-            pace.off_until = now + pace.off_s
-            pace.off_s = min(2 * pace.off_s, OFF_S_MAX)
+        """Leave the queue alone for a while: short the first time, longer each time it happens again."""
+        known = self.rates.get(queue)
+        if known is not None:
+            known.off_until = now + known.off_s
+            known.off_s = min(2 * known.off_s, OFF_S_MAX)
 
     def let_go(self, queue: Queue, hold: Hold) -> None:
         del self.holds[queue]

@@ -71,7 +71,7 @@ class Server:
         self.empty.clear()
         return connection
 
-    def farewell(self, protocol: AMQPProtocol, why: Exception | None) -> None:
+    def connection_lost(self, protocol: AMQPProtocol, why: Exception | None) -> None:
         self.protocols.discard(protocol)
         protocol.leave_lobby()
         if not self.protocols:

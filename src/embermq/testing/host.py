@@ -21,7 +21,7 @@ from embermq.config import Config
 from embermq.testing.broker_access import BrokerNotRunning, Inside, call
 
 STOP_S_MAX = 10.0
-FAREWELL_S = 0.1  # a client in the thread that stops us cannot answer
+CLOSE_TIMEOUT_S = 0.1  # a client in the thread that stops us cannot answer
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ThreadHost(Host):
             self.ready.set_result(Address(self.config.bind, app.amqp_port, app.http_port))
             await self.ended.wait()
         finally:
-            await (app.abort() if self.aborted else app.stop(FAREWELL_S))
+            await (app.abort() if self.aborted else app.stop(CLOSE_TIMEOUT_S))
 
     def call(self, operation: str, *arguments: Any) -> Any:
         if self.loop is None or not self.thread.is_alive():

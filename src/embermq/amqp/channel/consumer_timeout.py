@@ -15,8 +15,8 @@ from itertools import islice
 
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.connection.connection import Connection
-from embermq.broker.queue.defaults import Defaults
 from embermq.broker.queue.queue import Queue
+from embermq.broker.queue.template import Defaults
 from embermq.errors import PreconditionFailed
 
 log = logging.getLogger("embermq.connection")

@@ -35,10 +35,10 @@ def refuse_handshake(connection: Connection, error: AMQPError, blame: int) -> No
     if not tell:
         connection.end(pause_s or connection.limits.refusal_pause_s)
         return
-    farewell = close_method(error, blame)
+    close = close_method(error, blame)
 
     def say() -> None:
-        connection.send(0, farewell)
+        connection.send(0, close)
         connection.transport.close()
 
     connection.lost()  # nothing more is heard from there

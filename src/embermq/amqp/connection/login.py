@@ -10,7 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from embermq.amqp.connection.sasl import Challenge, Credentials, LoginFailed, Surroundings, mechanism, offered
+from embermq.amqp.connection.sasl import Challenge, Credentials, LoginContext, LoginFailed, mechanism, offered
 from embermq.amqp.connection.scram import keys_of_nobody
 from embermq.amqp.connection.state import CHECKING, SECURE, TUNE, Pause
 from embermq.amqp.events import login as login_properties
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("embermq.connection")
 
 
-def surroundings(connection: Connection) -> Surroundings:
+def context(connection: Connection) -> LoginContext:
     users = connection.broker.users
 
     def scram_keys(name: str) -> ScramKeys:
         user = users.get(name)
         return user.secret.scram if user is not None and user.secret.scram else keys_of_nobody(name)
 
-    return Surroundings(connection.certificate_name, connection.limits.anonymous_user, scram_keys)
+    return LoginContext(connection.certificate_name, connection.limits.anonymous_user, scram_keys)
 
 
 def mechanisms_for(connection: Connection) -> list[str]:
-    return offered(connection.limits.mechanisms, surroundings(connection))
+    return offered(connection.limits.mechanisms, context(connection))
 
 
 def offered_to(connection: Connection) -> list[str]:
@@ -52,7 +52,7 @@ def begin(connection: Connection, name: str, response: bytes) -> None:
     if name not in mechanisms_for(connection):
         raise CommandInvalid(f"unknown authentication mechanism '{name}'")
     connection.mechanism = name
-    connection.sasl = mechanism(name, surroundings(connection))
+    connection.sasl = mechanism(name, context(connection))
     connection.state = CHECKING
     refuse = partial(finish, connection, "")
     connection.broker.authenticator.hear(

@@ -44,7 +44,7 @@ class LoginFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class LoginContext:
     """What a mechanism may know besides the client's words."""
 
     certificate_name: str = ""  # out of the client's certificate, which TLS has checked
@@ -119,26 +119,26 @@ class Anonymous:
         return Proven(self.user)
 
 
-def mechanism(name: str, surroundings: Surroundings) -> Mechanism:
+def mechanism(name: str, context: LoginContext) -> Mechanism:
     from embermq.amqp.connection.scram import Scram  # few speak it
 
     if name == "SCRAM-SHA-256":
-        assert surroundings.scram_keys is not None
-        return Scram(surroundings.scram_keys)
+        assert context.scram_keys is not None
+        return Scram(context.scram_keys)
     if name == "EXTERNAL":
-        return External(surroundings.certificate_name)
+        return External(context.certificate_name)
     if name == "ANONYMOUS":
-        return Anonymous(surroundings.anonymous_user)
+        return Anonymous(context.anonymous_user)
     return Plain() if name == "PLAIN" else AMQPlain()
 
 
-def offered(mechanisms: tuple[str, ...], surroundings: Surroundings) -> list[str]:
+def offered(mechanisms: tuple[str, ...], context: LoginContext) -> list[str]:
     """Those of the configured mechanisms that can lead anywhere for this client."""
     possible = {
         "PLAIN": True,
         "AMQPLAIN": True,
-        "SCRAM-SHA-256": surroundings.scram_keys is not None,
-        "EXTERNAL": bool(surroundings.certificate_name),
-        "ANONYMOUS": bool(surroundings.anonymous_user),
+        "SCRAM-SHA-256": context.scram_keys is not None,
+        "EXTERNAL": bool(context.certificate_name),
+        "ANONYMOUS": bool(context.anonymous_user),
     }
     return [name for name in mechanisms if possible[name]]

@@ -4,9 +4,9 @@ A letter that a full queue refuses, or that finds no queue, is lost with the str
 message stays: it is neither ready nor with a consumer, but on disk where it was, so that a restart finds it
 again in its queue. The letter is tried again every second until every queue that it is for has taken it.
 
-The first thousand are in memory. Of those behind them there is a number of eight bytes each (see Shelf); they
-are read again where they stand, in the log of their queue, when it is their turn. Only messages that are not
-on disk, because they or their queue are transient, have to wait in memory.
+The first thousand are in memory. Of those behind them there are numbers of eight bytes (`LettersOnDisk`);
+they are read again where they stand, in the log of their queue, when it is their turn. Only messages that are
+not on disk, because they or their queue are transient, have to wait in memory.
 
 A queue that drops from its head when it is full would be filled with such messages, so there the strategy
 does not hold, as in RabbitMQ: x-overflow must be reject-publish, or there must be no limit.
@@ -52,7 +52,7 @@ class Held:
     taken_by: set[Queue] = field(default_factory=set)
 
 
-class Shelf:
+class LettersOnDisk:
     """Letters of one level that are alike but for their messages: these are on disk, here their sequences."""
 
     def __init__(self, rules: QueueRules, level: Level, reason: str, taken_by: frozenset[Queue]) -> None:
@@ -102,7 +102,7 @@ class HeldLetters:
     def __init__(self, letters: DeadLetters) -> None:
         self.letters = letters
         self.waiting: deque[Held] = deque()
-        self.shelves: dict[tuple[QueueRules, Level, str, frozenset[Queue]], Shelf] = {}
+        self.on_disk: dict[tuple[QueueRules, Level, str, frozenset[Queue]], LettersOnDisk] = {}
         self.counts: Counter[Queue] = Counter()
         self.asked = False
 
@@ -112,12 +112,12 @@ class HeldLetters:
         self.counts[held.rules.queue] += 1
         entry = held.entry
         # Where some are on disk, all go behind them: each must have its turn.
-        full = len(self.waiting) >= IN_MEMORY_MAX or bool(self.shelves)
+        full = len(self.waiting) >= IN_MEMORY_MAX or bool(self.on_disk)
         if entry is not None and entry.stored and full:
             key = (held.rules, entry.level, held.reason, frozenset(held.taken_by))
-            if key not in self.shelves:
-                self.shelves[key] = Shelf(*key)
-            self.shelves[key].add(entry)
+            if key not in self.on_disk:
+                self.on_disk[key] = LettersOnDisk(*key)
+            self.on_disk[key].add(entry)
         else:
             self.waiting.append(held)
         self.look_again()
@@ -154,20 +154,20 @@ class HeldLetters:
         taken: list[Held] = []
         while self.waiting and len(taken) < count:
             taken.append(self.uncounted(self.waiting.popleft()))
-        for key, shelf in list(self.shelves.items()):
+        for key, letters in list(self.on_disk.items()):
             if len(taken) >= count:
                 break
-            wanted = min(count - len(taken), len(shelf))
+            wanted = min(count - len(taken), len(letters))
             try:
-                taken += shelf.take(wanted)
+                taken += letters.take(wanted)
             except OSError:
                 if taken:
                     break  # these are on their way: the next time nothing comes before the failure
                 raise
-            self.uncount(shelf.rules.queue, wanted)
-            del self.shelves[key]
-            if len(shelf):
-                self.shelves[key] = shelf  # the others come first next time
+            self.uncount(letters.rules.queue, wanted)
+            del self.on_disk[key]
+            if len(letters):
+                self.on_disk[key] = letters  # the others come first next time
         return taken
 
     def uncounted(self, held: Held) -> Held:

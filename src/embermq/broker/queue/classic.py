@@ -11,7 +11,7 @@ The specification's two priority levels (0-4 and 5-9) exist on every queue: `low
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from embermq.broker.message.message import Message
 from embermq.broker.queue import features
@@ -31,6 +31,7 @@ from embermq.broker.queue.max_priority import HIGH_PRIORITY
 from embermq.broker.queue.queue import (
     KEEPS_NOTHING,
     KEEPS_PERSISTENT,
+    Declared,
     HasFailed,
     Queue,
     describe,
@@ -59,28 +60,13 @@ class ClassicQueue(Queue):
         name: str,
         turn: Turn,
         *,
-        durable: bool = False,
-        auto_delete: bool = False,
-        owner: object = None,
-        arguments: dict[str, object] | None = None,
-        effective: dict[str, object] | None = None,
         storage: Storage | None = None,
-        id: str = "",
+        **declared: Unpack[Declared],
     ) -> None:
-        super().__init__(
-            vhost,
-            name,
-            turn,
-            durable=durable,
-            auto_delete=auto_delete,
-            owner=owner,
-            arguments=arguments,
-            effective=effective,
-            id=id,
-        )
-        self.keeps = KEEPS_PERSISTENT if durable and storage is not None else KEEPS_NOTHING
-        self.low = Level(self, turn, durable, storage, id)
-        self.high = Level(self, turn, durable, storage, id + HIGH_SUFFIX)
+        super().__init__(vhost, name, turn, **declared)
+        self.keeps = KEEPS_PERSISTENT if self.durable and storage is not None else KEEPS_NOTHING
+        self.low = Level(self, turn, self.durable, storage, self.id)
+        self.high = Level(self, turn, self.durable, storage, self.id + HIGH_SUFFIX)
         self.levels = [self.high, self.low]
         self.next_consumer = 0
         self.selective = False  # does it matter which consumer gets which message?

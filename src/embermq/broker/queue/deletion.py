@@ -35,7 +35,7 @@ NEEDED_ARGUMENTS = (
 )
 
 
-def departing_body(queue: Queue) -> Body:
+def deletion_body(queue: Queue) -> Body:
     """What a start needs to go on with it."""
     effective = queue.effective
     arguments = {name: effective[name] for name in NEEDED_ARGUMENTS if name in effective}
@@ -63,7 +63,7 @@ class QueueDeletion:
     def note(self, queue: Queue) -> None:
         """It is about to lose its definition: this takes its place."""
         if self.leaves_letters(queue) and self.is_noted(queue):
-            self.vhost.definitions.put(KIND, self.vhost.name, queue.id, departing_body(queue))
+            self.vhost.definitions.put(KIND, self.vhost.name, queue.id, deletion_body(queue))
 
     def add(self, queue: Queue) -> None:
         """A queue that is deleted: empty it, drop it."""

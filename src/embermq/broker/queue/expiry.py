@@ -84,9 +84,8 @@ class Expiry:
             queue.vhost.definitions.when_safe(lambda: None)
             return
         self.expire_heads(now_ms)
-        if queue.rules is not None and queue.rules.limits is not None:
-            queue.rules.measure()
-            queue.rules.limits.make_room(queue.rules)
+        if queue.rules is not None:
+            queue.rules.make_room()
         self.schedule_next_check()
 
     def expire_heads(self, now_ms: int) -> bool:

@@ -6,19 +6,19 @@ the start; any other gets them with the first message that expires.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
 from embermq.broker.dead_letter.at_least_once import holds_letters
 from embermq.broker.deduplication.deduplication import Deduplication, deduplication_for
-from embermq.broker.incremental_work import Share
 from embermq.broker.message.message import expiry_of
-from embermq.broker.queue.arguments import is_name
+from embermq.broker.queue.arguments import TTL_MS_MAX, is_name
 from embermq.broker.queue.deletion import REASON as DELETED
 from embermq.broker.queue.expiry import Expiry
 from embermq.broker.queue.length_limit import ACCEPTED, REFUSED, limits_from
 from embermq.broker.queue.max_priority import HIGH_PRIORITY, Priorities
-from embermq.broker.queue.retry import Retry, retry_from
 
 if TYPE_CHECKING:
     from embermq.broker.message.message import Message
@@ -42,12 +42,11 @@ ARGUMENTS = frozenset(
     }
 )
 
+HIGH_PRIORITY_MIN = HIGH_PRIORITY  # as a C number
+
 
 def has_rules(arguments: dict[str, object]) -> bool:
     return not ARGUMENTS.isdisjoint(arguments) or arguments.get("x-queue-type") == "quorum"
-
-
-HIGH_PRIORITY_MIN = 5  # as for a queue of the plain kind
 
 
 def delivery_limit_of(queue: ClassicQueue) -> int | None:
@@ -63,6 +62,38 @@ def delivery_limit_of(queue: ClassicQueue) -> int | None:
     letters = queue.durable and "x-dead-letter-exchange" in arguments
     default = queue.vhost.defaults.delivery_limit
     return default if default > 0 and (letters or arguments.get("x-queue-type") == "quorum") else None
+
+
+class Retry:
+    """x-retry-delay, x-retry-backoff, x-retry-max-delay: how long a message waits that a consumer gives back.
+
+    The first time for the delay, then each time longer by the factor, up to the maximum. The delivery limit
+    ends it.
+    """
+
+    def __init__(self, delay_ms: int, factor: float, delay_ms_max: int) -> None:
+        self.delay_ms = delay_ms
+        self.factor = factor
+        self.delay_ms_max = delay_ms_max
+
+    def wait_ms(self, returns: int) -> int:
+        """How long a message waits that was given back so often."""
+        try:
+            return min(int(self.delay_ms * self.factor ** (returns - 1)), self.delay_ms_max)
+        except OverflowError:
+            return self.delay_ms_max
+
+
+def retry_from(arguments: Mapping[str, object]) -> Retry | None:
+    delay_ms = arguments.get("x-retry-delay")
+    if not isinstance(delay_ms, int):
+        return None
+    factor, delay_ms_max = arguments.get("x-retry-backoff"), arguments.get("x-retry-max-delay")
+    return Retry(
+        delay_ms,
+        float(factor) if isinstance(factor, int | float | Decimal) else 1.0,
+        delay_ms_max if isinstance(delay_ms_max, int) else TTL_MS_MAX,
+    )
 
 
 class QueueRules:
@@ -106,8 +137,7 @@ class QueueRules:
     def changed(self) -> None:
         """What holds now is different: limits hold at once."""
         self.measure()
-        if self.limits is not None:
-            self.limits.make_room(self)
+        self.make_room()
         self.schedule_next_check()
 
     def is_idle(self) -> bool:
@@ -214,22 +244,16 @@ class QueueRules:
     def come_back(self, message: Message, since_ms: int, returns: int) -> None:
         """It has waited for its next try."""
         queue = self.queue
-        if self.priorities is not None:
-            level = self.priorities.level_for(message)
-        else:
-            level = queue.high if message.priority >= HIGH_PRIORITY else queue.low
-        expires_ms = level.append_returned(message, since_ms, returns)
+        expires_ms = self.level_for(message).append_returned(message, since_ms, returns)
         queue.correct(1, message.size - message.header_size)
         queue.mark()
         if expires_ms:
             self.schedule_check(expires_ms)
-        if self.limits is not None:
-            self.limits.make_room(self)
+        self.make_room()
 
     def after_return(self) -> None:
         """Messages came back from consumers."""
-        if self.limits is not None:
-            self.limits.make_room(self)
+        self.make_room()
         self.schedule_next_check()
 
     def before_recovery(self) -> None:
@@ -246,17 +270,18 @@ class QueueRules:
             self.schedule_check(self.turn.now_ms)  # the last run may have stopped before all was dropped
 
     def measure(self) -> None:
-        """Where bytes count, those of messages not read since the start count as well.
-
-        As many as a turn has time for. Until all are measured, the limit holds for what is known.
-        """
-        if self.limits is None or not self.limits.counts_bytes or not self.queue.is_unmeasured():
+        """Where bytes count, those of messages not read since the start count as well. The limit holds for
+        what is known until all are measured."""
+        works = self.turn.incremental_work
+        if self.limits is None or not self.limits.counts_bytes or works.about(self):
             return
-        share = Share()
-        for _ in self.queue.measure_pieces():
-            if self.turn.timers is not None and share.is_over():
-                self.schedule_check(self.turn.now_ms + 1)
-                return
+        if self.queue.is_unmeasured():
+            works.start(self.queue.measure_pieces(), self.make_room, about=self, share_s=works.share_s)
+
+    def make_room(self) -> None:
+        """Within the limits again, should more be known of what is here."""
+        if self.limits is not None:
+            self.limits.make_room(self)
 
     # -- messages out
 

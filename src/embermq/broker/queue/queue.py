@@ -8,7 +8,7 @@ and each consumer reads them at an offset of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from embermq.broker.message.message import Message
 from embermq.broker.queue.consumer import Consumer
@@ -34,6 +34,17 @@ def failed(entry: Entry) -> bool:
 
 def untouched(entry: Entry) -> bool:
     return False
+
+
+class Declared(TypedDict, total=False):
+    """What a queue is declared with, and where its files are."""
+
+    durable: bool
+    auto_delete: bool
+    owner: object  # the connection that an exclusive queue belongs to
+    arguments: dict[str, object] | None
+    effective: dict[str, object] | None  # see `policy.effective`; None: the arguments
+    id: str  # names the queue's files; never used twice
 
 
 class Queue:
@@ -86,10 +97,10 @@ class Queue:
         self.turn = turn
         self.durable = durable
         self.auto_delete = auto_delete
-        self.owner = owner  # the connection that an exclusive queue belongs to
+        self.owner = owner
         self.arguments = arguments or {}  # as declared
-        self.effective = self.arguments if effective is None else effective  # see `effective`
-        self.id = id  # names the queue's files; never used twice
+        self.effective = self.arguments if effective is None else effective
+        self.id = id
         self.keeps = KEEPS_NOTHING
         self.messages_leave = True  # when a consumer has acknowledged them
         self.levels: list[Level] = []  # in the order in which they are emptied; of a stream one, in its log

@@ -30,18 +30,18 @@ def give_back(
 
     `release` is told first: they are no longer out with their consumers.
     """
-    gathered: dict[Queue, Gathered] = {}
+    found: dict[Queue, Returned] = {}
     blocks.reverse()
     while blocks:
         entries = iter(blocks.pop())
         while piece := list(islice(entries, PIECE_COUNT)):
             release(piece)
             for queue, returned in by_queue(piece).items():
-                if queue not in gathered:
-                    gathered[queue] = Gathered(queue)
-                gathered[queue].take(returned, has_failed)
+                if queue not in found:
+                    found[queue] = Returned(queue)
+                found[queue].take(returned, has_failed)
             yield
-    for each in gathered.values():
+    for each in found.values():
         yield from each.arrive()
 
 
@@ -52,7 +52,7 @@ def by_queue(entries: Iterable[Entry]) -> dict[Queue, list[Entry]]:
     return found
 
 
-class Gathered:
+class Returned:
     """What has come back to a queue so far, while more is to come."""
 
     def __init__(self, queue: Queue) -> None:

@@ -1,4 +1,4 @@
-"""Queue templates: arguments under a name, which a declaration refers to; and namespaces of queue names.
+"""Defaults and templates of queues: what holds where a declaration says nothing, or refers to a template.
 
     queue.declare "invoices", x-template = "jobs", x-message-ttl = 5
 
@@ -12,6 +12,7 @@ declaration and stay with the queue: a template that changes, or goes, changes n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from embermq.broker.definitions import DefinitionStore, packed, unpacked
 from embermq.broker.stream.arguments import check_declaration
@@ -19,6 +20,10 @@ from embermq.errors import PreconditionFailed
 
 TEMPLATE, NAMESPACE = "x-template", "x-namespace"
 Arguments = dict[str, object]
+
+
+DELIVERY_LIMIT = 20  # as RabbitMQ has for its quorum queues since version 4
+CONSUMER_TIMEOUT_MS = 30 * 60 * 1000
 
 
 class Templates:
@@ -84,6 +89,15 @@ class Templates:
         if not namespace or (name.startswith(f"{namespace}.") and name != f"{namespace}."):
             return name
         return f"{namespace}.{name}"
+
+
+@dataclass
+class Defaults:
+    """The part of the configuration that holds where a declaration says nothing."""
+
+    delivery_limit: int = DELIVERY_LIMIT  # 0 or less: none
+    consumer_timeout_ms: int = CONSUMER_TIMEOUT_MS  # 0: none
+    templates: Templates = field(default_factory=Templates)
 
 
 def check_template(name: str, arguments: Mapping[str, object]) -> None:

@@ -33,7 +33,7 @@ RE2_BYTES_MAX = 256 * 1024  # of one compiled pattern; so large ones take 3 ms f
 
 SINGLE = {"LITERAL", "NOT_LITERAL", "ANY", "IN", "CATEGORY", "RANGE", "NEGATE"}
 REPEATS = {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}
-LOOKS = {"ASSERT", "ASSERT_NOT"}
+ASSERTIONS = {"ASSERT", "ASSERT_NOT"}
 
 Matches = Callable[[str], bool]  # is there a match anywhere in the name?
 
@@ -138,7 +138,7 @@ def steps_of(parsed: Any) -> int:
     is_anchored = bool(rest) and str(rest[0][0]) == "AT" and "BEGINNING" in str(rest[0][1])
     del rest[:is_anchored]
     steps = 0
-    while rest and str(rest[0][0]) in LOOKS:
+    while rest and str(rest[0][0]) in ASSERTIONS:
         steps += cost_of(rest.pop(0)[1][1]).steps
     steps += cost_of(rest).steps
     return steps if is_anchored else steps * (NAME_CHARACTERS_MAX + 1)
@@ -155,7 +155,7 @@ def cost_of(parsed: Any) -> Cost:
             cost.add(cost_of(argument[3]))
         elif kind == "ATOMIC_GROUP":
             cost.add(cost_of(argument))
-        elif kind in LOOKS:
+        elif kind in ASSERTIONS:
             cost.add(cost_of(argument[1]))
         elif kind == "BRANCH":
             cost.add(cost_of_branches([cost_of(branch) for branch in argument[1]]))

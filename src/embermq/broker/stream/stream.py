@@ -10,7 +10,7 @@ lets go of whole segments, oldest first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from embermq.broker.definitions import queue_label
 from embermq.broker.message.message import FLAGS_AT, Message
@@ -19,7 +19,7 @@ from embermq.broker.message.rewrite import rewritten, typed_headers
 from embermq.broker.queue.arguments import refuse_arguments
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry, Level
-from embermq.broker.queue.queue import KEEPS_ALL, HasFailed, Queue, describe, failed
+from embermq.broker.queue.queue import KEEPS_ALL, Declared, HasFailed, Queue, describe, failed
 from embermq.broker.stream.arguments import (
     OFFSET_MAX,
     STREAM,
@@ -88,25 +88,20 @@ class Stream(Queue):
         name: str,
         turn: Turn,
         *,
-        durable: bool = True,
-        auto_delete: bool = False,
-        owner: object = None,
-        arguments: dict[str, object] | None = None,
-        effective: dict[str, object] | None = None,
         storage: Storage | None = None,
-        id: str = "",
+        **declared: Unpack[Declared],
     ) -> None:
-        assert durable and not auto_delete and owner is None
-        super().__init__(vhost, name, turn, durable=True, arguments=arguments, effective=effective, id=id)
+        super().__init__(vhost, name, turn, **declared)
+        assert self.durable and not self.auto_delete and self.owner is None
         if storage is None:
             raise PreconditionFailed(f"{describe(self)} needs a disk: streams do not live in memory")
         self.storage = storage
         self.keeps = KEPT_ALWAYS
         self.messages_leave = False
-        self.low = Level(self, turn, True, storage, id)
+        self.low = Level(self, turn, True, storage, self.id)
         self.levels = [self.low]
         self.retention = StreamRetention(self)
-        self.log = storage.open_log(id, self.retention.limits.segment_bytes, indexed=True)
+        self.log = storage.open_log(self.id, self.retention.limits.segment_bytes, indexed=True)
         self.log.owner = self
         self.low.use_log(self.log)
         self.filters = Filters(self.log)

@@ -54,7 +54,7 @@ OF_ALL = (
     ("embermq_pipeline_updated_at_seconds", "heard_at", GAUGE, "When a pipeline was last heard of"),
 )
 # Not known of a pipeline that has ended.
-OF_THE_LIVING = (
+OF_RUNNING = (
     ("embermq_pipeline_lag", "lag", GAUGE, "Messages that wait for a pipeline"),
     ("embermq_pipeline_rows_per_second", "rows_per_second", GAUGE, "Speed of a pipeline's last batch"),
 )
@@ -173,22 +173,22 @@ def put_pipelines(out: Exposition, pipelines: KnownPipelines, vhosts: list[Virtu
     ours.family("embermq_pipeline_failed", GAUGE, "1 when a pipeline has failed or died")
     for labels, view in known:
         ours.sample("embermq_pipeline_failed", int(view["state"] in (FAILED, DIED)), labels)
-    living = [(labels, view) for labels, view in known if view["state"] in ALIVE]
-    for families, chosen in ((OF_ALL, known), (OF_THE_LIVING, living)):
+    running = [(labels, view) for labels, view in known if view["state"] in ALIVE]
+    for families, chosen in ((OF_ALL, known), (OF_RUNNING, running)):
         for metric, key, kind, about in families if chosen else ():
             ours.family(metric, kind, about)
             for labels, view in chosen:
                 if view.get(key) is not None:
                     ours.sample(metric, view[key], labels)
-    put_queues(ours, living)
+    put_queues(ours, running)
     out.parts.extend(ours.parts)
 
 
-def put_queues(out: Exposition, living: list[tuple[str, View]]) -> None:
+def put_queues(out: Exposition, running: list[tuple[str, View]]) -> None:
     for metric, key, kind, about in OF_EACH_QUEUE:
         samples = [
             (view, queue, numbers[key])
-            for _, view in living
+            for _, view in running
             for queue, numbers in view.get("queues", {}).items()
             if key in numbers
         ]

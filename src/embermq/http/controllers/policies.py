@@ -39,82 +39,51 @@ def store_policy(vhost: VirtualHost, kind: str, name: str, body: dict[str, Any])
     vhost.policies.set(kind, policy_from(name, body, kind == OPERATOR_POLICY))
 
 
-async def listed(request: Request, vhosts: list[VirtualHost], kind: str) -> Response:
-    views = [view for vhost in vhosts for view in policy_views(vhost, kind)]
-    return await listing(request, views, lambda view: view, lambda view: str(view["name"]))
+def kind_of(request: Request) -> str:
+    """The same routes are there for policies and for operator policies."""
+    return OPERATOR_POLICY if "operator-policies" in request.segments[:2] else POLICY
 
 
-def found(request: Request, kind: str) -> tuple[VirtualHost, Policy]:
+def found(request: Request) -> tuple[VirtualHost, Policy]:
     vhost = governed_vhost(request)
-    policy = vhost.policies.kinds[kind].get(request.names["name"])
+    policy = vhost.policies.kinds[kind_of(request)].get(request.names["name"])
     if policy is None:
         raise not_found()
     return vhost, policy
 
 
-def shown(request: Request, kind: str) -> Response:
-    return single(request, policy_view(*found(request, kind)))
+async def listed(request: Request, vhosts: list[VirtualHost]) -> Response:
+    views = [view for vhost in vhosts for view in policy_views(vhost, kind_of(request))]
+    return await listing(request, views, lambda view: view, lambda view: str(view["name"]))
 
 
-def put(request: Request, kind: str) -> Response:
+@describes("Policies, or operator policies.", query=LIST, answer=schemas.listed(schemas.POLICY))
+async def all_policies(request: Request) -> Response:
+    return await listed(request, governed_vhosts(request))
+
+
+@describes("Those of a virtual host.", query=LIST, answer=schemas.listed(schemas.POLICY))
+async def policies_in(request: Request) -> Response:
+    return await listed(request, [governed_vhost(request, to_change=False)])
+
+
+@describes("A policy, or operator policy.", query=COLUMNS, answer=schemas.POLICY)
+def one_policy(request: Request) -> Response:
+    return single(request, policy_view(*found(request)))
+
+
+@describes("Set a policy, or operator policy.", body=schemas.POLICY_BODY, status=(201, 204))
+def put_policy(request: Request) -> Response:
     vhost, name, body = governed_vhost(request), clean(request.names["name"]), request.json()
+    kind = kind_of(request)
     require_keys(body, "pattern", "definition")
     existed = name in vhost.policies.kinds[kind]
     store_policy(vhost, kind, name, body)
     return Response(204 if existed else 201)
 
 
-def deleted(request: Request, kind: str) -> Response:
-    vhost, policy = found(request, kind)
-    vhost.policies.delete(kind, policy.name)
-    return Response(204)
-
-
-@describes("Policies.", query=LIST, answer=schemas.listed(schemas.POLICY))
-async def all_policies(request: Request) -> Response:
-    return await listed(request, governed_vhosts(request), POLICY)
-
-
-@describes("Policies of a virtual host.", query=LIST, answer=schemas.listed(schemas.POLICY))
-async def policies_in(request: Request) -> Response:
-    return await listed(request, [governed_vhost(request, to_change=False)], POLICY)
-
-
-@describes("A policy.", query=COLUMNS, answer=schemas.POLICY)
-def one_policy(request: Request) -> Response:
-    return shown(request, POLICY)
-
-
-@describes("Set a policy.", body=schemas.POLICY_BODY, status=(201, 204))
-def put_policy(request: Request) -> Response:
-    return put(request, POLICY)
-
-
-@describes("Delete a policy.", status=204)
+@describes("Delete a policy, or operator policy.", status=204)
 def delete_policy(request: Request) -> Response:
-    return deleted(request, POLICY)
-
-
-@describes("Operator policies.", query=LIST, answer=schemas.listed(schemas.POLICY))
-async def all_operator_policies(request: Request) -> Response:
-    return await listed(request, governed_vhosts(request), OPERATOR_POLICY)
-
-
-@describes("Operator policies of a virtual host.", query=LIST, answer=schemas.listed(schemas.POLICY))
-async def operator_policies_in(request: Request) -> Response:
-    return await listed(request, [governed_vhost(request, to_change=False)], OPERATOR_POLICY)
-
-
-@describes("An operator policy.", query=COLUMNS, answer=schemas.POLICY)
-def one_operator_policy(request: Request) -> Response:
-    return shown(request, OPERATOR_POLICY)
-
-
-@describes("Set an operator policy.", body=schemas.POLICY_BODY, status=(201, 204))
-def put_operator_policy(request: Request) -> Response:
-    return put(request, OPERATOR_POLICY)
-
-
-@describes("Delete an operator policy.", status=204)
-def delete_operator_policy(request: Request) -> Response:
-    return deleted(request, OPERATOR_POLICY)
+    vhost, policy = found(request)
+    vhost.policies.delete(kind_of(request), policy.name)
+    return Response(204)

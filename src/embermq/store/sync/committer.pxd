@@ -19,7 +19,7 @@ cdef class Batch:
 @cython.final
 cdef class SyncSpeed:
     cdef double quick_seconds
-    cdef double hiccup_seconds
+    cdef double slow_seconds
     cdef double average_seconds
     cdef double weight
     cdef Py_ssize_t syncs_until_quick

@@ -40,8 +40,8 @@ ACK_SYNC_SECONDS_MAX = 1.0
 SYNCS_AFTER_OTHERS = 16  # so many are left to the thread when others had a turn between two of them
 QUICK_SYNC_SECONDS = 1e-3  # longer than this, on average, and the loop must not wait for it
 AVERAGED_SYNCS = 8
-HICCUP = 3  # a sync that takes so many times longer leaves the next ones to the thread
-SYNCS_AFTER_HICCUP = 16
+SLOW_SYNC_FACTOR = 3  # a sync that takes so many times longer leaves the next ones to the thread
+SYNCS_AFTER_SLOW_ONE = 16
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 DESCRIPTOR_WAIT_SECONDS = 0.1
 TRIES_WHEN_CLOSING = 20
@@ -111,7 +111,7 @@ class SyncSpeed:
     """Is the disk quick enough that the loop may wait for it? While small syncs are, on average; one that
     takes far longer leaves the next ones to the thread."""
 
-    __slots__ = ("average_seconds", "hiccup_seconds", "quick_seconds", "syncs_until_quick", "weight")
+    __slots__ = ("average_seconds", "quick_seconds", "slow_seconds", "syncs_until_quick", "weight")
 
     def __init__(self) -> None:
         self.weight = 1 / AVERAGED_SYNCS  # of the last one
@@ -121,7 +121,7 @@ class SyncSpeed:
     def call_quick(self, seconds: float) -> None:
         """What takes less than that is quick; no disk is before it has shown it."""
         self.quick_seconds = seconds
-        self.hiccup_seconds = HICCUP * seconds
+        self.slow_seconds = SLOW_SYNC_FACTOR * seconds
         self.average_seconds = 2 * seconds
 
     def is_quick(self) -> bool:
@@ -129,8 +129,8 @@ class SyncSpeed:
 
     def note(self, seconds: float) -> None:
         """A small sync took so long."""
-        if seconds >= self.hiccup_seconds:
-            self.syncs_until_quick = SYNCS_AFTER_HICCUP
+        if seconds >= self.slow_seconds:
+            self.syncs_until_quick = SYNCS_AFTER_SLOW_ONE
             return
         self.average_seconds += (seconds - self.average_seconds) * self.weight
         if self.syncs_until_quick:

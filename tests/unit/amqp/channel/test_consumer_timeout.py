@@ -13,7 +13,7 @@ import pytest
 from embermq.amqp.channel import consumer_timeout as timeouts
 from embermq.amqp.channel.consumer_timeout import DeliveryTimeouts
 from embermq.amqp.connection.connection import Connection
-from embermq.broker.queue.defaults import Defaults
+from embermq.broker.queue.template import Defaults
 from embermq.wire import methods
 from tests.support.amqp_conversation import Wire, publish
 from tests.support.stored_domain import StoredBroker

@@ -12,10 +12,10 @@ from embermq.amqp.connection.sasl import (
     Challenge,
     Credentials,
     External,
+    LoginContext,
     LoginFailed,
     Plain,
     Proven,
-    Surroundings,
     mechanism,
     offered,
 )
@@ -59,8 +59,8 @@ def test_anybody_is_the_anonymous_user() -> None:
 
 def test_only_what_can_work_is_offered() -> None:
     every = ("PLAIN", "AMQPLAIN", "EXTERNAL", "SCRAM-SHA-256", "ANONYMOUS")
-    assert offered(every, Surroundings()) == ["PLAIN", "AMQPLAIN"]
-    known = Surroundings("anna", "visitor", keys_of_nobody)
+    assert offered(every, LoginContext()) == ["PLAIN", "AMQPLAIN"]
+    known = LoginContext("anna", "visitor", keys_of_nobody)
     assert offered(every, known) == list(every)
     assert offered(("EXTERNAL",), known) == ["EXTERNAL"]
     kinds = [type(mechanism(name, known)) for name in every]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,8 @@ from hypothesis.stateful import invariant, precondition, rule
 
 import embermq.broker.queue.level as level_module
 from embermq.broker import turn as turn_module
-from embermq.broker.queue.level import Entry
+from embermq.broker.queue.level import RETURNS_IN_FLAGS_MAX as IN_FLAGS_MAX
+from embermq.broker.queue.level import Entry, Level
 from embermq.broker.queue.queue import Queue
 from embermq.broker.timers import Timers
 from embermq.store.disk.disk import Disk
@@ -28,6 +31,10 @@ WINDOW_COUNT = constant("embermq.broker.queue.level", "WINDOW_COUNT")
 TIGHT_COUNT = constant("embermq.broker.queue.level", "TIGHT_COUNT")
 TIGHT_BYTES = constant("embermq.broker.queue.level", "TIGHT_BYTES")
 WINDOW_BYTES = constant("embermq.broker.queue.level", "WINDOW_BYTES")
+UNMEASURED_COUNT = 500
+DEEP_COUNT = WINDOW_COUNT + 9000
+BODY = b"<%05d>"
+LOST_FIRST = WINDOW_COUNT + 5000
 COMPILED = not level_module.__file__.endswith(".py")
 
 
@@ -266,3 +273,231 @@ PagedQueue.TestCase.settings = settings(max_examples=15, stateful_step_count=25,
 @pytest.mark.skipif(COMPILED, reason="compiled, the window is a number of C: the deep tests above go past it")
 class TestPagedQueue(PagedQueue.TestCase):  # type: ignore[name-defined,misc]
     pass
+
+
+# -- what waits on disk is measured for a limit in bytes, piece by piece, whatever happens in between
+
+
+@pytest.fixture
+def unmeasured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredBroker:
+    """A queue with 500 messages of which nobody has read one since the start: 0 to 499 bytes long."""
+    monkeypatch.setattr(level_module, "MEASURED_BYTES", 4096)
+    stored = StoredBroker(tmp_path)
+    queue = new_queue(stored.vhost, durable=True)
+    for number in range(UNMEASURED_COUNT):
+        queue.append(message(b"x" * number, persistent=True, priority=9 * (number % 2)))
+    stored = stored.restarted()
+    assert stored.vhost.queue("q").ready_bytes == 0 and stored.vhost.queue("q").is_unmeasured()
+    return stored
+
+
+def test_all_are_measured(unmeasured: StoredBroker) -> None:
+    with unmeasured as stored:
+        queue = stored.vhost.queue("q")
+        assert sum(1 for _ in queue.measure_pieces()) > 10
+        assert queue.ready_bytes == sum(range(UNMEASURED_COUNT)) and not queue.is_unmeasured()
+
+
+def test_who_looks_is_told_about_how_much_and_the_next_time_exactly(unmeasured: StoredBroker) -> None:
+    with unmeasured as stored:
+        queue, exactly = stored.vhost.queue("q"), sum(range(UNMEASURED_COUNT))
+        assert queue.ready_bytes == 0 and abs(queue.body_bytes() - exactly) < exactly / 10
+        queue.append(message(b"y" * 1000, persistent=True))
+        assert abs(queue.body_bytes() - exactly - 1000) < exactly / 10
+        queue.measure_soon()
+        queue.measure_soon()
+        assert len(queue.turn.incremental_work.works) == 1
+        while queue.turn.incremental_work.works:
+            stored.loop.run()
+        assert queue.body_bytes() == queue.ready_bytes == exactly + 1000
+        queue.measure_soon()
+        assert len(queue.turn.incremental_work.works) == 0
+
+
+def test_large_messages_are_measured_without_reading_them(tmp_path: Path) -> None:
+    """Others would wait for that: a third of a second for a few messages of 100 MB."""
+    stored = StoredBroker(tmp_path)
+    queue = new_queue(stored.vhost, durable=True)
+    sizes = (5_000_000, 10, 5_000_000, 0)
+    for size in sizes:
+        queue.append(message(bytes(size), persistent=True))
+    with stored.restarted() as stored:
+        queue = stored.vhost.queue("q")
+        tracemalloc.start()
+        list(queue.measure_pieces())
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert queue.ready_bytes == sum(sizes) and not queue.is_unmeasured()
+        assert peak_bytes < 2_000_000
+
+
+def test_small_messages_are_not_told_to_be_less_than_nothing(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path)
+    new_queue(stored.vhost, durable=True).append(message(b"", persistent=True))
+    with stored.restarted() as stored:
+        assert stored.vhost.queue("q").body_bytes() in range(10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_comes_and_goes_between_two_pieces(unmeasured: StoredBroker, seed: int) -> None:
+    chance = random.Random(seed)
+    with unmeasured as stored:
+        queue = stored.vhost.queue("q")
+        for _ in queue.measure_pieces():
+            for _ in range(chance.randrange(8)):
+                if chance.random() < 0.3:
+                    queue.append(message(b"y" * chance.randrange(200), persistent=True))
+                elif (entry := queue.get()) is not None and chance.random() < 0.5:
+                    queue.requeue([entry])
+        assert queue.ready_bytes == sum(len(found.body) for found in queue.messages())
+
+
+def test_a_purge_in_the_middle(unmeasured: StoredBroker) -> None:
+    with unmeasured as stored:
+        queue = stored.vhost.queue("q")
+        pieces = queue.measure_pieces()
+        next(pieces)
+        queue.purge()
+        queue.append(message(b"new", persistent=True))
+        assert list(pieces) == [] and queue.ready_bytes == 3
+
+
+def test_a_deletion_in_the_middle(unmeasured: StoredBroker) -> None:
+    with unmeasured as stored:
+        queue = stored.vhost.queue("q")
+        pieces = queue.measure_pieces()
+        next(pieces)
+        stored.vhost.delete_queue(queue)
+        assert list(pieces) == [] and queue.ready_bytes == 0
+
+
+def test_a_limit_drops_what_is_too_much_once_that_is_known(unmeasured: StoredBroker) -> None:
+    with unmeasured as stored:
+        queue = stored.vhost.queue("q")
+        queue.effective_changed({"x-max-length-bytes": 10_000})
+        while queue.turn.incremental_work.works:
+            stored.loop.run()
+        assert 9_000 < queue.ready_bytes <= 10_000
+        assert queue.ready_bytes == sum(len(found.body) for found in queue.messages())
+
+
+# -- damage is found in what a deep queue has on disk: what is counted follows what is there
+
+
+def fill(stored: StoredBroker, queue: Queue, priority: int = 0, count: int = DEEP_COUNT) -> None:
+    for number in range(count):
+        queue.append(message(BODY % number, persistent=number % 2 == 0, priority=priority))
+        if number % 5000 == 0:
+            stored.loop.run()
+    stored.loop.run()
+
+
+def damage(level: Level, number: int = LOST_FIRST) -> None:
+    """Spoil the record of a message, found by its body."""
+    assert level.log is not None
+    for segment in level.log.segments:
+        path = Path(level.log.directory, segment.name)
+        data = path.read_bytes()
+        at = data.find(BODY % number)
+        if at >= 0:
+            with path.open("r+b") as file:
+                file.seek(at)
+                file.write(b"?" * len(BODY % 0))
+            return
+    raise AssertionError("it is not on disk")
+
+
+def take(queue: Queue, count: int) -> list[int]:
+    taken = []
+    for _ in range(count):
+        entry = queue.get(no_ack=True)
+        assert entry is not None
+        taken.append(int(entry.message.body[1:-1]))
+    return taken
+
+
+def test_what_the_disk_has_lost_is_not_counted_any_more(stored: StoredBroker) -> None:
+    queue = new_queue(stored.vhost, durable=True)
+    fill(stored, queue)
+    damage(queue.low)
+    take(queue, DEEP_COUNT - 3000)  # past the damage, and far from the end
+    assert queue.ready_count == 2999
+    assert queue.ready_bytes == 2999 * len(BODY % 0)
+    # It goes on, and stays right: the queue need not be empty for that.
+    fill(stored, queue, count=10)
+    assert take(queue, 3009) == [*range(DEEP_COUNT - 2999, DEEP_COUNT), *range(10)]
+    assert queue.get(no_ack=True) is None
+    assert (queue.ready_count, queue.ready_bytes) == (0, 0)
+
+
+def test_damage_in_one_level_leaves_the_bytes_of_the_others(stored: StoredBroker) -> None:
+    queue = new_queue(stored.vhost, durable=True)
+    fill(stored, queue, priority=9)
+    fill(stored, queue)
+    damage(queue.high)
+    assert len(take(queue, DEEP_COUNT - 1)) == DEEP_COUNT - 1
+    for _ in queue.measure_pieces():
+        pass
+    assert (queue.ready_count, queue.ready_bytes) == (DEEP_COUNT, DEEP_COUNT * len(BODY % 0))
+    assert take(queue, DEEP_COUNT) == list(range(DEEP_COUNT))
+    assert (queue.ready_count, queue.ready_bytes) == (0, 0)
+
+
+def test_who_only_looks_finds_it_too(stored: StoredBroker) -> None:
+    queue = new_queue(stored.vhost, durable=True)
+    fill(stored, queue)
+    damage(queue.low)
+    damage(queue.low, LOST_FIRST + 2)
+    assert sum(1 for _ in queue.messages()) == DEEP_COUNT - 2
+    assert queue.ready_count == DEEP_COUNT - 2
+    for _ in queue.measure_pieces():
+        pass
+    assert queue.ready_bytes == (DEEP_COUNT - 2) * len(BODY % 0)
+    assert len(take(queue, DEEP_COUNT - 2)) == DEEP_COUNT - 2
+    assert (queue.ready_count, queue.ready_bytes) == (0, 0)
+
+
+def test_who_measures_finds_it_and_measures_all_that_is_left(tmp_path: Path) -> None:
+    stored = StoredBroker(tmp_path)
+    fill(stored, new_queue(stored.vhost, durable=True))
+    stored = stored.restarted()
+    queue = stored.vhost.queue("q")
+    left = queue.ready_count
+    damage(queue.low)
+    for _ in queue.measure_pieces():
+        pass
+    assert (queue.ready_count, queue.ready_bytes) == (left - 1, (left - 1) * len(BODY % 0))
+    stored.stop()
+
+
+def test_a_limit_does_not_count_what_is_lost(stored: StoredBroker) -> None:
+    queue = new_queue(stored.vhost, durable=True, arguments={"x-max-length": DEEP_COUNT})
+    fill(stored, queue)
+    damage(queue.low)
+    take(queue, DEEP_COUNT - 3000)
+    fill(stored, queue, count=DEEP_COUNT - 2999)
+    assert queue.ready_count == DEEP_COUNT
+    assert take(queue, 1) == [DEEP_COUNT - 2999], "nothing had to go"
+
+
+# -- how often a message came back, where it goes to the end of a queue that is on disk
+
+
+@pytest.mark.parametrize("returns", [1, IN_FLAGS_MAX, IN_FLAGS_MAX + 1, 100_000])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_the_number_is_right_without_a_restart_in_between(
+    tmp_path: Path, returns: int, persistent: bool
+) -> None:
+    stored = StoredBroker(tmp_path)
+    new_queue(stored.vhost, durable=True).append(message(b"before", persistent=True))
+    stored.wait_until_safe()
+    with stored.restarted() as stored:
+        queue = stored.vhost.queues["q"]
+        queue.low.append_returned(message(b"again", persistent=persistent), 1000, returns)
+        queue.correct(1, len(b"again"))
+        assert queue.low.paged_count == 2
+        entries = [queue.get(), queue.get()]
+        assert [entry and (entry.message.body, entry.returns) for entry in entries] == [
+            (b"before", 0),
+            (b"again", returns),
+        ]

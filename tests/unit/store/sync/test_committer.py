@@ -16,9 +16,9 @@ from embermq.store.log.log import Log
 from embermq.store.sync.committer import (
     AVERAGED_SYNCS,
     FILES_SYNCED_SINGLY_MAX,
-    HICCUP,
-    SYNCS_AFTER_HICCUP,
+    SLOW_SYNC_FACTOR,
     SYNCS_AFTER_OTHERS,
+    SYNCS_AFTER_SLOW_ONE,
     Committer,
     SyncSpeed,
 )
@@ -244,7 +244,7 @@ class QuickBench(Bench):
         self.filesystem.before_sync = lambda: self.threads.append(threading.current_thread().name)
         self.committer.sync_here(self, quick_sync_seconds)
         self.written = self.log("log")
-        for _ in range(SYNCS_AFTER_HICCUP):  # until the disk has shown how quick it is
+        for _ in range(SYNCS_AFTER_SLOW_ONE):  # until the disk has shown how quick it is
             self.commit()
 
     def at_end(self, action: Callable[[bool], None]) -> None:
@@ -311,9 +311,9 @@ def test_the_loop_does_not_wait_for_a_slow_disk(tmp_path: Path) -> None:
     bench.committer.close()
 
 
-def test_after_a_hiccup_of_the_disk_the_thread_tries_first(quick: QuickBench) -> None:
-    quick.committer.wrote_synced(quick.active_count, 60.0 * HICCUP)
-    for _ in range(SYNCS_AFTER_HICCUP):
+def test_after_a_slow_sync_the_thread_tries_first(quick: QuickBench) -> None:
+    quick.committer.wrote_synced(quick.active_count, 60.0 * SLOW_SYNC_FACTOR)
+    for _ in range(SYNCS_AFTER_SLOW_ONE):
         assert quick.commit() == THREAD
     assert quick.commit() == HERE
 
@@ -341,7 +341,7 @@ def test_who_is_alone_may_write_and_sync_in_one(quick: QuickBench) -> None:
     for _ in range(3):
         assert next_turn(quick)
         quick.committer.wrote_synced(quick.active_count, 0.0001)
-    assert quick.committer.syncs == SYNCS_AFTER_HICCUP + 3
+    assert quick.committer.syncs == SYNCS_AFTER_SLOW_ONE + 3
 
 
 def test_nobody_writes_and_syncs_in_one_while_others_have_turns(quick: QuickBench) -> None:
@@ -371,7 +371,7 @@ def test_nobody_writes_and_syncs_in_one_while_there_is_more_to_sync(quick: Quick
 
 def test_nobody_writes_and_syncs_in_one_on_a_slow_disk(quick: QuickBench) -> None:
     assert next_turn(quick)
-    quick.committer.wrote_synced(quick.active_count, 60.0 * HICCUP)
+    quick.committer.wrote_synced(quick.active_count, 60.0 * SLOW_SYNC_FACTOR)
     assert not next_turn(quick)
 
 
@@ -442,10 +442,10 @@ def test_one_slow_sync_among_many_does_not_matter() -> None:
     assert speed.is_quick()
 
 
-def test_a_hiccup_does_and_counts_for_nothing_else() -> None:
+def test_a_slow_sync_does_and_counts_for_nothing_else() -> None:
     speed = shown(QUICK_S / 2)
-    speed.note(QUICK_S * HICCUP)
-    for _ in range(SYNCS_AFTER_HICCUP):
+    speed.note(QUICK_S * SLOW_SYNC_FACTOR)
+    for _ in range(SYNCS_AFTER_SLOW_ONE):
         assert not speed.is_quick()
         speed.note(QUICK_S / 2)
     assert speed.is_quick()
