@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from embermq.broker.deduplication.journal import READ_BYTES, IdJournal, number_of
 from embermq.broker.deduplication.series import PREFIX, SeriesTable, split
 from embermq.broker.deduplication.table import IdTable
-from embermq.broker.message.message import FLAGS_AT
+from embermq.broker.message.header_reader import HeaderReader
+from embermq.broker.message.message import FLAGS_AT, headers_at
 from embermq.broker.message.record import message_of
 from embermq.broker.queue.length_limit import ACCEPTED, REFUSED
 from embermq.store.disk.layout import IDENTITIES_PART
@@ -40,8 +41,6 @@ DEFAULT_WINDOW_MS = 3_600_000
 DEFAULT_COUNT = 1_000_000
 DEATH = b"\x07x-death"
 LONG_STRING = ord("S")
-# In the first octet of the property flags; the headers' table stands behind these two.
-CONTENT_TYPE, CONTENT_ENCODING, HEADERS = 0x80, 0x40, 0x20
 HEADERS_AT_MIN = FLAGS_AT + 2
 
 
@@ -80,11 +79,11 @@ def identity_in(message: Message, window: Window, scope: bytes) -> Identity | No
     at = content.find(window.needle, HEADERS_AT_MIN, header_size)
     if at < 0 or content.find(DEATH, HEADERS_AT_MIN, header_size) >= 0:
         return None
-    if at == first_header_at(content) and content[at + len(window.needle)] == LONG_STRING:
+    if at == headers_at(content) + 4 and content[at + len(window.needle)] == LONG_STRING:
         at += len(window.needle) + 5
         text = content[at : at + int.from_bytes(content[at - 4 : at], "big")]
     else:  # somewhere else, or it only looks like it
-        value = (message.properties.headers or {}).get(window.header)
+        value = reader_of(window.header).read(content, header_size).get(window.header)
         if value is None:
             return None
         text = str(value).encode("utf-8", "surrogateescape")
@@ -97,19 +96,14 @@ def identity_in(message: Message, window: Window, scope: bytes) -> Identity | No
 
 
 @lru_cache(1000)
+def reader_of(header: str) -> HeaderReader:
+    return HeaderReader((header,))
+
+
+@lru_cache(1000)
 def name_hash(name: bytes, scope: bytes) -> bytes:
     """Of a series: many messages have the same."""
     return blake2b(name, digest_size=16, key=scope).digest()
-
-
-def first_header_at(content: bytes) -> int:
-    """Where the name of the first header stands, in a message that has headers."""
-    flags, at = content[FLAGS_AT], HEADERS_AT_MIN
-    if flags & CONTENT_TYPE:
-        at += 1 + content[at]
-    if flags & CONTENT_ENCODING:
-        at += 1 + content[at]
-    return at + 4 if flags & HEADERS else 0
 
 
 def scope_of(exchange: str) -> bytes:

@@ -25,6 +25,7 @@ from embermq.broker.exchange.types import (
     FanoutMatcher,
     HeadersMatcher,
     Matcher,
+    SelectorMatcher,
     TopicMatcher,
 )
 from embermq.broker.queue.queue import KEEPS_ALL, Queue
@@ -43,6 +44,7 @@ MATCHERS: dict[str, Callable[[Mapping[str, object]], Matcher]] = {
     "fanout": FanoutMatcher,
     "topic": TopicMatcher,
     "headers": HeadersMatcher,
+    "x-selector": SelectorMatcher,
     "x-consistent-hash": ConsistentHashMatcher,
     "x-modulus-hash": ModulusHashMatcher,
     "x-random": RandomMatcher,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from embermq.broker.exchange.rendezvous_hash import Rendezvous, number_of
 from embermq.broker.exchange.types import BY_CHANCE, BY_MESSAGE, FIXED, Explained, Matcher
+from embermq.broker.message.header_reader import HeaderReader
 from embermq.broker.queue.arguments import type_name
 from embermq.errors import PreconditionFailed
 
@@ -32,6 +33,7 @@ class ConsistentHashMatcher(Matcher):
     def __init__(self, arguments: Mapping[str, object]) -> None:
         self.header = arguments.get("hash-header")
         self.property = arguments.get("hash-property")
+        self.reader = HeaderReader((str(self.header),))
         self.varies = BY_MESSAGE if self.header or self.property else FIXED
         self.bindings: dict[Binding, float] = {}  # with their weights
         self.destinations: list[Queue | Exchange] = []
@@ -73,7 +75,7 @@ class ConsistentHashMatcher(Matcher):
             return routing_key.encode("utf-8", "surrogateescape")
         value: object = None
         if message is not None and self.header:
-            value = (message.properties.headers or {}).get(str(self.header))
+            value = self.reader.read(message.content, message.header_size).get(str(self.header))
         elif message is not None:
             value = getattr(message.properties, str(self.property))
         return str(value).encode("utf-8", "surrogateescape") if value is not None else b""

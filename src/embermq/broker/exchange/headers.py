@@ -8,6 +8,7 @@ without a value matches whenever the header is there.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from embermq.broker.queue.arguments import SHOWN_CHARACTERS, term, type_name
 from embermq.errors import PreconditionFailed
@@ -18,6 +19,13 @@ MODES = ("all", "any", "all-with-x", "any-with-x")
 def equal(wanted: object, given: object) -> bool:
     """Equal in value and kind: 1 is not True, and not "1"."""
     return isinstance(wanted, bool) == isinstance(given, bool) and wanted == given
+
+
+def look_up_key(value: object) -> object:
+    """The same for values that are equal, where they can be looked up; None where they cannot."""
+    if isinstance(value, bool):
+        return (value,)
+    return value if isinstance(value, str | int | float | Decimal | bytes) else None
 
 
 class HeadersPattern:
@@ -39,6 +47,19 @@ class HeadersPattern:
             if hit == self.any:
                 return hit
         return not self.any
+
+    def demanded(self) -> list[tuple[str, object]]:
+        """Headers and values (`look_up_key`) of which a message that matches has one; empty where it need
+        not have any."""
+        found = []
+        for name, value in self.wanted.items():
+            key = None if value is None else look_up_key(value)
+            if key is not None and not self.any:
+                return [(name, key)]
+            if key is None and self.any:
+                return []
+            found.append((name, key))
+        return found if self.any else []
 
     def explain(self, headers: Mapping[str, object]) -> tuple[bool, str]:
         """Does it match, and which header decides that."""

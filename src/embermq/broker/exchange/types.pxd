@@ -10,6 +10,14 @@ cdef class FanoutMatcher(Matcher):
 cdef class TopicMatcher(Matcher):
     cdef object trie
 
-cdef class HeadersMatcher(Matcher):
+cdef class ConditionMatcher(Matcher):
+    cdef dict bound
+
+cdef class HeadersMatcher(ConditionMatcher):
     cdef dict patterns
-    cdef dict destinations
+    cdef dict tables
+    cdef dict others
+    cdef object reader
+
+cdef class SelectorMatcher(ConditionMatcher):
+    cdef object selectors

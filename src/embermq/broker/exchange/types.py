@@ -11,8 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from embermq.broker.exchange.binding import frozen
-from embermq.broker.exchange.headers import HeadersPattern, check_mode
+from embermq.broker.exchange.headers import HeadersPattern, check_mode, look_up_key
 from embermq.broker.exchange.topic import TopicPattern, TopicTrie
+from embermq.broker.message.header_reader import HeaderReader
+from embermq.broker.selector.selector import Selector
+from embermq.broker.selector.selector_set import SelectorSet
+from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from embermq.broker.exchange.binding import Binding
@@ -22,6 +26,13 @@ if TYPE_CHECKING:
 
 # What the answer depends on: the routing key alone, chance, or each message.
 FIXED, BY_CHANCE, BY_MESSAGE = 0, 1, 2
+
+SELECTOR = "x-selector"
+SELECTOR_REASONS = {
+    True: "the selector is true",
+    False: "the selector is false",
+    None: "the selector is neither true nor false: the message does not have what it asks about",
+}
 
 Explained = tuple["Binding", bool, str]  # did it match, and why
 
@@ -132,41 +143,148 @@ def explain_topic(binding: Binding, key: str) -> tuple[bool, str]:
     return matched, f"'{key}' {'matches' if matched else 'does not match'} '{binding.routing_key}'"
 
 
-class HeadersMatcher(Matcher):
-    """Bindings with equal arguments are one pattern and its destinations."""
+class ConditionMatcher(Matcher):
+    """Base of types whose bindings have conditions on messages: however many destinations are bound by the
+    same one, it is one condition and a set."""
 
     varies = BY_MESSAGE
 
     def __init__(self, arguments: Mapping[str, object]) -> None:
+        self.bound: dict[object, dict[Queue | Exchange, int]] = {}  # by condition, with numbers of bindings
+
+    def condition_of(self, binding: Binding) -> object:
+        """Equal for bindings whose conditions are equal."""
+        raise NotImplementedError
+
+    def condition_added(self, condition: object, binding: Binding) -> None:
+        """The first binding with this condition has come."""
+        raise NotImplementedError
+
+    def condition_removed(self, condition: object, binding: Binding) -> None:
+        """The last one has gone."""
+        raise NotImplementedError
+
+    def fitting(self, message: Message) -> Iterable[object]:
+        """The conditions that hold for the message."""
+        raise NotImplementedError
+
+    def add(self, binding: Binding) -> None:
+        condition, destination = self.condition_of(binding), binding.destination
+        if condition not in self.bound:
+            self.condition_added(condition, binding)
+        destinations = self.bound.setdefault(condition, {})
+        destinations[destination] = destinations.get(destination, 0) + 1
+
+    def remove(self, binding: Binding) -> None:
+        condition, destination = self.condition_of(binding), binding.destination
+        destinations = self.bound[condition]
+        destinations[destination] -= 1
+        if not destinations[destination]:
+            del destinations[destination]
+        if not destinations:
+            del self.bound[condition]
+            self.condition_removed(condition, binding)
+
+    def match(self, routing_key: str, message: Message | None) -> Collection[Queue | Exchange]:
+        if message is None:
+            return ()
+        conditions = list(self.fitting(message))
+        if len(conditions) == 1:
+            return self.bound[conditions[0]]  # itself: it may be large
+        found: dict[Queue | Exchange, int] = {}
+        for condition in conditions:
+            found.update(self.bound[condition])
+        return found
+
+
+class HeadersMatcher(ConditionMatcher):
+    """A pattern that asks for values is found by a look-up of one of them (all) or each (any)."""
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        super().__init__(arguments)
         self.patterns: dict[object, HeadersPattern] = {}
-        self.destinations: dict[HeadersPattern, dict[Queue | Exchange, int]] = {}
+        self.tables: dict[str, dict[object, list[object]]] = {}  # by the name of a header: by its value
+        self.others: dict[object, HeadersPattern] = {}
+        self.reader: HeaderReader | None = None
 
     def check(self, binding: Binding) -> None:
         check_mode(binding.arguments)
 
-    def add(self, binding: Binding) -> None:
-        pattern = self.patterns.setdefault(frozen(binding.arguments), HeadersPattern(binding.arguments))
-        bound = self.destinations.setdefault(pattern, {})
-        bound[binding.destination] = bound.get(binding.destination, 0) + 1
+    def condition_of(self, binding: Binding) -> object:
+        return frozen(binding.arguments)
 
-    def remove(self, binding: Binding) -> None:
-        pattern = self.patterns[frozen(binding.arguments)]
-        bound = self.destinations[pattern]
-        bound[binding.destination] -= 1
-        if not bound[binding.destination]:
-            del bound[binding.destination]
-        if not bound:
-            del self.destinations[pattern]
-            del self.patterns[frozen(binding.arguments)]
+    def condition_added(self, condition: object, binding: Binding) -> None:
+        pattern = self.patterns[condition] = HeadersPattern(binding.arguments)
+        self.reader = None
+        demanded = pattern.demanded()
+        for name, value in demanded:
+            self.tables.setdefault(name, {}).setdefault(value, []).append(condition)
+        if not demanded:
+            self.others[condition] = pattern
 
-    def match(self, routing_key: str, message: Message | None) -> Collection[Queue | Exchange]:
-        headers = (message.properties.headers if message is not None else None) or {}
-        found: dict[Queue | Exchange, int] = {}
-        for pattern, bound in self.destinations.items():
+    def condition_removed(self, condition: object, binding: Binding) -> None:
+        pattern = self.patterns.pop(condition)
+        self.reader = None
+        self.others.pop(condition, None)
+        for name, value in pattern.demanded():
+            self.tables[name][value].remove(condition)
+            if not self.tables[name][value]:
+                del self.tables[name][value]
+            if not self.tables[name]:
+                del self.tables[name]
+
+    def fitting(self, message: Message) -> Iterable[object]:
+        reader = self.reader
+        if reader is None:
+            names = {name for pattern in self.patterns.values() for name in pattern.wanted}
+            reader = self.reader = HeaderReader(tuple(names))
+        headers = reader.read(message.content, message.header_size)
+        found: dict[object, None] = {}
+        for name, value in headers.items():
+            table = self.tables.get(name)
+            if table is not None and (key := look_up_key(value)) is not None:
+                for condition in table.get(key, ()):
+                    if self.patterns[condition].matches(headers):
+                        found[condition] = None
+        for condition, pattern in self.others.items():
             if pattern.matches(headers):
-                found.update(bound)
+                found[condition] = None
         return found
 
     def explain(self, bindings: Iterable[Binding], keys: list[str], message: Message) -> Iterator[Explained]:
         headers = message.properties.headers or {}
         return ((binding, *HeadersPattern(binding.arguments).explain(headers)) for binding in bindings)
+
+
+class SelectorMatcher(ConditionMatcher):
+    """The argument `x-selector` of a binding is its condition."""
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        super().__init__(arguments)
+        self.selectors = SelectorSet()
+
+    def check(self, binding: Binding) -> None:
+        text = binding.arguments.get(SELECTOR)
+        if not isinstance(text, str):
+            raise PreconditionFailed(
+                f"a binding to an {SELECTOR} exchange needs the argument {SELECTOR}, a text"
+            )
+        Selector(text)
+
+    def condition_of(self, binding: Binding) -> object:
+        return binding.arguments[SELECTOR]
+
+    def condition_added(self, condition: object, binding: Binding) -> None:
+        self.selectors.add(Selector(str(condition)), condition)
+
+    def condition_removed(self, condition: object, binding: Binding) -> None:
+        self.selectors.remove(condition)
+
+    def fitting(self, message: Message) -> Iterable[object]:
+        return self.selectors.fitting(message)
+
+    def explain(self, bindings: Iterable[Binding], keys: list[str], message: Message) -> Iterator[Explained]:
+        for binding in bindings:
+            selector = Selector(str(binding.arguments[SELECTOR]))
+            answer = selector.condition.value(selector.fields.of_message(message, False))
+            yield binding, answer is True, SELECTOR_REASONS[answer if isinstance(answer, bool) else None]

@@ -17,4 +17,7 @@ cdef class Message:
 cpdef Message make_message(bytes names, bytes content, Py_ssize_t header_size, bint persistent, int priority,
                            long long publisher)
 
+@cython.locals(flags=int, pos=Py_ssize_t)
+cpdef Py_ssize_t headers_at(bytes content) except -1
+
 cpdef long long expiry_of(Message message, long long queue_ttl_ms, long long since_ms) except -1

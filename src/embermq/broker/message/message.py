@@ -8,12 +8,20 @@ Both are sent again as they are; nothing is decoded unless it is needed.
 
 from __future__ import annotations
 
-from embermq.wire.properties import FLAG_EXPIRATION, Properties
+from embermq.wire.properties import (
+    FLAG_CONTENT_ENCODING,
+    FLAG_CONTENT_TYPE,
+    FLAG_EXPIRATION,
+    FLAG_HEADERS,
+    Properties,
+)
 
 # Where the property flags stand in a content header: behind class (2), weight (2) and body size (8).
 FLAGS_AT = 12
 NO_TTL = -1
-EXPIRATION_FLAG = FLAG_EXPIRATION >> 8  # in the first of the two octets
+# In the first of the two octets.
+CONTENT_TYPE_FLAG, CONTENT_ENCODING_FLAG = FLAG_CONTENT_TYPE >> 8, FLAG_CONTENT_ENCODING >> 8
+HEADERS_FLAG, EXPIRATION_FLAG = FLAG_HEADERS >> 8, FLAG_EXPIRATION >> 8
 
 
 class Message:
@@ -62,6 +70,19 @@ def make_message(
     message.publisher = publisher
     message.ttl_ms = -1  # NO_TTL, as a number of C
     return message
+
+
+def headers_at(content: bytes) -> int:
+    """Where the field table of the headers stands in a content header; 0: there is none."""
+    flags = content[FLAGS_AT]
+    if not flags & HEADERS_FLAG:
+        return 0
+    pos = FLAGS_AT + 2
+    if flags & CONTENT_TYPE_FLAG:
+        pos += 1 + content[pos]
+    if flags & CONTENT_ENCODING_FLAG:
+        pos += 1 + content[pos]
+    return pos
 
 
 def expiration_ms(content: bytes, header_size: int) -> int:

@@ -5,9 +5,9 @@ Header values keep the types they came with, so that they compare equal to the o
 
 from __future__ import annotations
 
-from embermq.broker.message.message import FLAGS_AT, Message
+from embermq.broker.message.message import FLAGS_AT, Message, headers_at
 from embermq.wire.primitive import encode_shortstr
-from embermq.wire.properties import FLAG_CONTENT_ENCODING, FLAG_CONTENT_TYPE, FLAG_HEADERS, Properties
+from embermq.wire.properties import FLAG_HEADERS, Properties
 from embermq.wire.table import decode_typed, encode_typed
 from embermq.wire.table_writer import TypedField
 
@@ -16,15 +16,10 @@ DELIVERY_COUNTS = ("x-delivery-count", "x-acquired-count")
 
 def typed_headers(message: Message) -> list[TypedField]:
     """(name, letter, value) of each header, in order."""
-    content = message.content
-    flags = content[FLAGS_AT] << 8 | content[FLAGS_AT + 1]
-    if not flags & FLAG_HEADERS:
+    at = headers_at(message.content)
+    if at == 0:
         return []
-    pos = FLAGS_AT + 2
-    for flag in (FLAG_CONTENT_TYPE, FLAG_CONTENT_ENCODING):
-        if flags & flag:
-            pos += 1 + content[pos]
-    fields, _ = decode_typed(content, pos, message.header_size)
+    fields, _ = decode_typed(message.content, at, message.header_size)
     return fields
 
 

@@ -12,7 +12,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from embermq.broker.message.message import FLAGS_AT, Message
+from embermq.broker.message.header_reader import HeaderReader
+from embermq.broker.message.message import Message
 from embermq.broker.queue.arguments import boolean, type_name
 from embermq.errors import PreconditionFailed
 from embermq.store.log.bloom_filter import (
@@ -22,15 +23,14 @@ from embermq.store.log.bloom_filter import (
     read_filter,
     write_filter,
 )
-from embermq.wire.properties import FLAG_HEADERS, Properties
 
 if TYPE_CHECKING:
     from embermq.store.log.log import Log
     from embermq.store.log.segment import Segment
 
-HEADERS_FLAG = FLAG_HEADERS >> 8  # in the first of the two octets of the flags
 VALUE = "x-stream-filter-value"
 VALUE_IN_TABLE = b"\x15x-stream-filter-value"
+VALUE_READER = HeaderReader((VALUE,))
 KNOWN_MAX = 256  # filters of a stream in memory, of 4 KiB each
 FILTER, UNFILTERED, HEADERS = "x-stream-filter", "x-stream-match-unfiltered", "x-stream-filter-headers"
 
@@ -42,12 +42,13 @@ class Choice:
         self.values = values  # None: any, or none at all
         self.unfiltered = unfiltered
         self.headers = headers
+        self.reader = HeaderReader(tuple({VALUE, *headers}))
 
     def wants(self, header: bytes) -> bool:
         """A message with this content header?"""
         if not self.headers and VALUE_IN_TABLE not in header:
             return self.unfiltered
-        found = Properties.decode(header, FLAGS_AT, len(header)).headers or {}
+        found = self.reader.read(header, len(header))
         if self.values is not None:
             value = found.get(VALUE)
             if not (value in self.values if isinstance(value, str) else self.unfiltered):
@@ -85,10 +86,9 @@ def unacceptable(value: object) -> str:
 
 
 def value_of(message: Message) -> str | None:
-    content = message.content
-    if not content[FLAGS_AT] & HEADERS_FLAG or content.find(VALUE_IN_TABLE, 0, message.header_size) < 0:
+    if message.content.find(VALUE_IN_TABLE, 0, message.header_size) < 0:
         return None
-    value = (message.properties.headers or {}).get(VALUE)
+    value = VALUE_READER.read(message.content, message.header_size).get(VALUE)
     return value if isinstance(value, str) else None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from embermq.broker.definitions import queue_label
-from embermq.broker.message.message import FLAGS_AT, Message
+from embermq.broker.message.message import FLAGS_AT, HEADERS_FLAG, Message
 from embermq.broker.message.record import message_of
 from embermq.broker.message.rewrite import rewritten, typed_headers
 from embermq.broker.queue.arguments import refuse_arguments
@@ -31,7 +31,7 @@ from embermq.broker.stream.arguments import (
 )
 from embermq.broker.stream.consumer_group import Groups
 from embermq.broker.stream.cursor import Cursor
-from embermq.broker.stream.filter import HEADERS_FLAG, Filters, choice_from, value_of
+from embermq.broker.stream.filter import Filters, choice_from, value_of
 from embermq.broker.stream.retention import StreamRetention
 from embermq.broker.turn import Turn
 from embermq.errors import PreconditionFailed

@@ -14,6 +14,7 @@ from embermq.wire.properties import Properties
 from tests.support.domain import Loop, new_queue, new_vhost
 
 ALL = "all of the headers that the binding asks for are as asked"
+UNKNOWN = "the selector is neither true nor false: the message does not have what it asks about"
 NONE = "none of the headers that the binding asks for are as asked"
 
 
@@ -54,6 +55,9 @@ def reasons(findings: list[Finding]) -> list[tuple[str, bool, str]]:
         ("headers", "", {"x-match": "any", "b": 1, "a": None}, True, "there is a header 'a'"),
         ("headers", "", {"x-match": "any", "b": 1}, False, NONE),
         ("headers", "", {}, True, "the binding asks for no header"),
+        ("x-selector", "", {"x-selector": "a = 1"}, True, "the selector is true"),
+        ("x-selector", "", {"x-selector": "a = 2"}, False, "the selector is false"),
+        ("x-selector", "", {"x-selector": "b = 2"}, False, UNKNOWN),
         ("x-consistent-hash", "1", {}, True, "the exchange chose this destination"),
         ("x-modulus-hash", "1", {}, True, "the exchange chose this destination"),
         ("x-random", "", {}, True, "one of 1 by chance"),
