@@ -17,6 +17,7 @@ from embermq.client import (
     AuthenticationFailed,
     Channel,
     ClientError,
+    ColumnBatch,
     ColumnConsumer,
     Connection,
     ConnectionClosed,
@@ -166,6 +167,7 @@ class BrokerLink:
         """The offset of the first message that a consumer with this `x-stream-offset` gets."""
         with self.channel(prefetch=1, confirms=False) as channel:
             consumer = channel.consume(queue, arguments={"x-stream-offset": offset})
+            wait_for_deliveries(channel, queue)
             messages = consumer.fetch(1, QUIET_S)
             return messages[0].stream_offset if messages else None
 
@@ -197,18 +199,25 @@ def until_cancelled(consumer: ColumnConsumer, options: Options, rows: int = 0) -
     """Everything of a consumer that the broker ends when it has delivered all, so many rows at a time."""
     while True:
         try:
-            batch = consumer.fetch(rows or options.batch_rows, options.idle_timeout_ms / 1000)
+            batch = fetched(consumer, rows or options.batch_rows, options)
         except ConsumerCancelled:
             return
-        if batch is None:
-            queue = consumer.inbox.consume.queue
-            raise Timeout(f"nothing came from '{queue}' for {options.idle_timeout_ms} ms")
         yield Arrivals(batch)
+
+
+def fetched(consumer: ColumnConsumer, rows: int, options: Options) -> ColumnBatch:
+    """The next messages, which must come."""
+    batch = consumer.fetch(rows, options.idle_timeout_ms / 1000)
+    if batch is None:
+        queue = consumer.inbox.consume.queue
+        raise Timeout(f"nothing came from '{queue}' for {options.idle_timeout_ms} ms")
+    return batch
 
 
 def until_end(consumer: ColumnConsumer, part: Range, options: Options) -> Iterator[Arrivals]:
     """Batches up to the end of a range; acked as they are taken, because acks are credit."""
-    while batch := consumer.fetch(1, options.idle_timeout_ms / 1000):
+    while True:
+        batch = fetched(consumer, 1, options)
         consumer.ack(batch)
         arrived = Arrivals(batch)
         within = bisect_left(arrived.offset.to_pylist(), part.end)
@@ -241,6 +250,9 @@ def sentence(options: Options, error: ClientError) -> AMQPSourceError:
         return Unreachable(f"the connection to the broker at {place} is lost: {error}")
     if isinstance(error, ConnectionFailed):
         return Unreachable(f"the broker at {place} cannot be reached: {error}")
+    if isinstance(error, NotFound) and "is down or inaccessible" in error.reply_text:
+        # RabbitMQ listens before its queues are back.
+        return Unreachable(f"{reason(error.reply_text)} (at {place})")
     if isinstance(error, NotFound):
         return Missing(f"{reason(error.reply_text)} (at {place})")
     if isinstance(error, AccessRefused):
@@ -272,17 +284,31 @@ def kind_elsewhere(link: BrokerLink, queue: str) -> str:
 
 
 def bounds_elsewhere(link: BrokerLink, queue: str) -> Bounds:
+    """Where RabbitMQ's stream begins and ends: by the first message, and by those of the last chunk."""
     first = link.first_from(queue, "first")
     if first is None:
         return Bounds(0, 0)
     last = first
-    with link.channel(prefetch=1000, confirms=False) as channel:
+    with link.channel(prefetch=PREFETCH, confirms=False) as channel:
         consumer = channel.consume(queue, arguments={"x-stream-offset": "last"})
-        patience_s, deadline = QUIET_S, time.monotonic() + CHASE_S_MAX
-        while batch := consumer.fetch(1000, patience_s):
+        wait_for_deliveries(channel, queue)
+        batch = consumer.fetch(PREFETCH, link.options.idle_timeout_ms / 1000)
+        if not batch:
+            raise Timeout(f"stream '{queue}' has messages, but none came for {link.options.idle_timeout_ms} ms")
+        deadline = time.monotonic() + CHASE_S_MAX  # publishers may be as fast as we are
+        while batch:
             consumer.ack(batch)
             last = max(last, batch[-1].stream_offset or 0)
-            patience_s = MOMENT_S
-            if time.monotonic() > deadline:
-                break  # publishers are as fast as we are: the next batch will see the rest
+            batch = consumer.fetch(PREFETCH, MOMENT_S) if time.monotonic() < deadline else []
     return Bounds(first, last + 1)
+
+
+def wait_for_deliveries(channel: Channel, queue: str) -> None:
+    """Return when RabbitMQ (3.10) has sent what the channel's consumer of a stream gets at once, if anything.
+
+    A further consumer makes the channel's process call the stream's, which has told of its messages by then;
+    the first answer says that this is done, the second one comes behind the messages.
+    """
+    channel.consume(queue, arguments={"x-stream-offset": "next"})
+    for _ in range(2):
+        channel.qos(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +11,16 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from embermq.client import Channel, Outgoing, Properties, connect
-from pyspark_embermq.broker import BrokerLink
+from embermq.client import Channel, NotFound, Outgoing, Properties, connect
+from pyspark_embermq.broker import QUIET_S, BrokerLink, sentence
+from pyspark_embermq.errors import Unreachable
 from pyspark_embermq.offsets import Bounds
 from pyspark_embermq.options import Options
 from pyspark_embermq.pipelines import sql_tables as tables
 from tests.spark.conftest import declare_stream
 from tests.spark.test_reading_streams import Query, bodies, numbers, read
 from tests.spark.test_writing import write
+from tests.support.network_proxy import Proxy
 from tools.brokers import RabbitBroker
 
 pytestmark = pytest.mark.skipif(
@@ -57,6 +60,42 @@ def test_where_a_stream_begins_and_ends(channel: Channel, url: str) -> None:
         assert link.offset_at("bounds", before_ms + 3_600_000) >= 700
     finally:
         link.close()
+
+
+class LateDeliveries(Proxy):
+    """Whatever stands in front of a broker that is busy: deliveries come late, answers in front of them not."""
+
+    METHOD = b"\x00\x3c\x00\x3c"  # basic.deliver
+    FRAME_HEADER_BYTES = 7
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                found = data.find(self.METHOD)
+                if found >= 0:
+                    writer.write(data[: found - self.FRAME_HEADER_BYTES])
+                    await asyncio.sleep(2 * QUIET_S)
+                    data = data[found - self.FRAME_HEADER_BYTES :]
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+
+
+def test_a_broker_that_is_slow_is_not_taken_for_empty(channel: Channel, rabbit: RabbitBroker) -> None:
+    """It cannot say where a stream ends: so it is asked something behind the messages."""
+    declare_stream(channel, "slow", numbers(0, 700))
+    with LateDeliveries(rabbit.port) as late:
+        url = rabbit.url.replace(f":{rabbit.port}", f":{late.port}")
+        with BrokerLink(Options(url=url)) as link:
+            assert link.bounds("slow") == Bounds(0, 700)
+            assert link.offset_at("slow", 0) == 0
+
+
+def test_a_queue_that_is_not_back_yet_is_waited_for() -> None:
+    """After a restart RabbitMQ listens before its queues are there; that is no reason to end a pipeline."""
+    text = "NOT_FOUND - home node 'a@b' of durable queue 'q' in vhost '/' is down or inaccessible"
+    assert isinstance(sentence(Options(), NotFound(text, reply_text=text)), Unreachable)
 
 
 def test_a_stream_as_a_table_and_as_a_query(
