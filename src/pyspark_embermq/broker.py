@@ -105,14 +105,22 @@ class BrokerLink:
     def matching(self, pattern: str) -> dict[str, bool]:
         """The queues whose whole name matches a regular expression, each with whether it is a stream."""
         self.require_embermq("option 'subscribePattern' needs the names of queues")
-        found: dict[str, bool] = {}
+        listed = self.listed("", {"x-list-queues": pattern}, "queues")
+        return {queue["name"]: queue["type"] == "stream" for queue in listed}
+
+    def bindings(self, queue: str) -> list[dict[str, Any]]:
+        """The bindings of a queue, each with its exchange, routing key and the names of its arguments."""
+        return self.listed(queue, {"x-list-bindings": True}, "bindings")
+
+    def listed(self, queue: str, arguments: dict[str, object], name: str) -> list[dict[str, Any]]:
+        """A list that EmberMQ gives in as many messages as it takes."""
+        found: list[dict[str, Any]] = []
         with self.channel(prefetch=None, confirms=False) as channel:
-            consumer = channel.consume("", no_ack=True, arguments={"x-list-queues": pattern})
+            consumer = channel.consume(queue, no_ack=True, arguments=arguments)
             try:
                 while answers := consumer.fetch(1, ANSWER_S_MAX):
                     for answer in answers:
-                        listed = json.loads(answer.body)["queues"]
-                        found |= {queue["name"]: queue["type"] == "stream" for queue in listed}
+                        found += json.loads(answer.body)[name]
             except ConsumerCancelled:
                 return found
         raise AMQPSourceError(f"the broker at {self.options.place} does not answer")
@@ -294,7 +302,9 @@ def bounds_elsewhere(link: BrokerLink, queue: str) -> Bounds:
         wait_for_deliveries(channel, queue)
         batch = consumer.fetch(PREFETCH, link.options.idle_timeout_ms / 1000)
         if not batch:
-            raise Timeout(f"stream '{queue}' has messages, but none came for {link.options.idle_timeout_ms} ms")
+            raise Timeout(
+                f"stream '{queue}' has messages, but none came for {link.options.idle_timeout_ms} ms"
+            )
         deadline = time.monotonic() + CHASE_S_MAX  # publishers may be as fast as we are
         while batch:
             consumer.ack(batch)

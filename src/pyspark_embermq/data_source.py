@@ -88,9 +88,7 @@ class AMQPDataSource(DataSource):
             if options.delivery == "at-least-once":
                 return QueueReader(schema, options, queues)
             link.require_embermq("exactly once from a queue needs leases")
-            if len(queues) > 1:
-                raise AMQPSourceError("exactly once is for one queue at a time: use a query for each")
-            return LeaseReader(schema, options, queues[0])
+            return LeaseReader(schema, options, queues)
         finally:
             link.close()
 

@@ -88,6 +88,10 @@ class Leases:
                 return False
         return False
 
+    def release(self, name: str) -> None:
+        """Its messages go back to the queue."""
+        self.ask("release", name)
+
     def renew(self, name: str, timeout_ms: int) -> None:
         self.ask("renew", name, {"timeout": timeout_ms})
 
@@ -113,37 +117,35 @@ def is_of_lease(refusal: AMQPSourceError, name: str) -> bool:
 class Renewal:
     """Keeps leases that have a time-out, from a thread, for as long as this process lives."""
 
-    def __init__(self, options: Options, queue: str) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
-        self.queue = queue
-        self.names: set[str] = set()
+        self.leases: set[tuple[str, str]] = set()  # queues and names
         self.over = threading.Event()
         self.thread: threading.Thread | None = None
 
-    def add(self, name: str) -> None:
-        self.names.add(name)
+    def add(self, queue: str, name: str) -> None:
+        self.leases.add((queue, name))
         if self.options.lease_timeout_ms and self.thread is None:
             self.thread = threading.Thread(target=self.run, name="leases", daemon=True)
             self.thread.start()
 
-    def discard(self, name: str) -> None:
-        self.names.discard(name)
+    def discard(self, queue: str, name: str) -> None:
+        self.leases.discard((queue, name))
 
     def run(self) -> None:
         with BrokerLink(self.options) as link:
-            leases = Leases(link, self.queue)
-            self.renew(leases)  # a driver that has just been started may find one that is nearly over
+            self.renew(link)  # a driver that has just been started may find one that is nearly over
             while not self.over.wait(self.options.lease_timeout_ms / 1000 / RENEWED_TIMES):
-                self.renew(leases)
+                self.renew(link)
 
-    def renew(self, leases: Leases) -> None:
-        for name in list(self.names):
+    def renew(self, link: BrokerLink) -> None:
+        for queue, name in list(self.leases):
             try:
-                leases.renew(name, self.options.lease_timeout_ms)
+                Leases(link, queue).renew(name, self.options.lease_timeout_ms)
             except AMQPSourceError as problem:
                 # A broker that is away may be back in time. What is lost, the next step of the query finds.
                 if isinstance(problem.__cause__, NotFound | PreconditionFailed):
-                    self.names.discard(name)
+                    self.discard(queue, name)
 
     def stop(self) -> None:
         self.over.set()

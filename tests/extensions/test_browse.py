@@ -216,3 +216,22 @@ def test_queues_of_others_are_not_listed(broker: EmbeddedBroker, channel: Channe
 def test_a_pattern_that_is_none_is_refused(channel: Channel) -> None:
     with pytest.raises(PreconditionFailed, match="x-list-queues"):
         everything(channel, "", list_queues="(")
+
+
+def test_the_bindings_of_a_queue(channel: Channel) -> None:
+    channel.exchange_declare("listing", "topic")
+    channel.queue_declare("bound")
+    assert everything(channel, "bound", list_bindings=True) == []
+    channel.queue_bind("bound", "listing", "a.#", arguments={"why": "x"})
+    channel.queue_bind("bound", "amq.direct", "b")
+    (answer,) = everything(channel, "bound", list_bindings=True)
+    assert json.loads(answer.body)["bindings"] == [
+        {"exchange": "listing", "routing_key": "a.#", "arguments": ["why"]},
+        {"exchange": "amq.direct", "routing_key": "b", "arguments": []},
+    ]
+    keys = [f"key {number}" for number in range(1500)]
+    for key in keys:
+        channel.queue_bind("bound", "amq.direct", key)
+    answers = everything(channel, "bound", list_bindings=True)
+    found = [one["routing_key"] for answer in answers for one in json.loads(answer.body)["bindings"]]
+    assert found == ["a.#", "b", *keys]

@@ -2,8 +2,8 @@
 
     python -m tests.spark.mortal_queries DIRECTORY URL SEED KIND,KIND,... [--to-the-end]
 
-A stream, a super stream and a plain queue go into Parquet by Spark's own sink, a queue with leases by a sink
-that fails now and then, before it has written or after; the stream into a queue, too, which deduplicates
+A stream, a super stream and a plain queue go into Parquet by Spark's own sink, two queues with leases by a
+sink that fails now and then, before it has written or after; the stream into a queue, too, which deduplicates
 where that is an option, and into an archive. The seed says how large batches are and how many parts they
 have: other ones in every life.
 """
@@ -24,6 +24,7 @@ from pyspark_embermq.pipelines.archive import start as start_archive
 from tests.spark.conftest import session
 
 STREAM, LEASED, CLASSIC, SINK, SUPER, ARCHIVE = "stream", "leased", "classic", "sink", "super", "archive"
+LEASED_TOO = "leased too"  # a second queue of the same query
 KINDS = (STREAM, LEASED, CLASSIC, SINK, SUPER, ARCHIVE)
 ON_RABBITMQ = (STREAM, CLASSIC, SINK)
 ROWS_PER_BATCH_MAX = 40
@@ -69,10 +70,10 @@ class Life:
         reader = reader.option("minPartitions", self.chance.randint(1, 3))
         if kind == SUPER:
             reader = reader.option("superStream", SUPER)
+        elif kind == LEASED:
+            reader = reader.option("queues", f"{LEASED}, {LEASED_TOO}").option("delivery", "exactly-once")
         else:
             reader = reader.option("queue", STREAM if kind == SINK else kind)
-        if kind == LEASED:
-            reader = reader.option("delivery", "exactly-once")
         if not self.to_the_end:
             reader = reader.option("maxRecordsPerTrigger", self.batch_rows())
         return reader.schema("body binary").load()

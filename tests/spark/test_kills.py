@@ -29,6 +29,7 @@ from tests.spark.mortal_queries import (
     CLASSIC,
     KINDS,
     LEASED,
+    LEASED_TOO,
     ON_RABBITMQ,
     ROWS_PER_BATCH_MAX,
     STREAM,
@@ -144,6 +145,8 @@ class History:
         for queue in self.queues:
             kind = {"x-queue-type": "stream"} if queue == STREAM else None
             channel.queue_declare(queue, durable=True, arguments=kind)
+        if LEASED in self.kinds:
+            channel.queue_declare(LEASED_TOO, durable=True)
         deduplicates = None if self.kinds is ON_RABBITMQ else {"x-deduplication": True}
         channel.queue_declare("out", durable=True, arguments=deduplicates)
         if SUPER in self.kinds:
@@ -160,7 +163,10 @@ class History:
             for queue in self.queues:
                 self.wait_for_queue(connection, queue)
             for queue in self.queues:
-                channel.publish_batch(bodies, queue, properties=PERSISTENT, mandatory=True)
+                keys = [LEASED, LEASED_TOO] if queue == LEASED else [queue]
+                for index, key in enumerate(keys):
+                    some = bodies[index :: len(keys)]
+                    channel.publish_batch(some, key, properties=PERSISTENT, mandatory=True)
             if SUPER in self.kinds:
                 keyed = [
                     Outgoing(body, str(number % 2), SUPER, PERSISTENT) for number, body in enumerate(bodies)
@@ -244,7 +250,7 @@ def test_everything_is_killed_again_and_again(
     with EmbeddedBroker(persistent=True, process=True) as broker:
         history = History(broker, tmp_path, KINDS, seed_of(request))
         run_history(history, request.config.getoption("--spark-kills"))
-        sunk, left = history.sunk(), history.waiting(LEASED)
+        sunk, left = history.sunk(), history.waiting(LEASED) + history.waiting(LEASED_TOO)
     once = Counter(numbers(0, history.total))
     assert left == 0
     assert Counter(sunk) == once

@@ -1,8 +1,9 @@
-"""Exactly once from a queue, by random schedules: a driver that follows Spark's protocol, and its accidents.
+"""Exactly once from queues, by random schedules: a driver that follows Spark's protocol, and its accidents.
 
 The driver is Spark's MicroBatchExecution, of which only the calls to the source and the two logs of its
-checkpoint are left; after each of its steps it may be killed, stopped for minutes, or started anew with other
-options. The broker is a real one, and so is the reader; only the time of leases is ours.
+checkpoint are left; after each of its steps, and between the leases of a batch, it may be killed, stopped for
+minutes, or started anew with other options and other queues. The broker is a real one, and so is the reader;
+only the time of leases is ours.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,17 +22,17 @@ from pyspark.sql.types import StructType
 
 from embermq.broker.lease.lease import OPEN
 from embermq.broker.lease.registry import Leases as BrokerLeases
-from embermq.client import Properties, connect
+from embermq.client import Channel, Outgoing, Properties, connect
 from embermq.testing import EmbeddedBroker
 from embermq.testing.host import ThreadHost
 from pyspark_embermq.errors import DataLossError, Missing, Unreachable
-from pyspark_embermq.leases import Leases
 from pyspark_embermq.options import Options
 from pyspark_embermq.source.lease_reader import FIRST_TIMEOUT_MS, LeaseReader
 
 SCHEMA = StructType().add("body", "binary")
 TIMEOUT_MS = 300_000  # no machine is so slow that the thread which renews them comes to it by itself
 STEPS = 70
+QUEUES_MAX = 4
 STEPS_MAX = 5000  # of a query that is left in peace
 Offset = dict[str, Any]
 
@@ -50,13 +53,34 @@ class Checkpoint:
         return Counter(body for rows in self.sink.values() for body in rows)
 
 
+class Killed(Exception):
+    """The driver is no more."""
+
+
+class MortalReader(LeaseReader):
+    """Killed when it has taken so many leases."""
+
+    lives = -1
+
+    def take(self, queue: str, start: Offset, shares: dict[str, int]) -> int:
+        found = super().take(queue, start, shares)
+        self.lives -= 1
+        if self.lives == 0:
+            raise Killed
+        return found
+
+
 class Driver:
     """One life of a driver."""
 
-    def __init__(self, checkpoint: Checkpoint, url: str, timeout_ms: int, chance: random.Random) -> None:
-        options = Options(url=url, lease_timeout_ms=timeout_ms, min_partitions=chance.choice([1, 3]))
+    def __init__(
+        self, checkpoint: Checkpoint, options: Options, queues: Sequence[str], chance: random.Random
+    ) -> None:
+        options = replace(options, min_partitions=chance.choice([1, 3]))
         self.checkpoint = checkpoint
-        self.reader = LeaseReader(SCHEMA, options, "q")
+        self.reader = MortalReader(SCHEMA, options, queues)
+        if chance.random() < 0.2:
+            self.reader.lives = chance.randint(1, len(queues))
         self.limit = ReadMaxRows(chance.choice([1, 7, 1000]))
         self.idle = 0  # polls in vain
         self.steps = self.run(chance.random() < 0.3)
@@ -98,7 +122,7 @@ class Driver:
         yield
 
     def renew(self) -> None:
-        self.reader.renewal.renew(Leases(self.reader.link, "q"))
+        self.reader.renewal.renew(self.reader.link)
 
     def kill(self) -> None:
         self.reader.renewal.stop()
@@ -137,13 +161,18 @@ class World:
         self.vhost = vhost
         self.chance = chance
         self.url = broker.url_of(vhost)
-        self.timeout_ms = chance.choice([0, TIMEOUT_MS])
+        self.has_pattern = chance.random() < 0.5
+        pattern = r"q\d" if self.has_pattern else ""
+        timeout_ms = chance.choice([0, TIMEOUT_MS])
+        self.options = Options(url=self.url, lease_timeout_ms=timeout_ms, subscribe_pattern=pattern)
+        self.queues: list[str] = []
+        self.reads_all = False
         self.checkpoint = Checkpoint()
         self.driver: Driver | None = None
         self.published = 0
         self.stolen: list[bytes] = []
-        with connect(self.url) as connection, connection.channel() as channel:
-            channel.queue_declare("q", durable=True)
+        for _ in range(chance.randint(1, 3)):
+            self.add_queue()
 
     # -- what happens
 
@@ -154,10 +183,21 @@ class World:
         """
         try:
             if self.driver is None:
-                self.driver = Driver(self.checkpoint, self.url, self.timeout_ms, self.chance)
+                self.driver = Driver(self.checkpoint, self.options, self.chosen(), self.chance)
             next(self.driver.steps)
-        except (Unreachable, Missing):
+        except (Unreachable, Missing, Killed):
             self.kill()
+
+    def chosen(self) -> list[str]:
+        """What a driver reads: everything by a pattern, else the first queue and any others."""
+        some = self.chance.sample(self.queues[1:], self.chance.randint(0, len(self.queues) - 1))
+        return self.queues if self.has_pattern or self.reads_all else [self.queues[0], *some]
+
+    def add_queue(self) -> None:
+        if len(self.queues) < QUEUES_MAX:
+            with connect(self.url) as connection, connection.channel() as channel:
+                channel.queue_declare(f"q{len(self.queues)}", durable=True)
+            self.queues.append(f"q{len(self.queues)}")
 
     def kill(self) -> None:
         if self.driver is not None:
@@ -166,9 +206,12 @@ class World:
 
     def publish(self) -> None:
         count = self.chance.randint(1, 12)
+        persistent = Properties(delivery_mode=2)
         bodies = [b"%d" % number for number in range(self.published, self.published + count)]
         with connect(self.url) as connection, connection.channel() as channel:
-            channel.publish_batch(bodies, "q", properties=Properties(delivery_mode=2))
+            channel.publish_batch(
+                [Outgoing(body, self.chance.choice(self.queues), "", persistent) for body in bodies]
+            )
         self.published += count
 
     def wait(self, ms: int | None = None) -> None:
@@ -198,7 +241,7 @@ class World:
         with connect(self.url) as connection, connection.channel(confirms=False) as channel:
             with channel.transaction():
                 for _ in range(self.chance.randint(1, 5)):
-                    message = channel.get("q")
+                    message = channel.get(self.chance.choice(self.queues))
                     if message is not None:
                         self.stolen.append(message.body)
                         message.ack()
@@ -206,11 +249,13 @@ class World:
     def to_the_end(self) -> None:
         """Without further harm, until nothing is left; a first lease that was never written down is over."""
         self.kill()
+        self.reads_all = True
         self.wait(2 * FIRST_TIMEOUT_MS)
         for _ in range(2):
             self.run_until_idle()
         self.kill()
-        self.broker.wait_until_empty("q", self.vhost)
+        for queue in self.queues:
+            self.broker.wait_until_empty(queue, self.vhost)
 
     def run_until_idle(self) -> None:
         self.kill()
@@ -223,7 +268,7 @@ class World:
         self.kill()
 
 
-HARM = [World.kill, World.publish, World.wait, World.wait, World.release, World.restart]
+HARM = [World.kill, World.publish, World.wait, World.wait, World.release, World.restart, World.add_queue]
 ACTIONS = [*[World.step] * 20, *HARM]
 
 
@@ -238,7 +283,7 @@ def seeds(request: pytest.FixtureRequest, first: int) -> range:
 
 
 def test_every_message_once_whatever_happens(lasting: EmbeddedBroker, request: pytest.FixtureRequest) -> None:
-    """Nobody else takes from the queue: then a lease that was lost is always had again."""
+    """Nothing else takes from the queues: then a lease that was lost is always had again."""
     for seed in seeds(request, 0):
         chance = random.Random(seed)
         with lasting.vhost() as vhost:
@@ -280,7 +325,8 @@ def test_what_another_consumer_has_taken_is_told(
                 assert max(rows.values(), default=1) == 1, seed
                 world.release()
                 with connect(world.url) as connection, connection.channel() as channel:
-                    rows.update(iter(lambda: body_of(channel.get("q", no_ack=True)), b""))
+                    for queue in world.queues:
+                        rows.update(iter(partial(one_of, channel, queue), b""))
                 assert set(rows + stolen) == {b"%d" % number for number in range(world.published)}, seed
             else:
                 once = Counter(b"%d" % number for number in range(world.published))
@@ -288,5 +334,6 @@ def test_what_another_consumer_has_taken_is_told(
     assert told, "no schedule has come to it: choose others"
 
 
-def body_of(message: Any) -> bytes:
+def one_of(channel: Channel, queue: str) -> bytes:
+    message = channel.get(queue, no_ack=True)
     return b"" if message is None else bytes(message.body)

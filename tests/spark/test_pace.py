@@ -88,7 +88,7 @@ def test_a_reader_waits_until_a_batch_is_due(channel: Channel, url: str, kind: s
     reader: Any = {
         "stream": lambda: StreamReader(SCHEMA, options, ["s"]),
         "queue": lambda: QueueReader(SCHEMA, options, ["q"]),
-        "lease": lambda: LeaseReader(SCHEMA, options, "q"),
+        "lease": lambda: LeaseReader(SCHEMA, options, ["q"]),
     }[kind]()
     clock = Clock()
     reader.pace = Pace(options, clock)
@@ -110,7 +110,7 @@ def test_a_reader_waits_until_a_batch_is_due(channel: Channel, url: str, kind: s
 
 
 def count_of(offset: dict[str, Any], kind: str) -> int:
-    return int(offset["count"] if kind == "lease" else offset["s" if kind == "stream" else "q"])
+    return int(offset["counts"]["q"] if kind == "lease" else offset["s" if kind == "stream" else "q"])
 
 
 def test_available_now_keeps_to_the_rate_and_ends(

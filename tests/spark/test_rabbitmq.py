@@ -63,7 +63,7 @@ def test_where_a_stream_begins_and_ends(channel: Channel, url: str) -> None:
 
 
 class LateDeliveries(Proxy):
-    """Whatever stands in front of a broker that is busy: deliveries come late, answers in front of them not."""
+    """As from a broker that is busy: deliveries come late, answers in front of them do not."""
 
     METHOD = b"\x00\x3c\x00\x3c"  # basic.deliver
     FRAME_HEADER_BYTES = 7

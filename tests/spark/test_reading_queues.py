@@ -136,7 +136,7 @@ def test_a_batch_that_is_run_again_reads_its_lease(
     channel.queue_declare("q", durable=True)
     channel.publish_batch(numbers(0, 10), "q", properties=Properties(delivery_mode=2))
     query = Query(spark, url, tmp_path, queue="q", **EXACTLY_ONCE)
-    reader = LeaseReader(StructType().add("body", "binary"), Options(url=url), "q")
+    reader = LeaseReader(StructType().add("body", "binary"), Options(url=url), ["q"])
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadMaxRows(6))
     assert reader.latestOffset(start, ReadMaxRows(6)) == end  # asked again, the same
@@ -161,7 +161,7 @@ def test_what_a_killed_driver_had_leased_is_available_now_as_well(
 
     def new_reader() -> LeaseReader:
         schema = StructType().add("body", "binary")
-        return LeaseReader(schema, Options(url=url), "q")
+        return LeaseReader(schema, Options(url=url), ["q"])
 
     killed = new_reader()
     place = killed.initialOffset()
@@ -174,7 +174,7 @@ def test_what_a_killed_driver_had_leased_is_available_now_as_well(
     for _ in range(5):
         end = reader.latestOffset(place, reader.getDefaultReadLimit())
         if end != place:
-            counts.append(end["count"])
+            counts.append(end["counts"]["q"])
             reader.partitions(place, end)
             reader.commit(end)
         place = end
@@ -263,7 +263,7 @@ def test_leases_need_no_other_port_and_go_over_tls(tmp_path: Path) -> None:
         with connect(options.url) as connection, connection.channel() as channel:
             channel.queue_declare("q", durable=True)
             channel.publish_batch(numbers(0, 5), "q", properties=PERSISTENT)
-            reader = LeaseReader(StructType().add("body", "binary"), options, "q")
+            reader = LeaseReader(StructType().add("body", "binary"), options, ["q"])
             start = reader.initialOffset()
             end = reader.latestOffset(start, ReadMaxRows(5))
             (partition,) = reader.partitions(start, end)
@@ -271,6 +271,61 @@ def test_leases_need_no_other_port_and_go_over_tls(tmp_path: Path) -> None:
             assert reader.latestOffset(end, ReadMaxRows(5)) == end
             reader.stop()
             assert channel.queue_delete("q") == 0
+
+
+def test_several_queues_exactly_once(
+    spark: SparkSession, channel: Channel, broker: EmbeddedBroker, vhost: str, url: str, tmp_path: Path
+) -> None:
+    """Batches of several leases, each cut; and from run to run other queues."""
+    every = ["a", "b", "c, and so on"]
+    for number, queue in enumerate(every):
+        channel.queue_declare(queue, durable=True)
+        channel.publish_batch(numbers(100 * number, 100 * number + 50), queue, properties=PERSISTENT)
+    more = {"maxRecordsPerTrigger": 40, "minPartitions": 4, **EXACTLY_ONCE}
+    Query(spark, url, tmp_path, queues='["a", "b"]', **more).run()
+    assert Query(spark, url, tmp_path).found() == sorted(numbers(0, 50) + numbers(100, 150), key=int)
+    channel.publish_batch(numbers(150, 160), "b", properties=PERSISTENT)
+    query = Query(spark, url, tmp_path, queues='["b", "c, and so on"]', **more)
+    query.run()
+    query.run()  # which settles what was committed last
+    for queue in every:
+        broker.wait_until_empty(queue, vhost)
+    assert query.found() == sorted(numbers(0, 50) + numbers(100, 160) + numbers(200, 250), key=int)
+    with pytest.raises(PySparkException, match="the checkpoint is of 'b' and 'c, and so on', and not of 'a'"):
+        Query(spark, url, tmp_path, queue="a", **EXACTLY_ONCE).run()
+
+
+def waiting(channel: Channel, queue: str) -> int:
+    return int(channel.queue_declare(queue, passive=True).message_count)
+
+
+def test_what_was_taken_of_a_queue_that_is_left_goes_back(channel: Channel, url: str) -> None:
+    """By a driver that was killed before Spark had written it down."""
+    for queue in ("a", "b"):
+        channel.queue_declare(queue, durable=True)
+        channel.publish_batch(numbers(0, 5), queue, properties=PERSISTENT)
+    schema = StructType().add("body", "binary")
+    killed = LeaseReader(schema, Options(url=url), ["a", "b"])
+    place = killed.latestOffset(killed.initialOffset(), ReadMaxRows(4))
+    killed.partitions({}, place)
+    assert killed.latestOffset(place, ReadMaxRows(6))["counts"] == {"a": 3, "b": 3}
+    killed.stop()
+    assert (waiting(channel, "a"), waiting(channel, "b")) == (0, 0)
+    reader = LeaseReader(schema, Options(url=url), ["b"])
+    assert reader.latestOffset(place, ReadMaxRows(6))["counts"] == {"b": 3}
+    assert (waiting(channel, "a"), waiting(channel, "b")) == (3, 0)
+    reader.stop()
+
+
+def test_a_checkpoint_of_a_version_that_knew_one_queue(channel: Channel, url: str) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 5), "q", properties=PERSISTENT)
+    reader = LeaseReader(StructType().add("body", "binary"), Options(url=url), ["q"])
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(3))
+    old = {"lease": end["lease"], "next": 1, "count": end["counts"]["q"], "partitions": 2}
+    assert len(reader.partitions({}, old)) == 2
+    assert reader.latestOffset(old, ReadMaxRows(3))["counts"] == {"q": 2}
+    reader.stop()
 
 
 def test_checkpoints_of_another_delivery_are_refused(
@@ -302,7 +357,7 @@ def read_between(start: dict[str, Any], end: dict[str, Any]) -> int:
 def test_a_lease_that_is_read_again_has_the_same_parts(channel: Channel, url: str) -> None:
     channel.queue_declare("q", durable=True)
     channel.publish_batch([b"x"] * 50, "q", properties=PERSISTENT)
-    readers = [LeaseReader(StructType(), Options(url=url, min_partitions=parts), "q") for parts in (4, 7)]
+    readers = [LeaseReader(StructType(), Options(url=url, min_partitions=parts), ["q"]) for parts in (4, 7)]
     start = readers[0].initialOffset()
     end = readers[0].latestOffset(start, ReadMaxRows(50))
     planned = readers[0].partitions(start, end)
@@ -327,12 +382,12 @@ def test_both_limits_of_a_batch_hold(channel: Channel, url: str) -> None:
             end = reader.latestOffset(place, reader.getDefaultReadLimit())
             reader.partitions(place, end)
             reader.commit(place)
-            found.append(end["count"] if "count" in end else read_between(place, end))
+            found.append(end["counts"]["q"] if "counts" in end else read_between(place, end))
             place = end
         reader.stop()
         return found
 
-    for kind, queues in ((QueueReader, ["q"]), (LeaseReader, "q"), (StreamReader, ["s"])):
+    for kind, queues in ((QueueReader, ["q"]), (LeaseReader, ["q"]), (StreamReader, ["s"])):
         few = counts(kind, queues, max_records_per_trigger=3, max_bytes_per_trigger=100_000)
         assert few == [3, 3], kind
         large = counts(kind, queues, max_records_per_trigger=2_000_000, max_bytes_per_trigger=1 << 40)
@@ -358,7 +413,7 @@ def test_messages_that_ended_with_the_broker_are_told(tmp_path: Path, caplog: An
             channel.publish_batch(numbers(0, 5), "q", properties=PERSISTENT)
             channel.publish_batch(numbers(5, 8), "q")
         schema = StructType().add("body", "binary")
-        reader = LeaseReader(schema, Options(url=broker.url), "q")
+        reader = LeaseReader(schema, Options(url=broker.url), ["q"])
         start = reader.initialOffset()
         end = reader.latestOffset(start, ReadMaxRows(8))
         (partition,) = reader.partitions(start, end)
@@ -366,7 +421,7 @@ def test_messages_that_ended_with_the_broker_are_told(tmp_path: Path, caplog: An
         broker.restart()
         with pytest.raises(DataLossError, match="lacks 3 of its messages"):
             list(reader.read(partition))
-        careless = LeaseReader(schema, Options(url=broker.url, fail_on_data_loss=False), "q")
+        careless = LeaseReader(schema, Options(url=broker.url, fail_on_data_loss=False), ["q"])
         assert sum(batch.num_rows for batch in careless.read(partition)) == 5
         assert "lacks 3 of its messages" in caplog.text
         careless.stop()
@@ -379,7 +434,7 @@ def test_a_lease_with_a_time_out_is_renewed_while_its_reader_runs(
     channel.queue_declare("q", durable=True)
     channel.publish_batch(numbers(0, 3), "q", properties=PERSISTENT)
     reader = LeaseReader(
-        StructType().add("body", "binary"), Options(url=url, lease_timeout_ms=1_000_000), "q"
+        StructType().add("body", "binary"), Options(url=url, lease_timeout_ms=1_000_000), ["q"]
     )
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadMaxRows(3))

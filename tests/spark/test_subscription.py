@@ -88,6 +88,32 @@ def test_a_queue_of_its_own_at_an_exchange(channel: Channel, url: str) -> None:
         assert subscribed(link) == {"spark.classic": False}
 
 
+def test_other_binding_keys_than_before(channel: Channel, url: str, caplog: Any) -> None:
+    """What the options do not name any more is unbound; what was bound by hand with arguments stays."""
+    for exchange in ("events", "others"):
+        channel.exchange_declare(exchange, "topic", durable=True)
+
+    def bound(**options: str) -> list[tuple[str, str]]:
+        with BrokerLink(Options(url=url, query_name="q", **options)) as link:
+            subscribed(link)
+            return sorted((one["exchange"], one["routing_key"]) for one in link.bindings("spark.q"))
+
+    many = [f"key.{number}" for number in range(1000)]
+    assert bound(exchange="events", binding_keys=", ".join(many)) == sorted(("events", key) for key in many)
+    channel.queue_bind("spark.q", "events", "by hand", arguments={"why": "x"})
+    caplog.clear()
+    assert bound(exchange="events", binding_keys="key.7, new") == [
+        ("events", "by hand"),
+        ("events", "key.7"),
+        ("events", "new"),
+    ]
+    assert "with key 'key.999', which is not in option 'bindingKeys' any more: unbound" in caplog.text
+    assert bound(exchange="others") == [("events", "by hand"), ("others", "#")]
+    channel.publish(b"", "key.7", exchange="events")
+    with BrokerLink(Options(url=url)) as link:
+        assert link.bounds("spark.q").next == 0
+
+
 def test_the_queue_of_a_pipeline_has_its_name(tmp_path: Path) -> None:
     source: dict[str, Any] = {"exchange": "events"}
     found = {"name": "copy", "checkpoint": "c", "source": source, "sink": {"routingKey": "q"}}

@@ -82,6 +82,28 @@ def list_of_queues(vhost: VirtualHost, is_listed: Callable[[Queue], bool]) -> Fe
     return feed
 
 
+def list_of_bindings(queue: Queue) -> Feed:
+    """Of a queue, in the same way."""
+    bindings = iter(list(queue.vhost.queue_bindings.get(queue, ())))
+
+    def feed() -> list[Message]:
+        share = Share()
+        found: list[dict[str, object]] = []
+        for count, binding in enumerate(bindings, 1):
+            found.append(
+                {
+                    "exchange": binding.source.name,
+                    "routing_key": binding.routing_key,
+                    "arguments": sorted(binding.arguments),
+                }
+            )
+            if count % CLOCK_INTERVAL_COUNT == 0 and share.is_over():
+                break
+        return [description_message(queue.name, {"bindings": found})] if found else []
+
+    return feed
+
+
 def description_message(name: str, facts: dict[str, object]) -> Message:
     properties = Properties(content_type="application/json", type="description")
     return composed("", name, properties, json.dumps(facts).encode())

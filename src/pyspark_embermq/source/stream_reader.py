@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ from pyspark_embermq.runtime.gc_pause import patient_collector
 from pyspark_embermq.source.pace import Pace
 from pyspark_embermq.source.progress import Progress
 from pyspark_embermq.source.pushdown import NOTHING_PUSHED, Pushed
-from pyspark_embermq.source.subscription import Subscription
+from pyspark_embermq.source.subscription import Subscription, names
 
 log = logging.getLogger("pyspark_embermq")
 
@@ -214,10 +214,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def is_another(stream: str | None, found: Bounds) -> bool:
     """Whether a stream is known to be another than the one of that name was; some brokers do not tell."""
     return bool(stream and found.id and stream != found.id)
-
-
-def names(queues: Iterable[str]) -> str:
-    return " and ".join(f"'{queue}'" for queue in sorted(queues))
 
 
 def read_range(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from embermq.client import Channel
 from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.errors import AMQPSourceError
 from pyspark_embermq.options import json_object, names_from
@@ -45,7 +46,7 @@ def subscribed(link: BrokerLink) -> dict[str, bool]:
 
 
 def own_queue(link: BrokerLink) -> str:
-    """Declare the queue of a query that reads from an exchange, and bind it."""
+    """Declare the queue of a query that reads from an exchange, and bind it as the options say."""
     options = link.options
     if not options.query_name:
         raise AMQPSourceError(
@@ -58,9 +59,28 @@ def own_queue(link: BrokerLink) -> str:
     with link.channel(prefetch=None, confirms=False) as channel:
         channel.exchange_declare(options.exchange, passive=True)  # before anything is made for it
         channel.queue_declare(name, durable=True, arguments=arguments)
-        for key in names_from(options.binding_keys):
+        keys = names_from(options.binding_keys)
+        for key in keys:
             channel.queue_bind(name, options.exchange, key)
+        if link.is_embermq:  # others do not tell what is bound
+            unbind_others(link, channel, name, keys)
     return name
+
+
+def unbind_others(link: BrokerLink, channel: Channel, queue: str, keys: Collection[str]) -> None:
+    """Take away the bindings of an earlier run with other options."""
+    for binding in link.bindings(queue):
+        exchange, key = binding["exchange"], binding["routing_key"]
+        if binding["arguments"] or (exchange == link.options.exchange and key in keys):
+            continue
+        channel.queue_unbind(queue, exchange, key)
+        log.warning(
+            "queue '%s' was bound to exchange '%s' with key '%s', which is not in option 'bindingKeys' any "
+            "more: unbound",
+            queue,
+            exchange,
+            key,
+        )
 
 
 class Subscription:
@@ -97,3 +117,8 @@ class Subscription:
             )
         self.passed_over |= others
         return [name for name in matching if name not in others]
+
+
+def names(queues: Iterable[str]) -> str:
+    """'a' and 'b'"""
+    return " and ".join(f"'{queue}'" for queue in sorted(queues))

@@ -1,8 +1,9 @@
-"""basic.consume with `x-describe`, `x-browse` or `x-list-queues`: queries that take nothing from a queue.
+"""basic.consume with `x-describe`, `x-browse` or `x-list-...`: queries that take nothing from a queue.
 
-x-describe      one message with what there is to know about a queue, stream or super stream, as JSON
-x-browse        a copy of every message that waits in a queue at this moment, in order
-x-list-queues   the queues whose whole name matches a regular expression; the name of the queue is empty
+x-describe       one message with what there is to know about a queue, stream or super stream, as JSON
+x-browse         a copy of every message that waits in a queue at this moment, in order
+x-list-bindings  the bindings of a queue
+x-list-queues    the queues whose whole name matches a regular expression; the name of the queue is empty
 
 All end with basic.cancel. Reading needs the permission to read, as consuming does.
 """
@@ -15,6 +16,7 @@ from embermq.broker.describe import (
     description_message,
     description_of_queue,
     description_of_super_stream,
+    list_of_bindings,
     list_of_queues,
 )
 from embermq.broker.queue.browse_queue import BrowseQueue, browse_of, single_message
@@ -24,10 +26,11 @@ from embermq.errors import PreconditionFailed
 from embermq.wire import methods
 
 DESCRIBE, DESCRIBE_TIME, BROWSE, LIST = "x-describe", "x-describe-time", "x-browse", "x-list-queues"
+BINDINGS = "x-list-bindings"
 
 
 def is_browse(arguments: dict[str, object]) -> bool:
-    return arguments.get(DESCRIBE) is True or arguments.get(BROWSE) is True
+    return any(arguments.get(name) is True for name in (DESCRIBE, BROWSE, BINDINGS))
 
 
 def is_list(arguments: dict[str, object]) -> bool:
@@ -71,6 +74,8 @@ def start_browse(channel: Channel, method: methods.BasicConsume, queue: BrowseQu
 
 def browse_for(channel: Channel, method: methods.BasicConsume, name: str) -> BrowseQueue:
     vhost = channel.vhost
+    if method.arguments.get(BINDINGS) is True:
+        return BrowseQueue(vhost, name, list_of_bindings(vhost.queue_for(name, channel.connection)))
     if method.arguments.get(DESCRIBE) is not True:
         queue = vhost.queue_for(name, channel.connection)
         if not queue.messages_leave:
