@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import urllib.request
+from typing import Any
 
 from embermq.testing import EmbeddedBroker
 from tests.browser.chromium import Chromium
@@ -40,12 +41,19 @@ STICKS_OUT = "document.documentElement.scrollWidth > document.documentElement.cl
 FOCUSED = "document.activeElement.textContent || document.activeElement.name"
 
 
+def ask(
+    broker: EmbeddedBroker, method: str, path: str, login: str = "guest:guest", body: object = None
+) -> Any:
+    given = {"Authorization": "Basic " + base64.b64encode(login.encode()).decode()}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{broker.http_url}{path}", data, given, method=method)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        text = answer.read()
+    return json.loads(text) if text else None
+
+
 def put(broker: EmbeddedBroker, path: str, body: object, method: str = "PUT") -> None:
-    login = "Basic " + base64.b64encode(b"guest:guest").decode()
-    request = urllib.request.Request(
-        f"{broker.http_url}{path}", json.dumps(body).encode(), {"Authorization": login}, method=method
-    )
-    urllib.request.urlopen(request, timeout=30).close()
+    ask(broker, method, path, body=body)
 
 
 def table(page: Chromium, of: str) -> list[list[str]]:

@@ -14,6 +14,17 @@ from tests.support.pika_streams import declare, fill, read_range
 from tools.brokers import EmberBroker
 
 
+def test_streams_have_a_list_of_their_own(reader: Client, stored: EmberBroker) -> None:
+    stream, queue = declare(reader), unique("queue")
+    ask(stored, "PUT", f"/queues/%2F/{queue}", {"durable": True})
+    for path in ("/streams", "/streams/%2F"):
+        names = [shown["name"] for shown in ask(stored, "GET", path)]
+        assert stream in names and queue not in names
+        assert names == sorted(names)
+    page = ask(stored, "GET", f"/streams?page=1&name={stream}")
+    assert [shown["name"] for shown in page["items"]] == [stream]
+
+
 def test_a_stream_at_a_glance(reader: Client, stored: EmberBroker) -> None:
     stream = declare(reader, x_max_length_bytes=300_000, x_stream_max_segment_size_bytes=100_000)
     shown = ask(stored, "GET", f"/streams/%2F/{stream}")

@@ -9,7 +9,9 @@ const events = await import(`${LIB}/events.js`);
 const format = await import(`${LIB}/format.js`);
 const { pageOfArray } = await import(`${LIB}/listing.js`);
 const { may, vhostsToConfigure } = await import(`${LIB}/permission.js`);
-const { hashOf, parseHash } = await import(`${LIB}/router.js`);
+const { actOnAll } = await import(`${LIB}/bulk.js`);
+const { fieldOf } = await import(`${LIB}/refusal.js`);
+const { hashOf, matched, parseHash } = await import(`${LIB}/router.js`);
 const { hasSpike, lengths, rates, times } = await import(`${LIB}/sample.js`);
 
 test("names in paths", () => {
@@ -113,4 +115,36 @@ test("activity is counted when messages move", () => {
   const before = events.activity.get();
   for (const publish of [1, 1, 2, 2, 2]) events.onEvent("overview", told(publish));
   assert.equal(events.activity.get() - before, 2);
+});
+
+test("the page of an address", () => {
+  assert.deepEqual(matched("queues/{vhost}/{name}", ["queues", "/", "a"]), { vhost: "/", name: "a" });
+  assert.deepEqual(matched("", []), {});
+  assert.equal(matched("queues/{vhost}/{name}", ["queues"]), null);
+  assert.equal(matched("declare/queue", ["declare", "exchange"]), null);
+});
+
+test("the field that a refusal is about", () => {
+  const fields = { name: "orders", "x-max-length": "10", "x-max-length-bytes": "", pattern: "(" };
+  assert.equal(fieldOf("inequivalent arg 'x-max-length' for queue 'orders'", fields), "x-max-length");
+  assert.equal(fieldOf("invalid arg 'x-max-length-bytes' for queue 'orders'", fields), "x-max-length-bytes");
+  assert.equal(fieldOf("10 is not a valid maximum length", fields, { "x-max-length": "maximum length" }), "x-max-length");
+  assert.equal(fieldOf('["invalid_regexp","(","no end"]', fields), "pattern");
+  assert.equal(fieldOf("a user needs a name", fields), "name");
+  assert.equal(fieldOf("Access refused.", fields), "");
+});
+
+test("an action on many things, and back", async () => {
+  const gone = [];
+  const act = async (item) => {
+    if (item === 2) throw new Error("no");
+    gone.push(item);
+    return async () => gone.splice(gone.indexOf(item), 1);
+  };
+  const steps = [];
+  const { done, failures, undo } = await actOnAll([1, 2, 3], act, (count) => steps.push(count));
+  assert.deepEqual([done, failures, steps], [[1, 3], [{ item: 2, reason: "no" }], [1, 2, 3]]);
+  await undo();
+  assert.deepEqual(gone, []);
+  assert.equal((await actOnAll([1], async () => null, () => {})).undo, undefined, "there is no way back");
 });

@@ -27,6 +27,7 @@ from embermq.broker.queue.queue import Queue
 from embermq.broker.security.user import Permission, User
 from embermq.broker.vhost import PREDECLARED, VirtualHost
 from embermq.errors import AMQPError
+from embermq.http.controllers.definitions_preview import PREVIEW, Preview
 from embermq.http.controllers.exchanges import in_order, vhost_of
 from embermq.http.controllers.parameters import (
     global_parameter_views,
@@ -44,7 +45,7 @@ from embermq.http.controllers.queues import NO_OWNER, template_view
 from embermq.http.controllers.users import store_user, user_from
 from embermq.http.controllers.vhosts import store_vhost
 from embermq.http.openapi import schemas
-from embermq.http.openapi.route_docs import Parameter, describes
+from embermq.http.openapi.route_docs import Parameter, describes, flag
 from embermq.http.server.auth import aside
 from embermq.http.server.context import RABBITMQ_VERSION
 from embermq.http.server.cooperative import Steps
@@ -217,11 +218,25 @@ def is_temporary(binding: Binding) -> bool:
 # -- in
 
 
-@describes("Bring in a document of definitions.", body=schemas.DEFINITIONS, status=204)
+DRY_RUN = (flag("dry_run", "change nothing, and answer what would change"),)
+
+
+@describes(
+    "Bring in a document of definitions.",
+    query=DRY_RUN,
+    body=schemas.DEFINITIONS,
+    answer=PREVIEW,
+    status=(200, 204),
+)
 async def import_all(request: Request) -> Response:
     broker, steps = request.context.broker, Steps(request.context.scheduler)
     document = document_of(request)
     sections = (document, document.embermq)
+    if request.flag("dry_run"):
+        preview = Preview(broker)
+        await preview.add_broker(sections, things, steps)
+        await preview.add_topology(document, things, steps)
+        return Response.of(preview.view())
     for body in chain.from_iterable(things(section, "users") for section in sections):
         new = await aside(broker, partial(user_from, clean(text(body, "name")), {"tags": "", **body}))
         store_user(broker, new)
@@ -248,10 +263,21 @@ async def import_all(request: Request) -> Response:
     return Response(204)
 
 
-@describes("Bring definitions into a virtual host.", body=schemas.DEFINITIONS, status=204)
+@describes(
+    "Bring definitions into a virtual host.",
+    query=DRY_RUN,
+    body=schemas.DEFINITIONS,
+    answer=PREVIEW,
+    status=(200, 204),
+)
 async def import_vhost(request: Request) -> Response:
     vhost, steps = vhost_of(request), Steps(request.context.scheduler)
-    await import_topology(request, document_of(request), steps, vhost)
+    document = document_of(request)
+    if request.flag("dry_run"):
+        preview = Preview(request.context.broker, vhost)
+        await preview.add_topology(document, things, steps)
+        return Response.of(preview.view())
+    await import_topology(request, document, steps, vhost)
     return Response(204)
 
 

@@ -8,7 +8,7 @@ from embermq.broker.security.safe_regex import PatternError, compile_pattern
 from embermq.broker.security.user import RIGHTS, Permission, TopicPermission, User
 from embermq.http.controllers.users import user_named
 from embermq.http.openapi import schemas
-from embermq.http.openapi.route_docs import describes
+from embermq.http.openapi.route_docs import Parameter, describes, words
 from embermq.http.server.request import Request, Response, bad_request, not_found, require_keys, text
 from embermq.http.views.listing import COLUMNS, LIST, listing, single
 from embermq.http.views.views import View, permission_view
@@ -49,6 +49,48 @@ def one_permission(request: Request) -> Response:
     if vhost not in user.permissions:
         raise not_found()
     return single(request, permission_view(user, vhost, user.permissions[vhost]))
+
+
+RIGHT = Parameter("right", "`configure`, `write` or `read`", {"type": "string", "enum": list(RIGHTS)})
+TEST = (
+    RIGHT,
+    words("name", "of an exchange or a queue"),
+    words("routing_key", "with which a message is published, or a queue bound, at a topic exchange"),
+)
+
+
+@describes(
+    "May the user do that? The answer says which pattern decides.",
+    query=TEST,
+    answer=schemas.every(allowed=schemas.BOOLEAN, reason=schemas.TEXT),
+)
+def permission_test(request: Request) -> Response:
+    user, vhost = user_named(request, "user"), request.names["vhost"]
+    right, name = request.query.get("right", "write"), request.query.get("name", "")
+    if right not in RIGHTS:
+        raise bad_request(f"right is one of {', '.join(RIGHTS)}")
+    if vhost not in request.context.broker.vhosts:
+        raise not_found()
+    allowed, reason = judged(user, right, vhost, name, request.query.get("routing_key"))
+    return Response.of({"allowed": allowed, "reason": reason})
+
+
+def judged(user: User, right: str, vhost: str, name: str, routing_key: str | None) -> tuple[bool, str]:
+    permission = user.permissions.get(vhost)
+    if permission is None:
+        return False, f"user '{user.name}' has no permissions in vhost '{vhost}'"
+    known, given = name or "amq.default", permission.patterns[right]
+    if not given:
+        return False, f"the pattern for {right} is empty, which matches nothing"
+    if not user.allows(right, vhost, name):
+        return False, f"the pattern for {right}, '{given}', does not match '{known}'"
+    topics = user.topic_permissions.get(vhost, {}).get(name)
+    if routing_key is None or right == "configure" or topics is None:
+        return True, f"the pattern for {right}, '{given}', matches '{known}'"
+    topic = topics.patterns[right]
+    matches = user.allows_topic(right, vhost, name, routing_key, {})
+    verb = "matches" if matches else "does not match"
+    return matches, f"the pattern for topics at '{name}', '{topic}', {verb} the routing key '{routing_key}'"
 
 
 @describes("Give a user permissions in a virtual host.", body=schemas.PERMISSION_BODY, status=(201, 204))

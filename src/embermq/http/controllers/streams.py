@@ -9,7 +9,8 @@ from embermq.broker.stream.stream import Stream
 from embermq.broker.stream.super_stream import PARTITION_ORDER, create, delete, is_super_stream, partitions
 from embermq.broker.vhost import VirtualHost
 from embermq.errors import PreconditionFailed
-from embermq.http.controllers.exchanges import vhost_of
+from embermq.http.controllers.exchanges import in_order, vhost_of
+from embermq.http.controllers.overview import visible_vhosts
 from embermq.http.controllers.queues import queue_named
 from embermq.http.openapi import schemas
 from embermq.http.openapi.route_docs import describes, words
@@ -24,6 +25,7 @@ from embermq.http.server.request import (
     table,
     text,
 )
+from embermq.http.views.listing import LIST, listing
 from embermq.http.views.thing_name import clean
 from embermq.http.views.views import View
 
@@ -76,6 +78,20 @@ def tracking_view(stream: Stream) -> View:
         for name, group in sorted(stream.groups.by_name.items())
         if name and group.position is not None
     }
+
+
+def streams_of(vhosts: list[VirtualHost]) -> list[Stream]:
+    return [queue for vhost in vhosts for queue in in_order(vhost.queues) if isinstance(queue, Stream)]
+
+
+@describes("Streams.", query=LIST, answer=schemas.listed(schemas.STREAM))
+async def all_streams(request: Request) -> Response:
+    return await listing(request, streams_of(visible_vhosts(request)), stream_view)
+
+
+@describes("Streams of a virtual host.", query=LIST, answer=schemas.listed(schemas.STREAM))
+async def streams_in(request: Request) -> Response:
+    return await listing(request, streams_of([vhost_of(request, to_see=True)]), stream_view)
 
 
 @describes("A stream: its offsets, its readers and how far behind they are.", answer=schemas.STREAM)

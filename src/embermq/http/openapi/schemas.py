@@ -168,6 +168,7 @@ CONSUMER = fields(
     ack_required=BOOLEAN,
     active=BOOLEAN,
     prefetch_count=COUNT,
+    messages_unacknowledged=COUNT,
 )
 USER = every(
     name=TEXT, password_hash=TEXT, hashing_algorithm=TEXT, tags=list_of(TEXT), limits={"type": "object"}

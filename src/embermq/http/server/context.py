@@ -17,6 +17,7 @@ from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
 from embermq.broker.session_info import ChannelInfo, ConnectionCounts, ConnectionInfo
 from embermq.broker.vhost import VirtualHost
+from embermq.http.log_lines import LogLines
 from embermq.http.pipeline_registry import KnownPipelines
 from embermq.http.server.cooperative import StepScheduler
 from embermq.http.server.session import SessionStore
@@ -88,6 +89,7 @@ class Context:
     # When the certificate of the listeners ends; None without TLS.
     certificate_end: Callable[[], float | None] = lambda: None
 
+    log_lines: LogLines = field(default_factory=LogLines)
     logins: LoginCounts = field(default_factory=LoginCounts)
     connections_max: Callable[[], int] = lambda: 0  # of AMQP; 0: any number
     name_orders: WeakKeyDictionary[VirtualHost, NameOrder] = field(default_factory=WeakKeyDictionary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from embermq.broker.broker import Broker
@@ -11,6 +12,7 @@ from embermq.http.server.dispatcher import Api
 from embermq.http.server.routes import all_routes
 from embermq.http.server.server import HTTPServer
 
+LOG = logging.getLogger("embermq")
 TASKS_POLL_S = 0.005
 TASKS_POLLS_MAX = 600
 
@@ -31,6 +33,7 @@ class Management:
         self.context.listeners.append(Listener(protocol, host, port))
 
     def start(self) -> None:
+        LOG.addHandler(self.context.log_lines)
         self.context.history.start(self.loop)
 
     async def stop(self) -> None:
@@ -42,3 +45,4 @@ class Management:
         await self.context.history.stop()
         await self.context.live.stop()
         await self.server.stop()
+        LOG.removeHandler(self.context.log_lines)

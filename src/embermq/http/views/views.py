@@ -270,6 +270,7 @@ def consumer_view(context: Context, consumer: Consumer) -> View:
         "activity_status": "up" if consumer.is_active else "waiting",
         "arguments": plain(consumer.arguments),
         "prefetch_count": 0,
+        "messages_unacknowledged": consumer.unacked,
         "consumer_timeout": consumer_timeout_ms(context, consumer),
         "channel_details": {},
     }

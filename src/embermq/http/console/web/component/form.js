@@ -59,10 +59,10 @@ function filled(form) {
 }
 
 /**
- * @param {{submit: () => Promise<any>, verb: string, label: string, says?: Record<string, string>, isDanger?: boolean, children?: any}} properties
- *   `says`: how the server calls a field that it does not call by its name
+ * @param {{submit: () => Promise<any>, verb: string, label: string, says?: Record<string, string>, isDanger?: boolean, before?: any, children?: any}} properties
+ *   `says`: how the server calls a field that it does not call by its name; `before`: buttons before that of the form
  */
-export function Form({ submit, verb, label, says, isDanger, children }) {
+export function Form({ submit, verb, label, says, isDanger, before, children }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   const [problem, setProblem] = useState(/** @type {Problem} */ (NONE));
   const [isBusy, setBusy] = useState(false);
@@ -84,6 +84,6 @@ export function Form({ submit, verb, label, says, isDanger, children }) {
   return html`<form ref=${form} onSubmit=${send} aria-label=${label}>
     <${FormProblem.Provider} value=${problem}>${children}<//>
     ${problem.text && !problem.field && html`<p class="alarm" role="alert">${problem.text}</p>`}
-    <p class="buttons"><button type="submit" class=${isDanger ? "danger" : "main"} disabled=${isBusy}>${verb}</button></p>
+    <p class="buttons">${before}<button type="submit" class=${isDanger ? "danger" : "main"} disabled=${isBusy}>${verb}</button></p>
   </form>`;
 }

@@ -17,6 +17,9 @@ export function Brand() {
   return html`<img src="/console/flame.svg" width="22" height="22" alt="" /><span><b>Ember</b>MQ</span>`;
 }
 
+/** @param {import("../page/navigation.js").Link} link @param {string} step */
+const isOf = (link, step) => link.step === step || Boolean(link.tabs?.some((tab) => tab.step === step));
+
 /** @param {{session: import("../lib/permission.js").Session}} properties */
 function Navigation({ session }) {
   const step = useSignal(route).steps[0] ?? "";
@@ -32,7 +35,7 @@ function Navigation({ session }) {
             <ul aria-labelledby=${`group-${title}`}>
               ${links.map(
                 (link) =>
-                  html`<li><a href=${"#/" + link.step} aria-current=${link.step === step ? "page" : undefined}>${link.title}</a></li>`,
+                  html`<li><a href=${"#/" + link.step} aria-current=${isOf(link, step) ? "page" : undefined}>${link.title}</a></li>`,
               )}
             </ul>`,
         )}

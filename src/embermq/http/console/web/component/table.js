@@ -35,10 +35,15 @@ export function Table({ label, items, columns, session, keyOf, sort = "", isReve
   if (items.length === 0) return html`<p class="nothing">${nothing}</p>`;
   const keys = items.map(keyOf);
   const selectable = items.filter(maySelect).map(keyOf);
-  const hasAll = selected && selectable.every((key) => selected.has(key));
+  const hasAll = selected && selectable.length > 0 && selectable.every((key) => selected.has(key));
   const toggle = (/** @type {string} */ key) => {
     const next = new Set(selected);
     if (!next.delete(key)) next.add(key);
+    onSelect?.(next);
+  };
+  const toggleAll = () => {
+    const next = new Set(selected);
+    for (const key of selectable) hasAll ? next.delete(key) : next.add(key);
     onSelect?.(next);
   };
   return html`<div class="table" tabindex="0" role="region" aria-label=${label}>
@@ -47,7 +52,7 @@ export function Table({ label, items, columns, session, keyOf, sort = "", isReve
         <tr>
           ${selected &&
           html`<th scope="col" class="select">
-            <input type="checkbox" aria-label="Select all on this page" checked=${hasAll} onChange=${() => onSelect?.(new Set(hasAll ? [] : selectable))} />
+            <input type="checkbox" aria-label="Select all on this page" checked=${hasAll} onChange=${toggleAll} />
           </th>`}
           ${columns.map((column) =>
             onSort

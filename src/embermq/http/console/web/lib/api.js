@@ -48,15 +48,16 @@ export function path(texts, ...names) {
  * @param {string} method
  * @param {string} address below /api
  * @param {unknown} [body]
+ * @param {Record<string, string>} [headers]
  * @returns {Promise<any>} what was answered; null for nothing
  */
-export async function ask(method, address, body) {
+export async function ask(method, address, body, headers) {
   let answer, text;
   try {
     answer = await fetch("/api" + address, {
       method,
       body: body === undefined ? undefined : JSON.stringify(body),
-      headers: { "x-embermq-console": "1", accept: "application/json" },
+      headers: { "x-embermq-console": "1", accept: "application/json", ...headers },
       cache: "no-store",
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });

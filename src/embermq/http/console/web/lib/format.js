@@ -52,9 +52,14 @@ export function value(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** One queue, 2 queues. @param {number} count @param {string} noun */
+/** Queues, policies. @param {string} noun */
+export function plural(noun) {
+  return noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+}
+
+/** 1 queue, 2 queues. @param {number} count @param {string} noun */
 export function counted(count, noun) {
-  return count === 1 ? `1 ${noun}` : `${number(count)} ${noun.endsWith("y") ? noun.slice(0, -1) + "ie" : noun}s`;
+  return count === 1 ? `1 ${noun}` : `${number(count)} ${plural(noun)}`;
 }
 
 /** A body as text: JSON in lines, bytes in hexadecimal. @param {string} payload @param {string} encoding */

@@ -7,16 +7,17 @@ import { DeclareQueue } from "./declare_queue.js";
 import { Overview } from "./overview.js";
 import { QueuePage } from "./queue.js";
 
-/** @typedef {{step: string, title: string, may?: (session: import("../lib/permission.js").Session) => boolean}} Link */
+/** @typedef {{step: string, title: string, tabs?: {step: string}[], may?: (session: import("../lib/permission.js").Session) => boolean}} Link */
 
 /** @param {...string} steps */
 const lists = (...steps) => steps.map((step) => /** @type {Link} */ (LISTS.find((list) => list.step === step)));
 
 /** @type {{title: string, links: Link[]}[]} */
 export const NAVIGATION = [
-  { title: "Messages", links: [{ step: "", title: "Overview" }, ...lists("queues", "exchanges", "bindings", "leases")] },
+  { title: "Messages", links: [{ step: "", title: "Overview" }, ...lists("queues", "streams", "exchanges", "bindings", "delayed", "leases", "tasks")] },
   { title: "Clients", links: lists("connections", "channels", "consumers") },
-  { title: "Administration", links: lists("policies", "vhosts", "users") },
+  { title: "Rules", links: lists("policies", "limits", "templates") },
+  { title: "Administration", links: lists("vhosts", "users", "permissions", "traces") },
 ];
 
 /** Addresses and what is shown there; a name in braces is given to the page. @type {[string, any][]} */

@@ -13,7 +13,7 @@ import { usePolled } from "../lib/poll.js";
 import { go, hashOf, route } from "../lib/router.js";
 import { lengths, rates, times } from "../lib/sample.js";
 import { useSignal } from "../lib/signal.js";
-import { CONSUMER_COLUMNS } from "./lists.js";
+import { CONSUMER_COLUMNS } from "../list/consumers.js";
 import { Card, spanOf, Spans } from "./overview.js";
 import { Messages } from "./queue_messages.js";
 import { Publish } from "./queue_publish.js";
