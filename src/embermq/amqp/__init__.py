@@ -4,4 +4,5 @@
 that works if the module of `Connection` is imported first: so it is imported here.
 """
 
-import embermq.amqp.connection.connection  # noqa: F401
+import embermq.amqp.connection.connection
+import embermq.amqp.dialects  # noqa: F401 (the versions that a connection may be of)

@@ -10,6 +10,7 @@ from embermq.broker.counters import Counters
 from embermq.broker.definitions import DefinitionStore, vhost_body
 from embermq.broker.events import Events, name_only, vhost_created
 from embermq.broker.exchange.event import add_event_exchange
+from embermq.broker.interrupted import Interrupted
 from embermq.broker.policy.parameter import Parameters
 from embermq.broker.queue.queue import Queue
 from embermq.broker.queue.template import Defaults
@@ -54,6 +55,7 @@ class Broker:
         self.parameters = Parameters(self.definitions, "")  # the global ones
         self.past = Counters()  # of virtual hosts that were deleted
         self.tasks = Tasks(turn)
+        self.interrupted = Interrupted(turn)
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:

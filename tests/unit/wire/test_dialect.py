@@ -20,7 +20,8 @@ CASES = [
     for dialect in DIALECTS
     for method in read_methods(DEFINITION, dialect.name)
 ]
-OLDER = [case for case in CASES if case.values[0] is not DIALECT_0_9_1]
+# Of the two layouts of dtx.start, the beginning of one may be the other.
+CUT = [case for case in CASES if case.values[0] is not DIALECT_0_9_1 and "dtx.start" not in str(case.id)]
 
 
 @pytest.mark.parametrize(("dialect", "definition"), CASES)
@@ -38,7 +39,7 @@ def test_every_method_comes_back_as_it_was(
     assert decoded.encode() == payload
 
 
-@pytest.mark.parametrize(("dialect", "definition"), OLDER)
+@pytest.mark.parametrize(("dialect", "definition"), CUT)
 @settings(max_examples=2, deadline=None)
 @given(data=st.data())
 def test_every_truncation_is_a_syntax_fault(

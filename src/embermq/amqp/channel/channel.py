@@ -185,12 +185,20 @@ class Channel:
 
         self.transaction: Transaction | None = None
 
+    def open_ok(self) -> methods.Method:
+        """The answer to channel.open."""
+        return methods.ChannelOpenOk()
+
     # -- content in
+
+    def interrupt_content(self) -> None:
+        """Another frame in the middle of a content."""
+        raise unexpected(self.expects)
 
     def on_publish(self, buf: bytearray, pos: int, stop: int) -> None:
         """basic.publish: find the route and wait for the content. `pos` is at the (unused) ticket."""
         if self.expects != METHOD:
-            raise unexpected(self.expects)
+            self.interrupt_content()
         route = self.route
         if (
             route is not None
@@ -397,7 +405,7 @@ class Channel:
 
     def on_ack(self, delivery_tag: int, multiple: bool) -> None:
         if self.expects != METHOD:
-            raise unexpected(self.expects)
+            self.interrupt_content()
         if self.transaction is None and not (multiple and self.spans_blocks(delivery_tag)):
             self.settle(self.take_unacked(delivery_tag, multiple))
         else:

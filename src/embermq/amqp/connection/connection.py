@@ -19,10 +19,10 @@ from typing import Any
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.teardown import end_connection
 from embermq.amqp.connection.control_frames import on_control_frame
+from embermq.amqp.connection.dialect import DIALECTS
 from embermq.amqp.connection.handshake_refusal import refuse_handshake
 from embermq.amqp.connection.state import CHECKING, CLOSED, CLOSING, HEADER, OPEN, START, NotYet, Pause
 from embermq.amqp.connection.transport import Limits, Transport
-from embermq.amqp.dialect import AMQP_0_9_1, BY_HEADER
 from embermq.amqp.events import emit_access_refused
 from embermq.amqp.handlers.connection import start_method
 from embermq.amqp.reply_text import (
@@ -30,7 +30,6 @@ from embermq.amqp.reply_text import (
     channel_close_method,
     close_method,
     frame_too_large,
-    unexpected,
     unknown_frame,
 )
 from embermq.broker.broker import Broker
@@ -158,7 +157,7 @@ class Connection(Sink):
         self.frame_size_max = FRAME_BYTES_MAX_BEFORE_TUNE
         self.heartbeat_s = 0
         self.spec_qos = False  # qos means what the specification says
-        self.dialect = AMQP_0_9_1  # until the protocol header says which
+        self.dialect = DIALECTS[PROTOCOL_HEADER]  # until the protocol header says which
         self.exclusive_queues: set[Queue] = set()
         self.last_channel: Channel | None = None
         # Of the frame at hand, for errors.
@@ -264,18 +263,21 @@ class Connection(Sink):
                 channel.on_body(buf, pos + 7, stop)
                 pos = stop + 1
             else:
-                on_control_frame(self, frame_type, number, buf, pos + 7, stop)
+                if not on_control_frame(self, frame_type, number, buf, pos + 7, stop):
+                    return pos
                 pos = stop + 1
+                if self.pauses:
+                    return pos
         return pos
 
     def take_protocol_header(self, buf: bytearray, end: int) -> int:
         """The first eight bytes; anything but AMQP we speak is told what we do speak, and shut."""
         start = bytes(buf[: min(end, 8)])
-        if end < 8 and any(header.startswith(start) for header in BY_HEADER):
+        if end < 8 and any(header.startswith(start) for header in DIALECTS):
             return 0
-        if start in BY_HEADER:
+        if start in DIALECTS:
             self.state = START
-            self.dialect = BY_HEADER[start]
+            self.dialect = DIALECTS[start]
             self.send(0, start_method(self))
             return 8
         log.info("%s: not an AMQP 0-9-1 header: %r", self.name, start, extra=self.log_extra())
@@ -287,8 +289,11 @@ class Connection(Sink):
     def on_channel_method(self, channel: Channel, buf: bytearray, pos: int, stop: int) -> bool:
         """False: it is too early for that, and it must be read again in another turn."""
         if channel.expects != 0:
-            raise unexpected(channel.expects)
-        method = self.dialect.decode(buf, pos, stop)
+            channel.interrupt_content()
+        return self.on_method(channel, self.dialect.decode(buf, pos, stop))
+
+    def on_method(self, channel: Channel, method: methods.Method) -> bool:
+        """What `on_channel_method` answers, for a method that is decoded."""
         handler = self.dialect.channel_handlers.get(method.ID)
         if handler is None:
             raise CommandInvalid("unimplemented method")
@@ -364,6 +369,8 @@ class Connection(Sink):
 
     def lost(self) -> None:
         """The socket is gone."""
+        if self.dialect.on_lost is not None and self.state == OPEN:
+            self.dialect.on_lost(self)
         self.shut()
         self.state = CLOSED
 

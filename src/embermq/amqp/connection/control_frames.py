@@ -22,12 +22,13 @@ METHOD_ID_BYTES = 4
 
 def on_control_frame(
     connection: Connection, frame_type: int, number: int, buf: bytearray, pos: int, stop: int
-) -> None:
+) -> bool:
+    """False: it is too early for that, and it must be read again in another turn."""
     if frame_type == FRAME_HEARTBEAT:
         if number != 0 or stop != pos:
             raise FrameError("a heartbeat is an empty frame on channel 0")
     elif frame_type not in (FRAME_METHOD, FRAME_HEADER, FRAME_BODY):
-        connection.dialect.on_frame(connection, frame_type, number, buf, pos, stop)
+        return connection.dialect.on_frame(connection, frame_type, number, buf, pos, stop)
     elif connection.state == CLOSING:
         on_frame_while_closing(connection, frame_type, number, buf, pos, stop)
     elif frame_type != FRAME_METHOD:
@@ -36,6 +37,7 @@ def on_control_frame(
         raise unknown_frame(frame_type, buf, pos, stop)
     else:
         on_control_method(connection, number, buf, pos, stop)
+    return True
 
 
 def on_stray_content(
@@ -113,6 +115,6 @@ def open_channel(connection: Connection, number: int, buf: bytearray, pos: int, 
     connection.channels[number] = channel
     connection.vhost.past.channels_opened += 1
     connection.user.channel_count += 1
-    connection.send(number, methods.ChannelOpenOk())
+    channel.send(channel.open_ok())
     with connection.broker.events.acting(connection.user.name):
         connection.broker.events.emit("channel.created", channel_created, channel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from embermq.amqp.channel.bulk_settle import discard, give_back, in_pieces
 from embermq.amqp.channel.channel import BLOCK_COUNT, Blocks, Channel
 from embermq.amqp.channel.consumer import PREFETCH_COUNT, ChannelConsumer
@@ -14,25 +16,36 @@ from embermq.amqp.handlers.browse import consume_browse, consume_list, is_browse
 from embermq.amqp.handlers.lease import ACTION, LEASE, act_on_lease, lease_consumer
 from embermq.amqp.handlers.queue import queue_name, serve_consumers
 from embermq.broker.queue.dispatch import awaits_disk
+from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue, describe
 from embermq.broker.vhost import generated_name
 from embermq.errors import AccessRefused, NotAllowed, PreconditionFailed
 from embermq.wire import methods
 
+Put = Callable[[Entry | None, int], None]
+
 
 def on_basic_qos(channel: Channel, method: methods.BasicQos) -> None:
-    """RabbitMQ's meaning: `global` is the whole channel, otherwise each consumer to come."""
-    if method.global_ or channel.connection.spec_qos:
-        channel.shared_prefetch_count = method.prefetch_count
-        channel.shared_prefetch_size = method.prefetch_size
-        channel.credit_returned()
-    else:
-        channel.prefetch_count = method.prefetch_count
-        channel.prefetch_size = method.prefetch_size
+    set_qos(channel, method.prefetch_size, method.prefetch_count, method.global_)
     channel.send(methods.BasicQosOk())
 
 
-def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
+def set_qos(channel: Channel, prefetch_size: int, prefetch_count: int, is_global: bool) -> None:
+    """RabbitMQ's meaning: `global` is the whole channel, otherwise each consumer to come."""
+    if is_global or channel.connection.spec_qos:
+        channel.shared_prefetch_count = prefetch_count
+        channel.shared_prefetch_size = prefetch_size
+        channel.credit_returned()
+    else:
+        channel.prefetch_count = prefetch_count
+        channel.prefetch_size = prefetch_size
+
+
+def on_basic_consume(
+    channel: Channel,
+    method: methods.BasicConsume,
+    consumer_class: type[ChannelConsumer] = ChannelConsumer,
+) -> None:
     lists = is_list(method.arguments)
     name = "" if lists else queue_name(channel, method.queue)  # before the tag, as RabbitMQ checks them
     tag = method.consumer_tag = method.consumer_tag or generated_name("amq.ctag-")
@@ -62,7 +75,7 @@ def on_basic_consume(channel: Channel, method: methods.BasicConsume) -> None:
     taken = queue.consumers and queue.consumers[0].exclusive  # by an exclusive consumer
     if taken or (method.exclusive and (queue.consumers or single_active)):
         raise AccessRefused(f"{describe(queue)} in exclusive use")
-    consumer = ChannelConsumer(
+    consumer = consumer_class(
         channel,
         queue,
         tag,
@@ -121,39 +134,50 @@ def on_basic_cancel(channel: Channel, method: methods.BasicCancel) -> None:
 
 
 def on_basic_get(channel: Channel, method: methods.BasicGet) -> None:
-    name = queue_name(channel, method.queue)
+    def put(entry: Entry | None, ready_count: int) -> None:
+        if entry is None:
+            channel.send(methods.BasicGetEmpty())
+            return
+        message = entry.message
+        channel.send(
+            methods.BasicGetOk(
+                channel.delivery_tag, entry.redelivered, message.exchange, message.routing_key, ready_count
+            )
+        )
+        channel.connection.out.put_content(
+            channel.number, message.content, message.header_size, channel.connection.frame_max
+        )
+
+    get_from(channel, method.queue, method.no_ack, put)
+
+
+def get_from(channel: Channel, queue: str, no_ack: bool, put: Put) -> None:
+    """The next message of a queue (None: there is none) and how many are left, to `put`; perhaps later."""
+    name = queue_name(channel, queue)
     channel.user.require("read", channel.vhost.name, "queue", name)
-    queue: Queue = channel.vhost.queue_for(name, channel.connection)
-    wait_while(queue in channel.vhost.leaving)
-    serve_consumers(queue)
-    wait_while(awaits_disk(queue))
-    rules = queue.rules
+    found: Queue = channel.vhost.queue_for(name, channel.connection)
+    wait_while(found in channel.vhost.leaving)
+    serve_consumers(found)
+    wait_while(awaits_disk(found))
+    rules = found.rules
     if rules is not None and rules.expiry.expire_heads(channel.connection.turn.now_ms):
-        in_pieces(channel, rules.expiry.pieces(), lambda: get(channel, queue, method))
+        in_pieces(channel, rules.expiry.pieces(), lambda: get(channel, found, no_ack, put))
     else:
-        get(channel, queue, method)
+        get(channel, found, no_ack, put)
 
 
-def get(channel: Channel, queue: Queue, method: methods.BasicGet) -> None:
+def get(channel: Channel, queue: Queue, no_ack: bool, put: Put) -> None:
     if channel.closing:
         return  # while many messages that have expired were cleared away
-    entry = queue.get(method.no_ack)
+    entry = queue.get(no_ack)
     if entry is None:
-        channel.send(methods.BasicGetEmpty())
+        put(None, 0)
         return
-    message = entry.message
     if channel.vhost.trace is not None:
         channel.vhost.trace.delivered(queue, entry, channel)
     channel.delivery_tag += 1
-    channel.send(
-        methods.BasicGetOk(
-            channel.delivery_tag, entry.redelivered, message.exchange, message.routing_key, queue.ready_count
-        )
-    )
-    channel.connection.out.put_content(
-        channel.number, message.content, message.header_size, channel.connection.frame_max
-    )
-    if method.no_ack:
+    put(entry, queue.ready_count)
+    if no_ack:
         channel.no_ack_count += 1
     else:
         entry.delivery_tag = channel.delivery_tag

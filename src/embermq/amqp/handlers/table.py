@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from embermq.amqp.connection.dialect import Handler
 from embermq.amqp.connection.state import OPEN, OPENING, SECURE, START, TUNE
 from embermq.amqp.handlers import basic as on_basic
 from embermq.amqp.handlers import channel as on_channel
@@ -14,8 +12,6 @@ from embermq.amqp.handlers import exchange as on_exchange
 from embermq.amqp.handlers import queue as on_queue
 from embermq.amqp.handlers import tx as on_tx
 from embermq.wire import methods
-
-Handler = Callable[[Any, Any], None]
 
 # By state of the connection and method; None is any state.
 CONNECTION_HANDLERS: dict[tuple[int | None, str], Handler] = {
