@@ -12,6 +12,7 @@ from embermq.broker.message.message import Message
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue
+from embermq.broker.selector.selector import Selector
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
@@ -76,9 +77,16 @@ class Taker(Consumer):
     """A consumer with a number of deliveries as credit; it remembers what it got."""
 
     def __init__(
-        self, queue: Queue, credit: int = 1_000_000, no_ack: bool = False, no_local_of: int = NO_CONNECTION
+        self,
+        queue: Queue,
+        credit: int = 1_000_000,
+        no_ack: bool = False,
+        no_local_of: int = NO_CONNECTION,
+        selector: str = "",
+        priority: int = 0,
     ) -> None:
-        super().__init__(queue, "tag", no_ack, False, no_local_of, {})
+        super().__init__(queue, "tag", no_ack, False, no_local_of, {"x-priority": priority})
+        self.selector = Selector(selector) if selector else None
         self.credit = credit
         self.got: list[Entry] = []
         self.orphaned = False

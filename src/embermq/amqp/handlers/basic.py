@@ -15,6 +15,7 @@ from embermq.amqp.events import emit_consumer_created, emit_consumer_deleted
 from embermq.amqp.handlers.browse import consume_browse, consume_list, is_browse, is_list
 from embermq.amqp.handlers.lease import ACTION, LEASE, act_on_lease, lease_consumer
 from embermq.amqp.handlers.queue import queue_name, serve_consumers
+from embermq.broker.queue.arguments import selector_from
 from embermq.broker.queue.dispatch import awaits_disk
 from embermq.broker.queue.level import Entry
 from embermq.broker.queue.queue import Queue, describe
@@ -71,6 +72,7 @@ def on_basic_consume(
         return
     check_prefetch(queue, method.arguments)
     queue.check_consumer(method.arguments, bool(method.no_ack), channel.prefetch_count)
+    selector = selector_from(describe(queue), method.arguments)
     single_active = queue.rules is not None and queue.rules.single_active
     taken = queue.consumers and queue.consumers[0].exclusive  # by an exclusive consumer
     if taken or (method.exclusive and (queue.consumers or single_active)):
@@ -84,6 +86,7 @@ def on_basic_consume(
         channel.connection.number if method.no_local else 0,
         method.arguments,
     )
+    consumer.selector = selector
     begin_consuming(channel, consumer, method)
 
 

@@ -222,7 +222,7 @@ class Piece:
         unmeasured = 0
         if level.unmeasured_below > self.first:
             unmeasured = bisect_left(self.records, level.unmeasured_below, key=by_sequence)
-        level.stay_on_disk(count)
+        level.stay_on_disk(self.first, count)
         level.queue.correct(count, sum(self.sizes[unmeasured:]), -count)
         self.let_go()
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Container, Mapping
 from decimal import Decimal
 from typing import TypeGuard
 
+from embermq.broker.selector.selector import Selector
+from embermq.broker.selector.token import SelectorError
 from embermq.errors import PreconditionFailed
 from embermq.wire.table import Timestamp
 
@@ -197,6 +199,8 @@ QUEUE_ARGUMENTS: dict[str, Check] = {
 ONLY_STREAMS = ("x-max-age", "x-stream-max-segment-size-bytes")
 # What has to do with clusters, or with RabbitMQ's memory, is checked and without effect; on queues of a type
 # that has nothing of the kind it is refused.
+SELECTOR_ARGUMENTS = ("x-selector", "x-filter-jms-selector")
+
 NOT_FOR = {
     "classic": (
         *ONLY_STREAMS,
@@ -280,6 +284,25 @@ def check_consumer_arguments(what: str, arguments: Mapping[str, object], kind: s
     if problem is not None:
         raise PreconditionFailed(f"invalid arg 'x-cancel-on-ha-failover' for {what}: {problem}")
     refuse_arguments(what, arguments, ("x-stream-offset",), kind)
+
+
+def selector_from(what: str, arguments: Mapping[str, object]) -> Selector | None:
+    """Which messages a consumer wants, by EmberMQ's name for it, Qpid's, or in a table of filters (AMQP 0-9);
+    None: all."""
+    filters = arguments.get("filter")
+    for given in (arguments, filters if isinstance(filters, dict) else {}):
+        for name in SELECTOR_ARGUMENTS:
+            selector = given.get(name)
+            if selector is None or selector == "":
+                continue
+            if not isinstance(selector, str):
+                problem = f"expected a selector, got {type_name(selector)}"
+                raise PreconditionFailed(f"invalid arg '{name}' for {what}: {problem}")
+            try:
+                return Selector(selector)
+            except SelectorError as error:
+                raise PreconditionFailed(f"invalid arg '{name}' for {what}: {error.detail}") from error
+    return None
 
 
 def require_lasting(what: str, durable: bool, exclusive: bool, auto_delete: bool) -> None:

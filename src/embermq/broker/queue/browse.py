@@ -105,7 +105,9 @@ def in_log(level: Level, first: int, end: int) -> Iterator[Seen]:
             if record.sequence >= end:
                 return
             if not level.is_held(record.sequence):
-                redelivered = record.sequence < level.redelivered_below
+                redelivered = level.was_delivered(
+                    record.sequence, level.returns.get(record.sequence, record.flags >> 1)
+                )
                 message = message_of(record.payload, record.flags)
                 expires_ms = expiry_of(message, level.ttl_of(record.sequence), record.timestamp_ms)
                 yield Seen(level, record.sequence, message, redelivered, expires_ms, None)

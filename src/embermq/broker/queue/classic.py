@@ -25,6 +25,7 @@ from embermq.broker.queue.dispatch import (
     drain_selectively,
     is_selective,
     remove_consumers,
+    selects,
 )
 from embermq.broker.queue.level import Entry, Level
 from embermq.broker.queue.max_priority import HIGH_PRIORITY
@@ -140,6 +141,12 @@ class ClassicQueue(Queue):
                 level.put_back(returned)
         self.ready_count += len(entries)
         self.ready_bytes += body_bytes_of(entries)
+        if self.selection is not None:
+            self.selection.came_back(entries)
+
+    def ready_again(self, level: Level, first: int) -> None:
+        if self.selection is not None:
+            self.selection.rewind(level, first)
 
     # -- messages out
 
@@ -277,6 +284,9 @@ class ClassicQueue(Queue):
     def is_pressed(self, half: bool = False) -> bool:
         if not self.consumers:
             return False
+        if self.selective and selects(self):
+            assert self.selection is not None
+            return self.selection.is_pressed(half)
         if half:
             return self.ready_count > PRESSED_COUNT // 2 or self.ready_bytes > PRESSED_BYTES // 2
         return self.ready_count > PRESSED_COUNT or self.ready_bytes > PRESSED_BYTES
@@ -323,6 +333,8 @@ class ClassicQueue(Queue):
     def purge(self) -> int:
         count = sum(level.clear() for level in self.levels)
         self.ready_count = self.ready_bytes = 0
+        if self.selection is not None:
+            self.selection.purged()
         return count
 
     def recover(self, delivered_up_to: dict[str, int] | None) -> None:

@@ -7,6 +7,7 @@ cdef class Consumer:
     cdef public bint exclusive
     cdef public long long no_local_of
     cdef public long long connection_number
+    cdef public object selector
     cdef public dict arguments
     cdef public object priority
     cdef public Py_ssize_t unacked

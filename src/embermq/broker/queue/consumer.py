@@ -8,6 +8,7 @@ from embermq.wire.delivery_headers import OFFSET_FIELD
 
 if TYPE_CHECKING:
     from embermq.broker.queue.level import Entry
+    from embermq.broker.selector.selector import Selector
 
 NO_CONNECTION = 0  # connections are numbered from 1
 UNLIMITED_ROOM = 2**31
@@ -27,6 +28,7 @@ class Consumer:
         "no_local_of",
         "priority",
         "queue",
+        "selector",
         "tag",
         "unacked",
         "unacked_bytes",
@@ -46,6 +48,7 @@ class Consumer:
         self.no_ack = no_ack
         self.exclusive = exclusive
         self.no_local_of = no_local_of  # messages published by this connection are not for us; 0 = all are
+        self.selector: Selector | None = None  # which messages are for us; None: all
         self.arguments = arguments
         priority = arguments.get("x-priority", 0)
         self.priority = priority if isinstance(priority, int) else 0

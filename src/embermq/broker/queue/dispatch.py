@@ -5,6 +5,7 @@
 - Consumers with a higher `x-priority` come first; those with the same take turns.
 - With `x-single-active-consumer` only one gets messages; when it goes, the next one takes over.
 - With `x-max-priority` there are more levels than two.
+- With `x-selector` a consumer gets only what it has selected: then `selection` does all of this.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from embermq.broker.queue.consumer import NO_CONNECTION, Consumer
+from embermq.broker.queue.selection import Selection
 
 if TYPE_CHECKING:
     from embermq.broker.message.message import Message
@@ -40,7 +42,12 @@ def selects_by_arguments(queue: ClassicQueue) -> bool:
 
 def selects_by_consumer(consumer: Consumer) -> bool:
     """Does this consumer make its queue selective?"""
-    return consumer.no_local_of != NO_CONNECTION or consumer.priority != 0
+    return consumer.no_local_of != NO_CONNECTION or consumer.priority != 0 or consumer.selector is not None
+
+
+def selects(queue: Queue) -> bool:
+    """Has it consumers with a selector?"""
+    return queue.selection is not None and queue.selection.is_used
 
 
 def candidates(queue: Queue) -> list[Consumer]:
@@ -51,12 +58,14 @@ def candidates(queue: Queue) -> list[Consumer]:
 
 
 def may_have(consumer: Consumer, message: Message) -> bool:
+    if consumer.selector is not None and not consumer.selector.matches(message):
+        return False
     return consumer.no_local_of == NO_CONNECTION or consumer.no_local_of != message.publisher
 
 
 def has_ready_consumer(queue: Queue, message: Message) -> bool:
     """Could this message leave at once? What `immediate` asks."""
-    if queue.ready_count:
+    if queue.ready_count and not selects(queue):
         return False
     return any(
         may_have(consumer, message) and consumer.can_take(message.size) for consumer in candidates(queue)
@@ -86,6 +95,10 @@ def consumer_added(queue: ClassicQueue, consumer: Consumer) -> None:
     if queue.selective:
         turn, queue.next_consumer = queue.next_consumer, 0
         consumers[:] = sorted(consumers[turn:] + consumers[:turn], key=lambda c: -c.priority)
+    if queue.selection is not None:
+        queue.selection.add(consumer)
+    elif consumer.selector is not None:
+        queue.selection = Selection(queue)
 
 
 def consumer_removed(queue: ClassicQueue, consumer: Consumer) -> None:
@@ -93,6 +106,8 @@ def consumer_removed(queue: ClassicQueue, consumer: Consumer) -> None:
         place = queue.consumers.index(consumer)
         del queue.consumers[place]
         queue.next_consumer -= place < queue.next_consumer
+    if queue.selection is not None:
+        queue.selection.remove(consumer)
     if queue.rules is not None and queue.rules.active is consumer:
         queue.rules.active = queue.consumers[0] if queue.consumers else None
         queue.mark()
@@ -111,6 +126,9 @@ def remove_consumers(queue: ClassicQueue, leaving: set[Consumer]) -> bool:
         return False
     queue.next_consumer -= sum(consumer in leaving for consumer in queue.consumers[: queue.next_consumer])
     queue.consumers = [consumer for consumer in queue.consumers if consumer not in leaving]
+    if queue.selection is not None:
+        for consumer in leaving:
+            queue.selection.remove(consumer)
     if rules is not None and rules.active in leaving:
         rules.active = queue.consumers[0] if queue.consumers else None
     if queue.selective:
@@ -148,6 +166,8 @@ def awaits_disk(queue: Queue) -> bool:
 
 def drain_selectively(queue: ClassicQueue) -> bool:
     """What `Queue.drain` does, for a selective queue."""
+    if queue.selection is not None and queue.selection.is_used:
+        return queue.selection.drain()
     passed_over: list[Entry] = []
     budget = DRAIN_BYTES_MAX
     overhead = queue.turn.fairness.delivery_bytes

@@ -49,17 +49,5 @@ def put_back(queue: Queue, entries: list[Entry]) -> None:
     """They stay after all, each in its place."""
     if queue.deleted:
         return
-    in_ring: list[Entry] = []
-    for entry in entries:
-        level = entry.level
-        # Only among others that are on disk: where there are none, what came meanwhile is in the ring.
-        held = level.is_held(entry.sequence)
-        level.release((entry.sequence,))
-        if held and level.paged_count and entry.sequence >= level.paged_from:
-            level.stay_on_disk(1)
-            size = entry.message.size - entry.message.header_size
-            queue.correct(1, 0 if entry.sequence < level.unmeasured_below else size)
-        else:
-            in_ring.append(entry)
-    queue.put_back(in_ring)
+    queue.put_back(entries)
     queue.mark()

@@ -40,6 +40,7 @@ cdef class Level(Logged):
     cdef readonly Ring ring
     cdef readonly Py_ssize_t ring_bytes
     cdef readonly set held
+    cdef readonly set came_back
     cdef readonly object returned
     cdef readonly Py_ssize_t paged_count
     cdef readonly bint fetching
@@ -70,5 +71,9 @@ cdef class Level(Logged):
     cpdef bint is_at_hand(self) except -1
     @cython.locals(entry=Entry)
     cpdef Entry take(self)
+    @cython.locals(ring=Ring, entry=Entry, index=Py_ssize_t)
+    cpdef Entry take_at(self, unsigned long long sequence)
+    @cython.locals(ring=Ring, entry=Entry, low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
+    cpdef Py_ssize_t index_from(self, unsigned long long first) except -1
     cpdef long long ttl_of(self, unsigned long long sequence) except -2
     cpdef int forget(self, Entry entry) except -1

@@ -11,7 +11,9 @@ Records without the persistent flag are forgotten when the log is opened again.
 Beside the ring:
 - `returned`: sorted runs of deliveries that came back. While there are any, the ring is not empty, and its
   first message comes before all of theirs.
-- `held`: sequences behind `paged_from` that a lease or a transfer has taken: `refill` passes over them.
+- `held`: sequences behind `paged_from` that a lease, a transfer or a selecting consumer has taken: `refill`
+  passes over them.
+- `came_back`: those behind `paged_from` that were delivered and came back to stay on disk only.
 - `unmeasured_below`: bodies of recovered messages below this sequence are not in `queue.ready_bytes` yet.
   They are added when they are read, be it to deliver or to measure them (in pieces, from the end to the
   head).
@@ -98,6 +100,7 @@ class Entry:
 
 class Level(Logged):
     __slots__ = (
+        "came_back",
         "delivered_up_to",
         "durable",
         "fetching",
@@ -130,6 +133,7 @@ class Level(Logged):
         self.durable = durable
         self.storage = storage
         self.held: set[int] | None = None  # behind `paged_from`, but taken out
+        self.came_back: set[int] | None = None  # behind `paged_from`, and delivered before
         self.keeps_place = False  # the log's last sequence must be known after any crash
         self.ring = Ring()
         self.ring_bytes = 0
@@ -286,7 +290,11 @@ class Level(Logged):
 
     def put_back(self, entries: list[Entry]) -> None:
         """Entries that were taken out return, each to its original place."""
+        if self.held is not None:
+            entries = self.leave_on_disk(entries)
         run = sorted(entries, key=by_sequence)
+        if not run:
+            return
         if self.ring.count <= MERGED_COUNT or run[-1].sequence > self.delivered_up_to:
             self.insert(run)
             return
@@ -295,8 +303,36 @@ class Level(Logged):
         self.returned.add(run)
         self.merge_returned()
 
+    def leave_on_disk(self, entries: list[Entry]) -> list[Entry]:
+        """Those that stand among others that are on disk only need no place in memory; the rest."""
+        rest: list[Entry] = []
+        for entry in entries:
+            if not self.stays_on_disk(entry.sequence):
+                self.release((entry.sequence,))
+                rest.append(entry)
+                continue
+            self.release((entry.sequence,))
+            self.paged_count += 1
+            self.remember_returns(entry)
+            if entry.redelivered:
+                self.came_back = self.came_back or set()
+                self.came_back.add(entry.sequence)
+            if entry.sequence < self.unmeasured_below:
+                self.queue.correct(0, entry.message.header_size - entry.message.size)  # it will count
+        return rest
+
+    def is_on_disk_only(self, sequence: int) -> bool:
+        """Could it be ready, and on disk only?"""
+        return self.paged_count > 0 and sequence >= self.paged_from and not self.is_held(sequence)
+
+    def stays_on_disk(self, sequence: int) -> bool:
+        """Is it held, among others that are on disk only? Where there are none, what came meanwhile is in the
+        ring."""
+        return self.is_held(sequence) and self.paged_count > 0 and sequence >= self.paged_from
+
     def take_back(self, runs: SortedRuns) -> None:
         """Unacknowledged deliveries are ready again."""
+        self.queue.ready_again(self, runs.first)
         self.queue.correct(runs.count, runs.body_bytes, -runs.count, -runs.body_bytes)
         self.delivered_up_to = max(self.delivered_up_to, runs.last)
         if self.returned is None:
@@ -356,6 +392,29 @@ class Level(Logged):
         self.ring = kept
         self.merge_returned()
 
+    def take_at(self, sequence: int) -> Entry | None:
+        """Take the entry with that sequence out of memory; None: it is not there."""
+        ring, index = self.ring, self.index_from(sequence)
+        entry: Entry | None = ring.at(index) if index < ring.count else None
+        if entry is not None and entry.sequence == sequence:
+            ring.take_at(index)
+            self.ring_bytes -= entry.message.size
+        else:
+            entry = None if self.returned is None else self.returned.take_one(sequence)
+        if entry is not None:
+            if sequence > self.delivered_up_to:
+                self.delivered_up_to = sequence
+            self.merge_returned()
+        return entry
+
+    def take_from_log(self, record: Any) -> Entry:
+        """Take a ready message that is on disk only."""
+        entry = self.entry_of(record)
+        self.take_record(record.sequence)
+        if record.sequence > self.delivered_up_to:
+            self.delivered_up_to = record.sequence
+        return entry
+
     def hold(self, sequences: Iterable[int]) -> None:
         """Pass over these records from now on."""
         if self.held is None:
@@ -376,9 +435,10 @@ class Level(Logged):
     def is_held(self, sequence: int) -> bool:
         return self.held is not None and sequence in self.held
 
-    def stay_on_disk(self, count: int) -> None:
-        """So many that were held, behind `paged_from`, are ready again."""
+    def stay_on_disk(self, first: int, count: int) -> None:
+        """So many that were held, from this one on behind `paged_from`, are ready again."""
         self.paged_count += count
+        self.queue.ready_again(self, first)
 
     def begin_behind(self, sequence: int) -> None:
         """What is on disk only begins behind this one: the entries up to it are elsewhere."""
@@ -468,11 +528,18 @@ class Level(Logged):
         returns = self.returns.pop(record.sequence, record.flags >> 1)
         if returns:
             message = with_delivery_count(message, returns)
-        redelivered = returns > 0 or record.sequence < self.redelivered_below
-        entry = Entry(message, self, record.sequence, True, redelivered)
+        entry = Entry(message, self, record.sequence, True, self.was_delivered(record.sequence, returns))
+        if self.came_back is not None:
+            self.came_back.discard(record.sequence)
         entry.returns = returns
         entry.expires_ms = expiry_of(message, self.ttl_of(record.sequence), record.timestamp_ms)
         return entry
+
+    def was_delivered(self, sequence: int, returns: int) -> bool:
+        """May this message, which is on disk only, have been delivered before?"""
+        if returns > 0 or sequence < self.redelivered_below:
+            return True
+        return self.came_back is not None and sequence in self.came_back
 
     def head_expiry_ms(self) -> int:
         """When the message that leaves next expires; 0: never, or there is none. Moves nothing."""
@@ -493,6 +560,8 @@ class Level(Logged):
     def forget(self, entry: Entry) -> int:
         """A message is done with: so is its record."""
         if entry.stored and self.log is not None:
+            if self.held is not None:
+                self.held.discard(entry.sequence)
             self.log.ack(entry.sequence)
             if not self.dirty:
                 self.mark()
@@ -508,14 +577,20 @@ class Level(Logged):
 
     def ring_from(self, first: int) -> Iterator[Entry]:
         ring = self.ring
+        return (ring.at(index) for index in range(self.index_from(first), ring.count))
+
+    def index_from(self, first: int) -> int:
+        """Where in the ring those from a sequence on begin."""
+        ring = self.ring
         low, high = 0, ring.count
         while low < high:
             middle = (low + high) // 2
-            if ring.at(middle).sequence < first:
+            entry: Entry = ring.at(middle)
+            if entry.sequence < first:
                 low = middle + 1
             else:
                 high = middle
-        return (ring.at(index) for index in range(low, ring.count))
+        return low
 
     def messages(self) -> Iterator[Message]:
         for entry in self.entries():
@@ -679,6 +754,7 @@ class Level(Logged):
         """Let go of what is in memory."""
         self.ring.clear()
         self.ring_bytes = self.paged_count = 0
+        self.came_back = None
         if self.returned is not None:
             self.turn.incremental_work.begin(forget_all(self, self.returned), about=self.queue)
             self.returned = None

@@ -66,7 +66,7 @@ def from_record(level: Level, seen: RecordPreview, body_bytes: int) -> Preview:
         message,
         body_size(seen),
         seen.sequence,
-        returns > 0 or seen.sequence < level.redelivered_below,
+        level.was_delivered(seen.sequence, returns),
         expiry_of(message, level.ttl_of(seen.sequence), seen.timestamp_ms),
         False,
     )

@@ -16,6 +16,7 @@ cdef class Queue:
     cdef readonly Turn turn
     cdef public list levels
     cdef public object rules
+    cdef public object selection
     cdef readonly str id
     cdef readonly int keeps
     cdef readonly bint messages_leave

@@ -19,6 +19,7 @@ from embermq.errors import NotImplementedYet
 if TYPE_CHECKING:
     from embermq.broker.incremental_work import Pieces
     from embermq.broker.queue.features import QueueRules
+    from embermq.broker.queue.selection import Selection
     from embermq.broker.vhost import VirtualHost
 
 KEEPS_NOTHING, KEEPS_PERSISTENT, KEEPS_ALL = 0, 1, 2  # which messages are on disk before they are confirmed
@@ -73,6 +74,7 @@ class Queue:
         "ready_count",
         "redelivered_count",
         "rules",
+        "selection",
         "turn",
         "unacked_bytes",
         "unacked_count",
@@ -105,6 +107,7 @@ class Queue:
         self.messages_leave = True  # when a consumer has acknowledged them
         self.levels: list[Level] = []  # in the order in which they are emptied; of a stream one, in its log
         self.rules: QueueRules | None = None  # features of a classic queue that uses any
+        self.selection: Selection | None = None  # since it had consumers with a selector
         self.consumers: list[Consumer] = []
         self.dirty = self.deleted = False
         self.ready_count = self.ready_bytes = self.unacked_count = self.unacked_bytes = 0
@@ -183,6 +186,9 @@ class Queue:
     def put_back(self, entries: list[Entry]) -> None:
         """Ready messages that were taken out, and not delivered, return to their places."""
         raise NotImplementedError
+
+    def ready_again(self, level: Level, first: int) -> None:
+        """Messages of this level, from that sequence on, have come back in another way than by `put_back`."""
 
     def expects_expiry(self, expires_ms: int) -> int:
         """A message here will expire; 0: it may. Those of a stream do not."""

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from embermq.broker.queue.queue import HasFailed, Queue, failed
-from embermq.broker.queue.runs import SortedRuns, by_sequence
+from embermq.broker.queue.runs import SortedRuns, body_bytes_of, by_sequence
 
 if TYPE_CHECKING:
     from embermq.broker.incremental_work import Pieces
@@ -58,13 +58,19 @@ class Returned:
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.runs: dict[Level, SortedRuns] = {}
+        self.on_disk: list[list[Entry]] = []  # what need not be in memory, in pieces
 
     def take(self, entries: list[Entry], has_failed: HasFailed) -> None:
         by_level: dict[Level, list[Entry]] = {}
         for entry in sorted(self.queue.receive(entries, has_failed), key=by_sequence):
             by_level.setdefault(entry.level, []).append(entry)
         for level, run in by_level.items():
-            self.runs.setdefault(level, SortedRuns()).add(run)
+            if level.held is not None:
+                self.on_disk.append([entry for entry in run if level.stays_on_disk(entry.sequence)])
+                run = [entry for entry in run if not level.stays_on_disk(entry.sequence)]
+                level.release(entry.sequence for entry in run)
+            if run:
+                self.runs.setdefault(level, SortedRuns()).add(run)
 
     def arrive(self) -> Pieces:
         """All are here."""
@@ -74,6 +80,13 @@ class Returned:
                 yield from dispose_of(queue, runs)
             else:
                 level.take_back(runs)
+        for piece in self.on_disk:  # the first first, so that none overtakes another
+            if queue.deleted:
+                queue.requeue(piece)
+            else:
+                queue.correct(0, 0, -len(piece), -body_bytes_of(piece))
+                queue.put_back(piece)
+            yield
         queue.returned()
 
 

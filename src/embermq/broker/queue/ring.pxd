@@ -1,3 +1,5 @@
+cimport cython
+
 cdef Py_ssize_t SLOTS_KEPT_MAX
 
 cdef class Ring:
@@ -10,3 +12,5 @@ cdef class Ring:
     cpdef object front(self)
     cpdef object at(self, Py_ssize_t index)
     cpdef object pop_front(self)
+    @cython.locals(slots=list, head=Py_ssize_t, mask=Py_ssize_t, last=Py_ssize_t, i=Py_ssize_t)
+    cpdef object take_at(self, Py_ssize_t index)

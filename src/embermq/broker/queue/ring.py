@@ -69,6 +69,26 @@ class Ring:
             self.clear()
         return item
 
+    def take_at(self, index: int) -> Any:
+        """The item so far behind the first, taken out; what is on its shorter side moves up."""
+        assert 0 <= index < self.count
+        if index == 0:
+            return self.pop_front()
+        slots, head, mask = self.slots, self.head, len(self.slots) - 1
+        item = slots[(head + index) & mask]
+        last = self.count - 1
+        if index <= last // 2:
+            for i in range(index, 0, -1):
+                slots[(head + i) & mask] = slots[(head + i - 1) & mask]
+            slots[head] = None
+            self.head = (head + 1) & mask
+        else:
+            for i in range(index, last):
+                slots[(head + i) & mask] = slots[(head + i + 1) & mask]
+            slots[(head + last) & mask] = None
+        self.count = last
+        return item
+
     def clear(self) -> None:
         self.slots = [None] * SLOTS_MIN
         self.head = 0

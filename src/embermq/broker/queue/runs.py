@@ -103,6 +103,26 @@ class SortedRuns:
         self.heap = kept
         self.latest = []
 
+    def take_one(self, sequence: int) -> Entry | None:
+        """The entry with that sequence, taken out; None: it is not here."""
+        for place, (first, run) in enumerate(self.heap):
+            if not first <= sequence <= run[0].sequence:
+                continue
+            index = bisect_left(run, -sequence, key=before_sequence)
+            if run[index].sequence != sequence:
+                continue
+            entry = run.pop(index)
+            if not run:
+                del self.heap[place]
+            else:
+                self.heap[place] = (run[-1].sequence, run)
+            if not run or sequence == first:
+                heapq.heapify(self.heap)
+            self.count -= 1
+            self.body_bytes -= entry.message.size - entry.message.header_size
+            return entry
+        return None
+
     def in_order(self, first: int = 0) -> Iterator[Entry]:
         """Those from a sequence on, left where they are."""
         return heapq.merge(*(from_sequence(run, first) for _, run in self.heap), key=by_sequence)

@@ -7,7 +7,7 @@ cost as much as one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from embermq.broker.selector.evaluation import evaluation
 from embermq.broker.selector.fields import Fields
@@ -85,12 +85,12 @@ class SelectorSet:
             for member in self.members.values():
                 self.enter(member)
 
-    def fitting(self, message: Message, redelivered: bool = False) -> list[object]:
+    def fitting(self, message: Message, redelivered: bool = False) -> list[Any]:
         """The owners of the selectors that fit the message."""
         return self.fitting_values(self.fields.of_message(message, redelivered))
 
-    def fitting_values(self, values: list[object]) -> list[object]:
-        found: list[object] = []
+    def fitting_values(self, values: list[object]) -> list[Any]:
+        found: list[Any] = []
         for number, table in self.tables.items():
             value = values[number]
             if value is not None:
@@ -102,7 +102,7 @@ class SelectorSet:
         return found
 
 
-def add_fitting(members: list[Member], values: list[object], found: list[object]) -> None:
+def add_fitting(members: list[Member], values: list[object], found: list[Any]) -> None:
     for member in members:
         if member.condition.value(values) is True:
             found.append(member.owner)

@@ -62,6 +62,22 @@ class Reader:
             segment = following
             self._seek(segment, segment.first)
 
+    def raw_block(self, sequence: int, bytes_max: int) -> tuple[Segment, bytes] | None:
+        """Records as they stand in a segment, from `sequence` or a bit before it on, also such that are not
+        alive; None if nothing is there or behind. The last one may be cut off, or even the first: then, and
+        where it is damaged, only `read` helps."""
+        segment = self._go_to(sequence)
+        while segment is not None and (self.position >= segment.size or segment.live.count == 0):
+            segment = self.log.segment_after(segment)
+            if segment is not None:
+                self._seek(segment, segment.first)
+        return None if segment is None else (segment, self._block(segment, self.position, bytes_max))
+
+    def read_on(self, size: int, sequence: int) -> None:
+        """So many bytes of a raw block are done with; `sequence` will be asked for next."""
+        self.position += size
+        self.sequence = sequence
+
     def at_hand(self, sequence: int, bytes_max: int, done: Callback) -> bool:
         """Can `read` answer without waiting for the disk? If not, `done` is called when it can."""
         segment = self._go_to(sequence)

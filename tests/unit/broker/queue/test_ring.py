@@ -39,6 +39,14 @@ class RingAsDeque(RuleBasedStateMachine):
         for _ in range(min(count, len(self.model))):
             assert self.ring.pop_front() == self.model.popleft()
 
+    @precondition(lambda self: self.model)
+    @rule(places=st.lists(st.integers(0, 1000), min_size=1, max_size=20))
+    def take_at(self, places: list[int]) -> None:
+        for place in places[: len(self.model)]:
+            index = place % len(self.model)
+            assert self.ring.take_at(index) == self.model[index]
+            del self.model[index]
+
     @rule()
     def clear(self) -> None:
         self.ring.clear()
