@@ -8,8 +8,8 @@ from embermq.broker.selector.expression import (
     Constant,
     Expression,
     Field,
+    Negated,
     Null,
-    Opposite,
     TextTest,
     Together,
     Truth,
@@ -52,7 +52,7 @@ def evaluation(node: Node, numbers: dict[Name, int]) -> Expression:
         case IsNull(value):
             return Null(evaluation(value, numbers))
         case Not(condition):
-            return Opposite(Truth(evaluation(condition, numbers)))
+            return Negated(Truth(evaluation(condition, numbers)))
         case And(conditions):
             return Together([Truth(evaluation(part, numbers)) for part in conditions], False)
         case Or(conditions):
