@@ -8,7 +8,7 @@ from embermq.broker.selector.expression import (
     Constant,
     Expression,
     Field,
-    Negated,
+    NotExpression,
     Null,
     TextTest,
     Together,
@@ -52,7 +52,7 @@ def evaluation(node: Node, numbers: dict[Name, int]) -> Expression:
         case IsNull(value):
             return Null(evaluation(value, numbers))
         case Not(condition):
-            return Negated(Truth(evaluation(condition, numbers)))
+            return NotExpression(Truth(evaluation(condition, numbers)))
         case And(conditions):
             return Together([Truth(evaluation(part, numbers)) for part in conditions], False)
         case Or(conditions):

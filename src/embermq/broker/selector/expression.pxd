@@ -43,7 +43,7 @@ cdef class TextTest(Expression):
 cdef class Null(Expression):
     cdef Expression of
 
-cdef class Negated(Expression):
+cdef class NotExpression(Expression):
     cdef Expression of
 
 cdef class Together(Expression):

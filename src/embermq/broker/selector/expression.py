@@ -111,7 +111,7 @@ class Null(Expression):
         return self.of.value(values) is None
 
 
-class Negated(Expression):
+class NotExpression(Expression):
     def __init__(self, of: Expression) -> None:
         self.of = of
 
