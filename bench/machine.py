@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -50,3 +51,21 @@ def busy_seconds() -> float:
         int(field) for field in Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
     )
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def tree_seconds(pid: int) -> float:
+    """CPU time of a process and of all below it, those that have ended among them."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0  # it has just ended
+    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(tree_seconds, children(pid)))
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has just ended
+            found += map(int, file.read_text().split())
+    return found

@@ -175,7 +175,7 @@ def main(arguments: list[str]) -> int:
             for parts in options.tasks:
                 row = measure(spark, broker.url, size, count, parts, options.runs, options.only)
                 lines.append(f"| {' | '.join(row)} |")
-        cases = measured(spark, broker.url, options.scale, options.runs, options.cases)
+        cases = measured(spark, broker, options.scale, options.runs, options.cases)
         ages = lag(spark, broker.url, options.lag_seconds) if options.lag_seconds else []
     spark.stop()
     lines += ["", *cases]

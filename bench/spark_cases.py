@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from bench.machine import children, tree_seconds
 from bench.spark_sources import BATCH_ROWS, SCHEMA
 from embermq.client import Outgoing, Properties, connect
 from embermq.wire.table import Timestamp
+from tools.brokers import EmberBroker
 
 SIZE = 100
 BATCHES = 100  # of BATCH_ROWS, times the scale
@@ -51,13 +55,29 @@ class Case:
 class Rig:
     """A Spark and a broker."""
 
-    def __init__(self, spark: SparkSession, url: str, batches: int) -> None:
+    def __init__(self, spark: SparkSession, broker: EmberBroker, batches: int) -> None:
         self.spark = spark
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", 1_000_000)  # all
-        self.url = url
+        self.broker = broker
+        self.url = broker.url
         self.batches = batches
         self.count = batches * BATCH_ROWS
         self.filled: set[str] = set()
+        self.spent: list[float] = []
+
+    def busy_seconds(self) -> tuple[float, float, float]:
+        """CPU time so far: of Java, of Spark's workers in Python, of the broker."""
+        gateway: Any = self.spark.sparkContext._gateway
+        workers = sum(map(tree_seconds, children(gateway.proc.pid)))
+        return tree_seconds(gateway.proc.pid) - workers, workers, self.broker.cpu_seconds()
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Keeps what is spent meanwhile: microseconds of CPU time for each row."""
+        before = self.busy_seconds()
+        yield
+        pairs = zip(before, self.busy_seconds(), strict=True)
+        self.spent = [(after - begun) / self.count * 1e6 for begun, after in pairs]
 
     # -- what is read
 
@@ -83,7 +103,8 @@ class Rig:
 
     def timed(self, frame: DataFrame) -> float:
         began = time.perf_counter()
-        frame.write.format("noop").mode("overwrite").save()
+        with self.counting():
+            frame.write.format("noop").mode("overwrite").save()
         return self.count / (time.perf_counter() - began)
 
     def read_stream(self, name: str, body: bytes, schema: str, properties: Properties | None = None) -> float:
@@ -99,7 +120,7 @@ class Rig:
     # -- as a streaming query
 
     def query(self, frame: DataFrame) -> float:
-        with tempfile.TemporaryDirectory(prefix="embermq-bench-") as checkpoint:
+        with tempfile.TemporaryDirectory(prefix="embermq-bench-") as checkpoint, self.counting():
             writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
             query = writer.start()
             try:
@@ -137,7 +158,8 @@ class Rig:
             channel.queue_declare(target, durable=True, arguments={"x-deduplication": True})
             writer = frame.write.format(form).option("url", self.url).option("routingKey", target)
             began = time.perf_counter()
-            writer.options(**options).mode("append").save()
+            with self.counting():
+                writer.options(**options).mode("append").save()
             rate = self.count / (time.perf_counter() - began)
             channel.queue_delete(target)
         return rate
@@ -201,23 +223,29 @@ CASES = (
 )
 
 
-def measured(spark: SparkSession, url: str, scale: float, runs: int, wanted: str) -> list[str]:
+def measured(spark: SparkSession, broker: EmberBroker, scale: float, runs: int, wanted: str) -> list[str]:
     """The lines of a table: medians of the cases whose names hold `wanted`, in turns."""
-    rig = Rig(spark, url, max(int(BATCHES * scale), 2))
+    rig = Rig(spark, broker, max(int(BATCHES * scale), 2))
     named = {case.name: case for case in CASES}
     chosen = [case for case in CASES if wanted in case.name]
     chosen = [case for case in CASES if case in chosen or case.name in {one.beside for one in chosen}]
     rates: dict[str, list[float]] = {case.name: [] for case in chosen}
+    spent: dict[str, list[list[float]]] = {case.name: [] for case in chosen}
     for number in range(runs + 1):
         for case in chosen:
             found = case.work(rig)
             print(f"{case.name}: {found:,.0f} rows/s{'' if number else ' (warming up)'}", flush=True)
             if number:
                 rates[case.name].append(found)
+                spent[case.name].append(rig.spent)
     middle = {name: median(found) for name, found in rates.items()}
-    lines = ["| | rows/s | of | |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| | rows/s | of | | Java, us/row | Python | broker |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
     for name, rate in middle.items():
         beside = named[name].beside
         share = f"{rate / middle[beside]:.0%}" if beside else ""
-        lines.append(f"| {name} | {rate:,.0f} | {beside} | {share} |")
+        costs = [f"{median(one):.2f}" for one in zip(*spent[name], strict=True)]
+        lines.append(f"| {' | '.join([name, f'{rate:,.0f}', beside, share, *costs])} |")
     return lines

@@ -75,12 +75,12 @@ def window_from(arguments: Mapping[str, object]) -> Window | None:
 
 def identity_in(message: Message, window: Window, scope: bytes) -> Identity | None:
     """The identity of a message, hashed; None when it has none."""
-    content, header_size = message.content, message.header_size
-    at = content.find(window.needle, HEADERS_AT_MIN, header_size)
+    content, header_size, needle = message.content, message.header_size, window.needle
+    at = content.find(needle, HEADERS_AT_MIN, header_size)
     if at < 0 or content.find(DEATH, HEADERS_AT_MIN, header_size) >= 0:
         return None
-    if at == headers_at(content) + 4 and content[at + len(window.needle)] == LONG_STRING:
-        at += len(window.needle) + 5
+    if at == headers_at(content) + 4 and content[at + len(needle)] == LONG_STRING:
+        at += len(needle) + 5
         text = content[at : at + int.from_bytes(content[at - 4 : at], "big")]
     else:  # somewhere else, or it only looks like it
         value = reader_of(window.header).read(content, header_size).get(window.header)

@@ -10,22 +10,26 @@ A series is as young as the last of its numbers, and is forgotten as a whole.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 
 PREFIX = b"series:"
 BLOCK = 1024  # numbers whose bits are kept together
-# There is one way to write a number: identities that differ are different.
-_IDENTITY = re.compile(rb"(series:.*)/(0|[1-9][0-9]{0,17})/(0|[1-9][0-9]{0,17})", re.DOTALL)
+DIGITS_MAX = 18
 
 
 def split(text: bytes) -> tuple[bytes, int, int] | None:
     """The name, part and number in an identity; None: it is of no series."""
-    match = _IDENTITY.fullmatch(text)
-    if match is None:
+    at = text.rfind(b"/")
+    before = text.rfind(b"/", 0, at) if at > 0 else -1
+    if before < len(PREFIX) or not text.startswith(PREFIX):
         return None
-    name, part, number = match.groups()
-    return name, int(part), int(number)
+    part, number = text[before + 1 : at], text[at + 1 :]
+    return (text[:before], int(part), int(number)) if is_number(part) and is_number(number) else None
+
+
+def is_number(text: bytes) -> bool:
+    """There is one way to write a number: identities that differ are different."""
+    return text.isdigit() and len(text) <= DIGITS_MAX and (text == b"0" or not text.startswith(b"0"))
 
 
 class Part:
