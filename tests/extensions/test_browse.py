@@ -15,6 +15,7 @@ from embermq.client import (
     Message,
     NotFound,
     PreconditionFailed,
+    Properties,
     connect,
 )
 from embermq.testing import EmbeddedBroker
@@ -235,3 +236,83 @@ def test_the_bindings_of_a_queue(channel: Channel) -> None:
     answers = everything(channel, "bound", list_bindings=True)
     found = [one["routing_key"] for answer in answers for one in json.loads(answer.body)["bindings"]]
     assert found == ["a.#", "b", *keys]
+
+
+def coloured(channel: Channel, queue: str, *bodies: str) -> None:
+    for body in bodies:
+        properties = Properties(headers={"colour": body.split()[0]})
+        channel.publish(body.encode(), queue, properties=properties)
+
+
+def test_browsing_shows_what_is_selected(channel: Channel) -> None:
+    channel.queue_declare("q")
+    coloured(channel, "q", *(f"{'red' if number % 1000 == 0 else 'blue'} {number}" for number in range(5000)))
+    found = everything(channel, "q", browse=True, selector="colour = 'red'")
+    assert [message.body for message in found] == [b"red %d" % number for number in range(0, 5000, 1000)]
+    assert channel.queue_declare("q", passive=True).message_count == 5000
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"x-browse": True, "x-browse-follow": True}, {"x-filter-no-consume": True}]
+)
+def test_browsing_may_follow_the_queue(channel: Channel, arguments: dict[str, object]) -> None:
+    channel.queue_declare("q")
+    coloured(channel, "q", "red 1", "blue 2")
+    consumer = channel.consume("q", selector="colour = 'red'", no_ack=True, arguments=arguments)
+    assert consumer.fetch(10, 60)[0].body == b"red 1"
+    coloured(channel, "q", "blue 3", "red 4")
+    assert consumer.fetch(10, 60)[0].body == b"red 4"
+    message = channel.get("q")
+    assert message is not None and not message.redelivered and message.message_count == 3
+
+
+def test_qpids_browser_may_end_at_the_tail(channel: Channel) -> None:
+    channel.queue_declare("q")
+    channel.publish_batch([b"1", b"2"], "q")
+    consumer = channel.consume(
+        "q", no_ack=True, arguments={"x-filter-no-consume": True, "x-filter-auto-close": True}
+    )
+    assert [message.body for message in consumer.fetch(10, 60)] == [b"1", b"2"]
+    with pytest.raises(ConsumerCancelled):
+        consumer.fetch(10, 60)
+
+
+def test_browsing_begins_at_a_position(channel: Channel) -> None:
+    channel.queue_declare("q")
+    channel.publish_batch([b"%d" % number for number in range(10)], "q")
+    assert [m.body for m in everything(channel, "q", browse=True, browse_position="low-8")] == [
+        b"7",
+        b"8",
+        b"9",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"x-browse-position": "somewhere"}, "'somewhere' is no position in a queue"),
+        ({"x-browse-position": "7-1"}, "queue 'q' has no position 7-1"),
+        ({"x-browse-follow": 5}, "x-browse-follow"),
+        ({"x-selector": "colour ="}, "invalid selector"),
+    ],
+)
+def test_a_browser_that_asks_for_nonsense(channel: Channel, arguments: dict[str, object], text: str) -> None:
+    channel.queue_declare("q")
+    with pytest.raises(PreconditionFailed, match=text):
+        channel.consume("q", arguments={"x-browse": True, **arguments})
+
+
+def test_a_stream_is_filtered_by_a_selector(channel: Channel) -> None:
+    channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    coloured(channel, "s", *(f"{'red' if number % 100 == 0 else 'blue'} {number}" for number in range(1000)))
+    consumer = channel.consume(
+        "s",
+        selector="colour = 'red' AND amqp.size > 5 AND amqp.routing_key = 's'",
+        prefetch=100,
+        arguments={"x-stream-offset": "first"},
+    )
+    found: list[bytes] = []
+    while len(found) < 9:
+        batch = consumer.fetch(100, 60)
+        found += [message.body for message in batch]
+    assert found == [b"red %d" % number for number in range(100, 1000, 100)]

@@ -68,7 +68,7 @@ def list_of_queues(vhost: VirtualHost, is_listed: Callable[[Queue], bool]) -> Fe
     """Names and types, some thousands in a message; each message takes some milliseconds at most."""
     queues = iter(list(vhost.queues.values()))
 
-    def feed() -> list[Message]:
+    def feed() -> list[Message] | int:
         share = Share()
         found: list[dict[str, object]] = []
         for count, queue in enumerate(queues, 1):
@@ -86,7 +86,7 @@ def list_of_bindings(queue: Queue) -> Feed:
     """Of a queue, in the same way."""
     bindings = iter(list(queue.vhost.queue_bindings.get(queue, ())))
 
-    def feed() -> list[Message]:
+    def feed() -> list[Message] | int:
         share = Share()
         found: list[dict[str, object]] = []
         for count, binding in enumerate(bindings, 1):

@@ -5,7 +5,7 @@ x-browse         a copy of every message that waits in a queue at this moment, i
 x-list-bindings  the bindings of a queue
 x-list-queues    the queues whose whole name matches a regular expression; the name of the queue is empty
 
-All end with basic.cancel. Reading needs the permission to read, as consuming does.
+All end with basic.cancel, but for one that follows. Reading needs the permission to read, as consuming does.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from embermq.broker.describe import (
     list_of_bindings,
     list_of_queues,
 )
+from embermq.broker.queue.arguments import boolean, selector_from
+from embermq.broker.queue.browse import Place
 from embermq.broker.queue.browse_queue import BrowseQueue, browse_of, single_message
-from embermq.broker.queue.queue import Queue
+from embermq.broker.queue.queue import Queue, describe
 from embermq.broker.security.safe_regex import PatternError, compile_pattern
 from embermq.errors import PreconditionFailed
 from embermq.wire import methods
@@ -28,9 +30,13 @@ from embermq.wire import methods
 DESCRIBE, DESCRIBE_TIME, BROWSE, LIST = "x-describe", "x-describe-time", "x-browse", "x-list-queues"
 BINDINGS = "x-list-bindings"
 
+FOLLOW, POSITION = "x-browse-follow", "x-browse-position"
+QPID_BROWSE, QPID_END = "x-filter-no-consume", "x-filter-auto-close"
+
 
 def is_browse(arguments: dict[str, object]) -> bool:
-    return any(arguments.get(name) is True for name in (DESCRIBE, BROWSE, BINDINGS))
+    asked = any(arguments.get(name) is True for name in (DESCRIBE, BROWSE, BINDINGS))
+    return asked or QPID_BROWSE in arguments
 
 
 def is_list(arguments: dict[str, object]) -> bool:
@@ -72,6 +78,20 @@ def start_browse(channel: Channel, method: methods.BasicConsume, queue: BrowseQu
     queue.begin()
 
 
+def browse_as_asked(queue: Queue, arguments: dict[str, object]) -> BrowseQueue:
+    what = describe(queue)
+    follow = arguments.get(FOLLOW, QPID_BROWSE in arguments and QPID_END not in arguments)
+    problem = boolean(follow)
+    if problem is not None:
+        raise PreconditionFailed(f"invalid arg '{FOLLOW}' for {what}: {problem}")
+    position = arguments.get(POSITION)
+    try:
+        place = None if position is None else Place.parse(str(position))
+        return browse_of(queue, selector_from(what, arguments), place, follow is True)
+    except ValueError as error:
+        raise PreconditionFailed(f"invalid arg '{POSITION}' for {what}: {error}") from error
+
+
 def browse_for(channel: Channel, method: methods.BasicConsume, name: str) -> BrowseQueue:
     vhost = channel.vhost
     if method.arguments.get(BINDINGS) is True:
@@ -80,7 +100,7 @@ def browse_for(channel: Channel, method: methods.BasicConsume, name: str) -> Bro
         queue = vhost.queue_for(name, channel.connection)
         if not queue.messages_leave:
             raise PreconditionFailed(f"{BROWSE} is for queues; a stream is read without taking anything")
-        return browse_of(queue)
+        return browse_as_asked(queue, method.arguments)
     time_ms = method.arguments.get(DESCRIBE_TIME)
     if time_ms is not None and (isinstance(time_ms, bool) or not isinstance(time_ms, int) or time_ms < 0):
         raise PreconditionFailed(f"invalid arg '{DESCRIBE_TIME}': expected milliseconds since 1970")

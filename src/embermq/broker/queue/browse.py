@@ -79,9 +79,15 @@ def ready_from(
         first = place.sequence
     for level in levels:
         end = level.next_sequence if ends is None else ends.get(level_name(level), 0)
+        yield from ready_in(level, first, end)
+        first = 0
+
+
+def ready_in(level: Level, first: int, end: int) -> Iterator[Seen]:
+    """Those of one level from a sequence on, up to another."""
+    if first < end:
         yield from seen_in_memory(level, first, end)
         yield from in_log(level, first, end)
-        first = 0
 
 
 def seen_in_memory(level: Level, first: int, end: int) -> Iterator[Seen]:

@@ -204,7 +204,7 @@ class Cursor:
         """Deliver the message whose record's payload (see `level`) stands at `at`."""
         data = self.data
         header_size, header_at = header_size_at(data, at), content_at(data, at)
-        if self.choice is not None and not self.choice.wants(data[header_at : header_at + header_size]):
+        if self.choice is not None and not self.choice.wants(data[at:stop]):
             return 0
         self.delivered += 1
         entry: Entry | None = None

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from embermq.broker.message.header_reader import HeaderReader
 from embermq.broker.message.message import Message
-from embermq.broker.queue.arguments import boolean, type_name
+from embermq.broker.message.record import content_at, header_size_at, message_of
+from embermq.broker.queue.arguments import boolean, selector_from, type_name
 from embermq.errors import PreconditionFailed
 from embermq.store.log.bloom_filter import (
     SegmentFilter,
@@ -23,8 +24,10 @@ from embermq.store.log.bloom_filter import (
     read_filter,
     write_filter,
 )
+from embermq.store.log.record import PERSISTENT
 
 if TYPE_CHECKING:
+    from embermq.broker.selector.selector import Selector
     from embermq.store.log.log import Log
     from embermq.store.log.segment import Segment
 
@@ -38,14 +41,30 @@ FILTER, UNFILTERED, HEADERS = "x-stream-filter", "x-stream-match-unfiltered", "x
 class Choice:
     """What a consumer wants."""
 
-    def __init__(self, values: frozenset[str] | None, unfiltered: bool, headers: dict[str, object]) -> None:
+    def __init__(
+        self,
+        values: frozenset[str] | None,
+        unfiltered: bool,
+        headers: dict[str, object],
+        selector: Selector | None = None,
+    ) -> None:
+        self.selector = selector
         self.values = values  # None: any, or none at all
         self.unfiltered = unfiltered
         self.headers = headers
         self.reader = HeaderReader(tuple({VALUE, *headers}))
 
-    def wants(self, header: bytes) -> bool:
-        """A message with this content header?"""
+    def wants(self, payload: bytes) -> bool:
+        """The message of this record?"""
+        at = content_at(payload, 0)
+        if not self.wants_header(payload[at : at + header_size_at(payload, 0)]):
+            return False
+        return self.selector is None or self.selector.matches(message_of(payload, PERSISTENT))
+
+    def wants_header(self, header: bytes) -> bool:
+        """A message with this content header, as far as its headers go?"""
+        if self.values is None and not self.headers:
+            return True
         if not self.headers and VALUE_IN_TABLE not in header:
             return self.unfiltered
         found = self.reader.read(header, len(header))
@@ -75,10 +94,11 @@ def choice_from(what: str, arguments: Mapping[str, object]) -> Choice | None:
         if problem is not None:
             raise PreconditionFailed(f"invalid arg '{name}' for {what}: {problem}")
     assert isinstance(headers, dict)
-    if not listed and not headers:
+    selector = selector_from(what, arguments)
+    if not listed and not headers and selector is None:
         return None
     wanted = frozenset(str(value) for value in listed) if listed else None
-    return Choice(wanted, unfiltered is True or wanted is None, headers)
+    return Choice(wanted, unfiltered is True or wanted is None, headers, selector)
 
 
 def unacceptable(value: object) -> str:

@@ -71,6 +71,7 @@ def add_consume(commands: Commands) -> None:
         argument("--count", "-n", metavar="N", type=COUNT, help="end after so many"),
         argument("--timeout", metavar="S", type=number(0, kind=float), help="end when nothing came so long"),
         argument("--offset", metavar="O", help="of a stream: first, last, next, a number, or 1h (next)"),
+        argument("--where", metavar="CONDITION", help="only messages for which this selector is true"),
         argument("--requeue", action="store_true", help="give them back instead of taking them"),
         argument(
             "--prefetch",
@@ -216,7 +217,9 @@ def consume(api: Api, output: Output, options: argparse.Namespace) -> None:
     with connected(api, options) as connection:
         try:
             channel = connection.channel(prefetch=prefetch, confirms=False)
-            messages = channel.consume(options.queue, arguments=arguments, timeout_s=options.timeout)
+            messages = channel.consume(
+                options.queue, selector=options.where, arguments=arguments, timeout_s=options.timeout
+            )
             if options.count is not None and options.count <= 0:
                 return
             shown = show(messages, output, options, prefetch)

@@ -172,6 +172,7 @@ class AsyncChannel(calls.ChannelHandle):
         exclusive: bool = False,
         no_local: bool = False,
         consumer_tag: str = "",
+        selector: str | None = None,
         arguments: Arguments = None,
         timeout_s: float | None = None,
         on_error: OnError = "stop",
@@ -179,13 +180,14 @@ class AsyncChannel(calls.ChannelHandle):
         """Begin to consume. Iterate over the result, or give a callback (a function or coroutine function).
 
         With `timeout_s` the iteration ends when nothing came for so long. `prefetch` holds for this consumer
-        and for those after it on the channel. No name means the queue declared last. What a callback raises
-        ends the consumer; with `on_error` "requeue" or "reject" it is logged, and the consumer goes on.
+        and for those after it on the channel. No name means the queue declared last. `selector` is a
+        condition on the messages (EmberMQ only). What a callback raises ends the consumer; with `on_error`
+        "requeue" or "reject" it is logged, and the consumer goes on.
         """
         check_on_error(on_error)
         if prefetch is not None:
             await self.qos(prefetch)
-        method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments)
+        method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments, selector)
         consumer = await self.begin(method, timeout_s)
         if callback is not None:
             consumer.start(callback, concurrency, on_error)

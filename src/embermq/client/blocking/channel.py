@@ -144,6 +144,7 @@ class Channel(calls.ChannelHandle):
         exclusive: bool = False,
         no_local: bool = False,
         consumer_tag: str = "",
+        selector: str | None = None,
         arguments: Arguments = None,
         timeout_s: float | None = None,
         on_error: OnError = "stop",
@@ -151,13 +152,14 @@ class Channel(calls.ChannelHandle):
         """Begin to consume. Iterate over the result, or give a callback, which runs in a thread of its own.
 
         With `timeout_s` the iteration ends when nothing came for so long. `prefetch` holds for this consumer
-        and for those after it on the channel. No name means the queue declared last. What a callback raises
-        ends the consumer; with `on_error` "requeue" or "reject" it is logged, and the consumer goes on.
+        and for those after it on the channel. No name means the queue declared last. `selector` is a
+        condition on the messages (EmberMQ only). What a callback raises ends the consumer; with `on_error`
+        "requeue" or "reject" it is logged, and the consumer goes on.
         """
         check_on_error(on_error)
         if prefetch is not None:
             self.qos(prefetch)
-        method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments)
+        method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments, selector)
         consumer = self.begin(method, timeout_s)
         if callback is not None:
             consumer.start(callback, on_error)

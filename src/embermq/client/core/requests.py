@@ -89,11 +89,18 @@ def cancel_request(core: ChannelCore, inbox: Inbox) -> Request:
 
 
 def consume_method(
-    queue: str, tag: str, no_local: bool, no_ack: bool, exclusive: bool, arguments: Arguments
+    queue: str,
+    tag: str,
+    no_local: bool,
+    no_ack: bool,
+    exclusive: bool,
+    arguments: Arguments,
+    selector: str | None = None,
 ) -> BasicConsume:
-    return BasicConsume(
-        queue, tag or new_consumer_tag(), no_local, no_ack, exclusive, False, dict(arguments or {})
-    )
+    said = dict(arguments or {})
+    if selector is not None:
+        said["x-selector"] = selector
+    return BasicConsume(queue, tag or new_consumer_tag(), no_local, no_ack, exclusive, False, said)
 
 
 def _qos(core: ChannelCore, method: BasicQos) -> Request:
