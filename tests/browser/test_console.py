@@ -212,7 +212,7 @@ def test_a_queue_is_declared_used_and_deleted(guest: Chromium, broker: EmbeddedB
     press_button(guest, "Look")
     guest.until("!!document.querySelector('.message')")
     guest.run("document.querySelector('.message summary').click()")
-    until_text(guest, '"scone": 1', ".message pre")
+    until_text(guest, "scone: 1", ".message .body")
     until_text(guest, "Ready\n1", "dl")
     press_button(guest, "Purge")
     until_text(guest, "1 ready message of tea time/ü", "dialog")

@@ -148,7 +148,7 @@ export function QueuePage({ vhost, name }) {
     </section>
     <${Bindings} queue=${queue} />
     <${Arguments} queue=${queue} />
-    ${mayRead && html`<${Messages} vhost=${vhost} name=${name} />`}
+    ${mayRead && html`<${Messages} vhost=${vhost} name=${name} isStream=${queue.type === "stream"} />`}
     ${may(session, "write", vhost, "amq.default") && html`<${Publish} vhost=${vhost} name=${name} />`}
     ${asking && html`<${Question} queue=${queue} asking=${asking} close=${() => setAsking("")} reload=${reload} />`}`;
 }
