@@ -7,18 +7,20 @@ messages, because those of a lease are not ready; all logs before the search for
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from embermq.broker.broker import Broker
 from embermq.broker.deduplication.deduplication import recall_exchanges
 from embermq.broker.definitions import Body, DiskDefinitionStore, unpacked
 from embermq.broker.delayed.service import KIND as DELAYED
-from embermq.broker.exchange.binding import Binding
+from embermq.broker.exchange.binding import Binding, via_names, whole_paths
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.lease.registry import restore_all as restore_leases
 from embermq.broker.policy.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.queue import deletion
 from embermq.broker.queue.classic import ClassicQueue
 from embermq.broker.stream import consumer_group
+from embermq.broker.vhost import VirtualHost
 from embermq.store.definitions import STOPPED, Definition
 
 TtlHistories = dict[str, list[list[int]]]  # by log, see `Level.ttl_history`
@@ -60,8 +62,7 @@ def restore(broker: Broker, definitions: DiskDefinitionStore) -> bool:
         restore_queue(broker, definition.vhost, definition.name, definition.body)
         ttl_histories.update(definition.body.get("ttl_history", {}))
     restore_offsets(broker, definitions)
-    for definition in stored.all("binding"):
-        restore_binding(broker, definition)
+    restore_bindings(broker, stored.all("binding"))
     restore_messages(broker, definitions, ttl_histories)
     for vhost in [vhost for vhost in broker.vhosts.values() if vhost.closing]:
         log.warning("virtual host '%s' was being deleted, and is gone now", vhost.name)
@@ -106,17 +107,39 @@ def restore_offsets(broker: Broker, definitions: DiskDefinitionStore) -> None:
             stream.restore_offset(definition.name, definition.body["offset"])
 
 
-def restore_binding(broker: Broker, definition: Definition) -> None:
-    vhost, body = broker.vhosts[definition.vhost], definition.body
-    things = vhost.queues if body["kind"] == "queue" else vhost.exchanges
-    source = vhost.exchanges.get(body["source"])
-    destination = things.get(body["destination"])
-    if source is None or destination is None:
+def restore_bindings(broker: Broker, definitions: Iterable[Definition]) -> None:
+    lost = [definition for definition in definitions if not restore_binding(broker, definition)]
+    for definition in lost:
         # The broker stopped in the middle of a deletion. Others of that name must not inherit it.
-        log.warning("a binding without its ends is removed: %s", body)
+        log.warning("a binding without its ends is removed: %s", definition.body)
         broker.definitions.note("binding", definition.vhost, definition.name, None)
+    for definition in lost:
+        finish_deletion(broker.vhosts[definition.vhost], definition.body)
+
+
+def restore_binding(broker: Broker, definition: Definition) -> bool:
+    """False when something is missing of what it binds."""
+    vhost, body, arguments = broker.vhosts[definition.vhost], definition.body, unpacked(definition.body)
+    destination = (vhost.queues if body["kind"] == "queue" else vhost.exchanges).get(body["destination"])
+    names = [*via_names(arguments), body["source"]]
+    if destination is None or any(name not in vhost.exchanges for name in names):
+        return False
+    *via, source = (vhost.exchanges[name] for name in names)
+    vhost.add_binding(Binding(source, destination, body["routing_key"], arguments, tuple(via)))
+    return True
+
+
+def finish_deletion(vhost: VirtualHost, body: Body) -> None:
+    """With an exchange goes every rule that it was part of by chained bindings (`BindingRemoval.cut_off`)."""
+    destination = (vhost.queues if body["kind"] == "queue" else vhost.exchanges).get(body["destination"])
+    lost = (*via_names(unpacked(body)), body["source"])
+    if destination is None or len(lost) == 1:
         return
-    vhost.add_binding(Binding(source, destination, body["routing_key"], unpacked(body)))
+    paths = {tuple(exchange.name for exchange in b.path) for b in vhost.bindings_to(destination)}
+    left = whole_paths({lost, *paths}, lambda path: path == lost)
+    for binding in vhost.bindings_to(destination):
+        if tuple(exchange.name for exchange in binding.path) not in left:
+            vhost.remove_binding(binding)
 
 
 def restore_messages(broker: Broker, definitions: DiskDefinitionStore, ttl_histories: TtlHistories) -> None:

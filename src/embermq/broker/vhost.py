@@ -23,7 +23,7 @@ from embermq.broker.definitions import (
 )
 from embermq.broker.delayed.service import Delays
 from embermq.broker.events import Events, binding_ends, exchange_created, limits_set, queue_created
-from embermq.broker.exchange.binding import Binding, identity_of
+from embermq.broker.exchange.binding import Binding, identity_of, via_names
 from embermq.broker.exchange.deletion import REPLY_PREFIX, BindingRemoval
 from embermq.broker.exchange.exchange import DELAYED_TYPE, MATCHERS, Exchange
 from embermq.broker.exchange.hash_types import check_hash_arguments
@@ -403,8 +403,10 @@ class VirtualHost:
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]
     ) -> None:
         args.require_name("routing key", routing_key)
-        binding = Binding(source, destination, routing_key, arguments)
+        via = tuple(self.exchange(name) for name in via_names(arguments))
+        binding = Binding(source, destination, routing_key, arguments, via)
         source.matcher.check(binding)
+        binding.check_chain()
         if not self.add_binding(binding):
             self.definitions.rely("binding", self.name, binding_name(binding))
             return
@@ -419,6 +421,12 @@ class VirtualHost:
         if isinstance(binding.destination, Queue):
             self.queue_bindings.setdefault(binding.destination, {})[binding] = None
         return True
+
+    def bindings_to(self, destination: Queue | Exchange) -> list[Binding]:
+        if isinstance(destination, Queue):
+            return list(self.queue_bindings.get(destination, ()))
+        bindings = (binding for source in destination.sources for binding in source.bindings.values())
+        return [binding for binding in bindings if binding.destination is destination]
 
     def unbind(
         self, source: Exchange, destination: Queue | Exchange, routing_key: str, arguments: dict[str, object]

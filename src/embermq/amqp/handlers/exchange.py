@@ -6,6 +6,7 @@ from embermq.amqp.channel.bulk_settle import await_unbinding
 from embermq.amqp.channel.channel import Channel
 from embermq.amqp.channel.publish_checks import require_topic
 from embermq.amqp.connection.state import wait_while
+from embermq.broker.exchange.binding import via_names
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.vhost import DEFAULT_EXCHANGE, check_exchange_type
 from embermq.errors import AccessRefused, FrameError
@@ -66,6 +67,9 @@ def on_exchange_delete(channel: Channel, method: methods.ExchangeDelete) -> None
 
 def on_exchange_bind(channel: Channel, method: methods.ExchangeBind) -> None:
     require_binding_rights(channel, method.destination, method.source)
+    for name in via_names(method.arguments):
+        refuse_default(name)
+        channel.user.require("read", channel.vhost.name, "exchange", name)
     source: Exchange = channel.vhost.exchange(method.source)
     require_topic(channel, "read", source, method.routing_key)
     destination: Exchange = channel.vhost.exchange(method.destination)

@@ -8,6 +8,7 @@ from embermq.amqp.channel.publish_checks import REPLY_TO, require_topic
 from embermq.amqp.channel.publish_headers import REPLY_TO_PREFIX
 from embermq.amqp.connection.state import wait_while
 from embermq.amqp.handlers.exchange import clean, refuse_default
+from embermq.broker.exchange.binding import via_names
 from embermq.broker.queue.queue import Queue, describe
 from embermq.broker.vhost import GENERATED_PREFIX, generated_name, require_access
 from embermq.errors import NotFound, PreconditionFailed
@@ -93,7 +94,9 @@ def on_queue_bind(channel: Channel, method: methods.QueueBind) -> None:
     name = queue_name(channel, method.queue)
     refuse_default(method.exchange)
     channel.user.require("write", vhost.name, "queue", name)
-    channel.user.require("read", vhost.name, "exchange", method.exchange)
+    for source in (method.exchange, *via_names(method.arguments)):
+        refuse_default(source)
+        channel.user.require("read", vhost.name, "exchange", source)
     exchange = vhost.exchange(method.exchange)
     key = routing_key(channel, method)
     require_topic(channel, "read", exchange, key)

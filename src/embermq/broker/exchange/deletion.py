@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication.deduplication import stop_serving
 from embermq.broker.events import named, queue_deleted
+from embermq.broker.exchange.binding import Binding, whole_paths
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.queue.queue import Queue
 
@@ -71,7 +72,8 @@ class BindingRemoval:
         doomed = [exchange]
         removed = 0
         for going in doomed:  # grows while we walk: auto-delete exchanges may hang on each other in a chain
-            bindings = list(going.bindings.values())
+            bindings = self.cut_off(going)
+            bindings += going.bindings.values()
             for source in going.sources:
                 if source is not going:
                     bindings += [b for b in source.bindings.values() if b.destination is going]
@@ -91,6 +93,18 @@ class BindingRemoval:
                 stop_serving(going)
             vhost.events.emit("exchange.deleted", named, going)
             vhost.policies.forget(going)
+
+    def cut_off(self, going: Exchange) -> list[Binding]:
+        """Bindings of the rules that an exchange was part of by chained bindings: without it they would let
+        more through. Those at the heads of their chains come first, also for the sake of a crash."""
+        destinations = {b.destination: None for b in [*going.bindings.values(), *going.via_here] if b.chained}
+        found: list[Binding] = []
+        for destination in destinations:
+            bindings = self.vhost.bindings_to(destination)
+            paths = {binding.path for binding in bindings}
+            left = whole_paths(paths, lambda path: going in path)
+            found += [binding for binding in bindings if binding.path not in left]
+        return sorted(found, key=lambda binding: len(binding.path))
 
     def of_queue(self, queue: Queue) -> Pieces:
         vhost = self.vhost

@@ -1,3 +1,5 @@
+cdef class Link
+
 cdef class Exchange:
     cdef public str name
     cdef public str type
@@ -11,6 +13,8 @@ cdef class Exchange:
     cdef public long version
     cdef public dict bindings
     cdef public object matcher
+    cdef public Link chain
+    cdef public dict via_here
     cdef public dict routes
     cdef public dict sources
     cdef public object alternate
@@ -19,6 +23,14 @@ cdef class Exchange:
     cdef public unsigned long long routed_count
     cdef public unsigned long long unroutable_count
     cdef public str routing_type
+
+cdef class Link:
+    cdef readonly Exchange exchange
+    cdef readonly object matcher
+    cdef readonly dict bindings
+    cdef readonly dict further
+    cdef readonly dict narrowed
+    cdef dict kept
 
 cdef class Route:
     cdef readonly bytes names

@@ -2,13 +2,13 @@
 
 A `Route` is the answer for one exchange and routing key: the queues, worked out once and kept. It is valid
 while `route.version == route.exchange.version`; every change of bindings raises the version of the exchange
-and of all exchanges that lead to it. Where the answer also depends on chance or on each message, as with a
-headers exchange on the way, it is worked out anew (`varies`).
+and of all exchanges that lead to it, also those that ask it about chained bindings. Where the answer also
+depends on chance or on each message, as with a headers exchange on the way, it is worked out anew (`varies`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication.deduplication import Window, serve_exchange, stop_serving, window_from
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from embermq.broker.message.message import Message
     from embermq.broker.vhost import VirtualHost
 
+Destinations = Collection["Queue | Exchange"]  # a dictionary: to be asked for one quickly
+
 ROUTES_MAX = 16384  # kept answers per exchange
 DELAYED_TYPE = "x-delayed-message"  # routes as the type in the argument x-delayed-type
 
@@ -58,6 +60,7 @@ class Exchange:
         "arguments",
         "auto_delete",
         "bindings",
+        "chain",
         "deduplication",
         "deleted",
         "durable",
@@ -74,6 +77,7 @@ class Exchange:
         "unroutable_count",
         "version",
         "vhost",
+        "via_here",
     )
 
     def __init__(
@@ -96,7 +100,9 @@ class Exchange:
         self.arguments = arguments or {}
         self.effective = self.arguments  # what holds: these, and what policies add
         self.routing_type = str(self.arguments.get("x-delayed-type")) if type == DELAYED_TYPE else type
-        self.matcher: Matcher = MATCHERS[self.routing_type](self.effective)
+        self.matcher: Matcher = self.new_matcher()
+        self.chain: Link | None = None  # while there are chained bindings that begin here
+        self.via_here: dict[Binding, None] = {}  # those of other exchanges
         self.bindings: dict[tuple[object, ...], Binding] = {}
         self.routes: dict[str, Route] = {}
         self.sources: dict[Exchange, int] = {}  # exchanges bound to lead here, with the number of bindings
@@ -109,6 +115,9 @@ class Exchange:
         self.alternate: str | None = None
         self.deduplication: Window | None = None
         self.apply_effective()
+
+    def new_matcher(self) -> Matcher:
+        return MATCHERS[self.routing_type](self.effective)
 
     def apply_effective(self) -> None:
         """Take over what holds now."""
@@ -133,10 +142,16 @@ class Exchange:
         if binding.identity in self.bindings:
             return False
         self.bindings[binding.identity] = binding
-        self.matcher.add(binding)
-        destination = binding.destination
-        if isinstance(destination, Exchange):
-            destination.sources[self] = destination.sources.get(self, 0) + 1
+        if binding.chained:
+            first = binding.path[0]
+            first.chain = first.chain or Link(first, first.matcher)
+            first.chain.add(binding, 1)
+        else:
+            self.matcher.add(binding)
+        for exchange in binding.path[:-1]:
+            exchange.via_here[binding] = None
+        for exchange, source in leading(binding):
+            exchange.sources[source] = exchange.sources.get(source, 0) + 1
         self.changed()
         return True
 
@@ -145,13 +160,20 @@ class Exchange:
         found = self.bindings.pop(binding.identity, None)
         if found is None:
             return False
-        self.matcher.remove(found)
-        destination = found.destination
-        if isinstance(destination, Exchange):
-            destination.sources[self] -= 1
-            if not destination.sources[self]:
-                del destination.sources[self]
-        self.changed()
+        self.changed()  # while it is known what leads here
+        first = found.path[0]
+        if found.chained and first.chain is not None:
+            first.chain.remove(found, 1)
+            if not first.chain.further:
+                first.chain = None
+        else:
+            self.matcher.remove(found)
+        for exchange in found.path[:-1]:
+            exchange.via_here.pop(found, None)
+        for exchange, source in leading(found):
+            exchange.sources[source] -= 1
+            if not exchange.sources[source]:
+                del exchange.sources[source]
         return True
 
     def changed(self) -> None:
@@ -182,6 +204,8 @@ class Exchange:
     def forget_routes(self) -> None:
         self.received_count, self.routed_count, self.unroutable_count = self.counts()
         self.routes.clear()
+        if self.chain is not None:
+            self.chain.forget()
 
     def counts(self) -> tuple[int, int, int]:
         """Messages published here, copies of them put into queues, messages that no queue was for."""
@@ -212,6 +236,8 @@ class Exchange:
         known = {self}
         for exchange in exchanges:  # grows while we walk; cycles end because each comes once
             varies = max(varies, exchange.matcher.varies)
+            if exchange.chain is not None:
+                varies = max(varies, exchange.chain.varies(keys, message))
             for destination in exchange.destinations(keys, message):
                 if isinstance(destination, Queue):
                     queues[destination] = None
@@ -228,9 +254,12 @@ class Exchange:
         if not self.name:  # the default exchange: every queue is bound by its name
             queues = self.vhost.queues
             return [queues[key] for key in keys if key in queues]
-        found = list(self.matcher.match(keys[0], message))
-        for key in keys[1:]:
-            found += self.matcher.match(key, message)
+        if self.chain is None:
+            found = list(self.matcher.match(keys[0], message))
+            for key in keys[1:]:
+                found += self.matcher.match(key, message)
+        else:
+            found = list(self.chain.match(keys, message))
         if self.vhost.binding_removal.things:
             found = [destination for destination in found if not destination.deleted]
         if not found and self.alternate is not None:
@@ -240,6 +269,113 @@ class Exchange:
 
     def __repr__(self) -> str:
         return f"<Exchange {self.name!r} {self.type}>"
+
+
+class Link:
+    """A link of chained bindings: those that end at the same exchange and come there via the same others.
+
+    The first link is an exchange's own bindings. A destination that is bound further along as well gets what
+    matches here only if it comes through there, too.
+    """
+
+    __slots__ = ("bindings", "exchange", "further", "kept", "matcher", "narrowed")
+
+    def __init__(self, exchange: Exchange, matcher: Matcher) -> None:
+        self.exchange = exchange
+        self.matcher = matcher
+        self.bindings: dict[Binding, None] = {}  # but for those of the first link
+        self.further: dict[Exchange, Link] = {}
+        self.narrowed: dict[Queue | Exchange, int] = {}  # bound further along, with the number of bindings
+        self.kept: dict[str, tuple[Destinations, Destinations]] = {}  # by key, where that alone decides
+
+    def add(self, binding: Binding, at: int) -> None:
+        """`at` is the place in the binding's path behind this link."""
+        if at == len(binding.path):
+            self.bindings[binding] = None
+            self.matcher.add(binding)
+            return
+        self.narrowed[binding.destination] = self.narrowed.get(binding.destination, 0) + 1
+        exchange = binding.path[at]
+        if exchange not in self.further:
+            self.further[exchange] = Link(exchange, exchange.new_matcher())
+        self.further[exchange].add(binding, at + 1)
+
+    def remove(self, binding: Binding, at: int) -> None:
+        if at == len(binding.path):
+            del self.bindings[binding]
+            self.matcher.remove(binding)
+            return
+        self.narrowed[binding.destination] -= 1
+        if not self.narrowed[binding.destination]:
+            del self.narrowed[binding.destination]
+        link = self.further[binding.path[at]]
+        link.remove(binding, at + 1)
+        if not link.bindings and not link.further:
+            del self.further[binding.path[at]]
+
+    def match(
+        self, keys: list[str], message: Message | None, among: Destinations | None = None
+    ) -> Destinations:
+        """Where a message comes through, out of `among`."""
+        free, narrowed = self.split(keys, message)
+        if among is not None:
+            free, narrowed = both(free, among), both(narrowed, among)
+        if not narrowed:
+            return free
+        found = dict.fromkeys(free)
+        for link in self.further.values():
+            if not link.exchange.deleted:
+                found.update(dict.fromkeys(link.match(keys, message, narrowed)))
+        return found
+
+    def split(self, keys: list[str], message: Message | None) -> tuple[Destinations, Destinations]:
+        """What matches here: that which is bound nowhere else, and that which is bound further along."""
+        keeps = self.matcher.varies == FIXED and len(keys) == 1
+        answer = self.kept.get(keys[0]) if keeps else None
+        if answer is None:
+            found = self.matcher.match(keys[0], message)
+            if len(keys) > 1 or not isinstance(found, dict):
+                found = dict.fromkeys(found)
+                for key in keys[1:]:
+                    found.update(dict.fromkeys(self.matcher.match(key, message)))
+            narrowed = both(found, self.narrowed)
+            answer = dict.fromkeys(d for d in found if d not in narrowed) if narrowed else found, narrowed
+            if keeps:
+                if len(self.kept) >= ROUTES_MAX:
+                    self.kept.clear()
+                self.kept[keys[0]] = answer
+        return answer
+
+    def varies(self, keys: list[str], message: Message | None) -> int:
+        """What the answer for these keys depends on."""
+        if self.matcher.varies != FIXED or not self.split(keys, message)[1]:
+            return int(self.matcher.varies)
+        return max(link.varies_at_most() for link in self.further.values())
+
+    def varies_at_most(self) -> int:
+        return max(
+            int(self.matcher.varies), *(link.varies_at_most() for link in self.further.values()), FIXED
+        )
+
+    def forget(self) -> None:
+        self.kept.clear()
+        for link in self.further.values():
+            link.forget()
+
+
+def both(some: Destinations, others: Destinations) -> Destinations:
+    """What is in both, at the cost of the smaller one."""
+    if len(some) > len(others):
+        some, others = others, some
+    return {destination: None for destination in some if destination in others}
+
+
+def leading(binding: Binding) -> list[tuple[Exchange, Exchange]]:
+    """Pairs of exchanges: where the first one changes, the second one's routes do."""
+    pairs = [(exchange, binding.path[0]) for exchange in binding.path[1:]]
+    if isinstance(binding.destination, Exchange):
+        pairs += [(binding.destination, exchange) for exchange in binding.path]
+    return pairs
 
 
 class Route:

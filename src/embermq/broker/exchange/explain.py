@@ -6,11 +6,12 @@ generator: the bindings may be very many, and whoever asks decides when to pause
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker.exchange.binding import Binding
-from embermq.broker.exchange.exchange import Exchange
+from embermq.broker.exchange.exchange import Exchange, Link
+from embermq.broker.exchange.types import Explained
 from embermq.broker.queue.queue import Queue
 
 if TYPE_CHECKING:
@@ -59,18 +60,36 @@ class Explanation:
         if not exchange.name:
             yield from self.by_queue_names(exchange)
             return
-        self.by_chance |= exchange.matcher.by_chance and len(exchange.bindings) > 1
+        bindings = [binding for binding in exchange.bindings.values() if not binding.chained]
+        link = exchange.chain or Link(exchange, exchange.matcher)
         reached = False
-        bindings = list(exchange.bindings.values())
-        for binding, matched, reason in exchange.matcher.explain(bindings, self.keys, self.message):
-            if binding.destination.deleted:
-                continue
-            reached |= matched
-            yield finding_of(binding, matched, reason), binding.destination
+        for binding, matched, reason in self.at_link(link, bindings):
+            is_own = not binding.chained  # others are conditions of those
+            reached |= matched and is_own
+            yield finding_of(binding, matched, reason), binding.destination if is_own else None
         alternate = exchange.vhost.exchanges.get(exchange.alternate or "")
         if not reached and exchange.alternate is not None and alternate is not None:
             reason = f"no binding of '{exchange.name}' matches, and this is its alternate exchange"
             yield Finding(exchange, alternate.name, "exchange", "", {}, True, reason), alternate
+
+    def at_link(self, link: Link, bindings: list[Binding]) -> Generator[Explained, None, set[object]]:
+        """The bindings further along the chain, then these; in the end the destinations that come through."""
+        through_others: set[object] = set()
+        for further in link.further.values():
+            if not further.exchange.deleted:
+                through_others |= yield from self.at_link(further, list(further.bindings))
+        self.by_chance |= link.matcher.by_chance and len(bindings) > 1
+        through: set[object] = set()
+        for binding, matched, reason in link.matcher.explain(bindings, self.keys, self.message):
+            destination = binding.destination
+            if destination.deleted:
+                continue
+            if matched and destination in link.narrowed and destination not in through_others:
+                matched, reason = False, f"{reason}, but no binding via '{link.exchange.name}' holds"
+            if matched:
+                through.add(destination)
+            yield binding, matched, reason
+        return through
 
     def by_queue_names(self, exchange: Exchange) -> Iterator[tuple[Finding, Queue | None]]:
         for key in dict.fromkeys(self.keys):

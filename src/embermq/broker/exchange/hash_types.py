@@ -102,23 +102,16 @@ class ModulusHashMatcher(Matcher):
 
 class RandomMatcher(Matcher):
     by_chance = True
+    varies = BY_CHANCE
 
     def __init__(self, arguments: Mapping[str, object]) -> None:
         self.bindings: list[Binding] = []
-        self.varies = BY_CHANCE
 
     def add(self, binding: Binding) -> None:
         self.bindings.append(binding)
-        self.update_varies()
 
     def remove(self, binding: Binding) -> None:
         self.bindings.remove(binding)
-        self.update_varies()
-
-    def update_varies(self) -> None:
-        # An exchange behind this one may ask for properties, whether or not chance leads there now.
-        to_exchange = any(binding.destination_kind == "exchange" for binding in self.bindings)
-        self.varies = BY_MESSAGE if to_exchange else BY_CHANCE
 
     def match(self, routing_key: str, message: Message | None) -> Collection[Queue | Exchange]:
         if not self.bindings:

@@ -1,7 +1,7 @@
 """Matching of message headers against the arguments of a binding.
 
 `x-match` says how: `all` (the default) or `any` of the arguments must match, those whose names start with
-`x-` left aside; `all-with-x` and `any-with-x` look at these too (`x-match` itself excepted). An argument
+`x-` left aside; `all-with-x` and `any-with-x` look at these too (`x-match` and `x-via` excepted). An argument
 without a value matches whenever the header is there.
 """
 
@@ -38,7 +38,7 @@ class HeadersPattern:
         self.wanted = {
             name: value
             for name, value in arguments.items()
-            if name != "x-match" and (with_x or not name.startswith("x-"))
+            if name not in ("x-match", "x-via") and (with_x or not name.startswith("x-"))
         }
 
     def matches(self, headers: Mapping[str, object]) -> bool:

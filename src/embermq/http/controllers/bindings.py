@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from embermq.broker.exchange.binding import Binding
+from embermq.broker.exchange.binding import Binding, via_names
 from embermq.broker.exchange.exchange import Exchange
 from embermq.broker.exchange.explain import Explanation, Finding
 from embermq.broker.publish import compose, copy_keys
@@ -139,6 +139,10 @@ def post_binding(request: Request) -> Response:
         destination = vhost.exchange(destination_name)
     routing_key, arguments = clean(routing_key_of(body)), table(body, "arguments")
     require_topics(request.user, "read", source, routing_key)
+    for name in via_names(arguments):
+        if name in DEFAULT_NAMES:
+            raise AccessRefused("operation not permitted on the default exchange")
+        request.user.require("read", vhost.name, "exchange", name)
     vhost.bind(source, destination, routing_key, arguments)
     key = quote(properties_key(routing_key, arguments), safe="~")
     return Response(201, headers=(("location", f"{quote(destination_name, safe='')}/{key}"),))
