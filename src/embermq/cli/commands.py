@@ -97,11 +97,16 @@ ARGUMENTS = argument(
 
 
 def arguments_of(options: argparse.Namespace) -> dict[str, Any]:
+    return named_values("argument", options.argument)
+
+
+def named_values(what: str, texts: list[str]) -> dict[str, Any]:
+    """Out of texts as NAME=VALUE, where the value is JSON or else text."""
     found: dict[str, Any] = {}
-    for text in options.argument:
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise CommandFailed(f"argument {text!r}: expected NAME=VALUE", USAGE_ERROR)
+            raise CommandFailed(f"{what} {text!r}: expected NAME=VALUE", USAGE_ERROR)
         found[name] = json_or_text(value)
     return found
 

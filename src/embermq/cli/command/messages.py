@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from embermq.cli.api import Api
-from embermq.cli.commands import VHOST, Commands, add_command, argument, json_or_text
+from embermq.cli.commands import VHOST, Commands, add_command, argument, named_values
 from embermq.cli.errors import DENIED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE_ERROR, CommandFailed
 from embermq.cli.output import Output, counted
 from embermq.cli.parser import COUNT, number
@@ -154,12 +154,7 @@ def bodies(options: argparse.Namespace) -> Iterator[str]:
 def publish(api: Api, output: Output, options: argparse.Namespace) -> None:
     from embermq.client import ClientError, Properties, PublishFailed
 
-    headers: dict[str, object] = {}
-    for text in options.header:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise CommandFailed(f"header {text!r}: expected NAME=VALUE", USAGE_ERROR)
-        headers[name] = json_or_text(value)
+    headers = named_values("header", options.header)
     properties = Properties(
         content_type=options.content_type,
         headers=headers or None,

@@ -221,6 +221,7 @@ def definitions_path(options: argparse.Namespace) -> str:
 def export(api: Api, output: Output, options: argparse.Namespace) -> None:
     found = api.get(definitions_path(options) + ("?for=rabbitmq" if options.target == "rabbitmq" else ""))
     warn_of_passwords(found.get("users_without_password", []))
+    warn_of_things_left_out(found.get("left_out", []))
     if options.target != "embermq":
         warn_of_users_left_out(found.pop("embermq", {}).get("users", []))
     text = json.dumps(found, indent=2, ensure_ascii=False)
@@ -234,6 +235,15 @@ def export(api: Api, output: Output, options: argparse.Namespace) -> None:
     except OSError as error:
         raise CommandFailed(f"{path}: {error.strerror}", USAGE_ERROR) from None
     output.said(f"written to {path}: {counted(found)}", file=str(path))
+
+
+def warn_of_things_left_out(things: list[dict[str, object]]) -> None:
+    if things:
+        names = ", ".join(str(thing.get("name", thing.get("destination"))) for thing in things)
+        print(
+            f"embermq: left out: {names}. RabbitMQ has neither selectors nor chained bindings.",
+            file=sys.stderr,
+        )
 
 
 def warn_of_passwords(users: list[str]) -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import argparse
 
 from embermq.cli.api import Api, part
-from embermq.cli.commands import ANY_VHOST, ARGUMENTS, NAME, VHOST, Commands, Group, argument, arguments_of
+from embermq.cli.commands import (
+    ANY_VHOST,
+    ARGUMENTS,
+    NAME,
+    VHOST,
+    Commands,
+    Group,
+    argument,
+    arguments_of,
+    named_values,
+)
 from embermq.cli.errors import NOT_FOUND, CommandFailed
 from embermq.cli.output import Column, Output
 
@@ -24,6 +34,14 @@ BINDINGS: list[Column] = [
     ("source", lambda row: row["source"] or "(default)"),
     ("destination", "destination"),
     ("kind", "destination_type"),
+    ("routing key", "routing_key"),
+    ("arguments", "arguments"),
+]
+EXPLAINED: list[Column] = [
+    ("source", lambda row: row["source"] or "(default)"),
+    ("destination", "destination"),
+    ("matched", "matched"),
+    ("reason", "reason"),
     ("routing key", "routing_key"),
     ("arguments", "arguments"),
 ]
@@ -102,7 +120,7 @@ def delete_exchange(api: Api, output: Output, options: argparse.Namespace) -> No
 
 
 def add_binding(commands: Commands) -> None:
-    group = Group(commands, "binding", "bindings: list, add, remove")
+    group = Group(commands, "binding", "bindings: list, add, remove, explain")
     group.command("list", list_bindings, "all bindings", ANY_VHOST)
     ends = (
         argument("source", metavar="EXCHANGE", help="where messages come from"),
@@ -113,6 +131,27 @@ def add_binding(commands: Commands) -> None:
     )
     group.command("add", add_one_binding, "bind a queue or exchange to an exchange", *ends, ARGUMENTS)
     group.command("remove", remove_binding, "remove a binding", *ends, ARGUMENTS)
+    group.command(
+        "explain",
+        explain_route,
+        "tell where a message would go, and why; nothing is published",
+        argument(
+            "source", metavar="EXCHANGE", help="where it would be published; amq.default for the default"
+        ),
+        argument("--routing-key", "-k", metavar="KEY", default="", help="its routing key"),
+        argument(
+            "--header", metavar="NAME=VALUE", action="append", default=[], help="a header; may be repeated"
+        ),
+        argument(
+            "--property",
+            metavar="NAME=VALUE",
+            action="append",
+            default=[],
+            help="a property, such as priority=5; may be repeated",
+        ),
+        argument("--queue", "-q", metavar="QUEUE", help="only the ways to this queue"),
+        VHOST,
+    )
 
 
 def list_bindings(api: Api, output: Output, options: argparse.Namespace) -> None:
@@ -143,6 +182,25 @@ def remove_binding(api: Api, output: Output, options: argparse.Namespace) -> Non
             output.said(f"unbound {described(options, 'from')}", removed=binding)
             return
     raise CommandFailed(f"there is no such binding: {described(options)}", NOT_FOUND)
+
+
+def explain_route(api: Api, output: Output, options: argparse.Namespace) -> None:
+    body: dict[str, object] = {
+        "routing_key": options.routing_key,
+        "headers": named_values("header", options.header),
+        "properties": named_values("property", options.property),
+        **({"queue": options.queue} if options.queue else {}),
+    }
+    told = api.post(f"/api/exchanges/{part(options.vhost)}/{part(options.source)}/explain", body)
+    if output.as_json:
+        output.json(told)
+        return
+    output.table(told["bindings"], EXPLAINED, "the message comes to no binding")
+    if told["queues"]:
+        may = "may reach" if told["by_chance"] else "reaches"
+        print(f"it {may} {', '.join(told['queues'])}")
+    else:
+        print(f"it reaches no queue: {told['unroutable_reason']}")
 
 
 # -- virtual hosts

@@ -115,9 +115,15 @@ async def export_all(request: Request) -> Response:
     if for_rabbitmq:
         document["users"] = [user_for_rabbitmq(user) for user in users]
         document["users_without_password"] = [user.name for user in users if user in ours]
+        document["left_out"] = [
+            definition(thing)
+            for vhost in vhosts
+            for thing, definition in (*exchanges_of(vhost), *bindings_of(vhost))
+            if not is_known_to_rabbitmq(thing)
+        ]
     elif ours:
         document["embermq"] = people(ours)
-    return await finished(request, document, vhosts, with_vhost=True)
+    return await finished(request, document, vhosts, with_vhost=True, for_rabbitmq=for_rabbitmq)
 
 
 def people(users: list[User]) -> View:
@@ -173,7 +179,13 @@ def vhost_definition(vhost: VirtualHost) -> View:
     return {"name": vhost.name, **metadata, "metadata": metadata}
 
 
-async def finished(request: Request, document: View, vhosts: list[VirtualHost], with_vhost: bool) -> Response:
+async def finished(
+    request: Request,
+    document: View,
+    vhosts: list[VirtualHost],
+    with_vhost: bool,
+    for_rabbitmq: bool = False,
+) -> Response:
     """The document with queues, exchanges and bindings, which may be many: in steps."""
     steps = Steps(request.context.scheduler)
     parts = [encode(document)[:-1]]
@@ -184,6 +196,8 @@ async def finished(request: Request, document: View, vhosts: list[VirtualHost], 
     ):
         shown = []
         for thing, definition in definitions:
+            if for_rabbitmq and not is_known_to_rabbitmq(thing):
+                continue
             view = definition(thing)
             if not with_vhost:
                 del view["vhost"]
@@ -203,12 +217,22 @@ def exchanges_of(vhost: VirtualHost) -> Iterable[tuple[Any, Any]]:
 
 
 def bindings_of(vhost: VirtualHost) -> Iterable[tuple[Any, Any]]:
-    return [
-        (binding, binding_definition)
-        for exchange in in_order(vhost.exchanges)
-        for binding in exchange.bindings.values()
-        if not is_temporary(binding)
-    ]
+    """The last links of chains first: brought in again in that order, no rule is wider than it will be."""
+    bindings = [b for exchange in in_order(vhost.exchanges) for b in exchange.bindings.values()]
+    bindings.sort(key=lambda binding: -len(binding.path))
+    return [(binding, binding_definition) for binding in bindings if not is_temporary(binding)]
+
+
+def is_known_to_rabbitmq(thing: Queue | Exchange | Binding) -> bool:
+    """It has no selectors, and would take each link of a chained binding for a binding by itself."""
+    if isinstance(thing, Queue):
+        return True
+    if isinstance(thing, Exchange):
+        return thing.routing_type != "x-selector"
+    ends = [end for end in (thing.source, thing.destination) if isinstance(end, Exchange)]
+    chain = thing.source.chain
+    narrowed = thing.chained or (chain is not None and thing.destination in chain.narrowed)
+    return not narrowed and all(map(is_known_to_rabbitmq, ends))
 
 
 def is_temporary(binding: Binding) -> bool:

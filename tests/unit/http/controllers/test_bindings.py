@@ -71,3 +71,38 @@ def test_what_is_no_message_is_refused(desk: Desk) -> None:
     assert desk.ask("POST", EXPLAIN, {"properties": {"priority": "high"}}).status == 400
     assert desk.ask("POST", EXPLAIN, {"headers": {"CC": "no list"}}).status == 400
     assert desk.ask("POST", "/api/exchanges/%2F/nothing/explain", {}).status == 404
+
+
+def test_rules_of_chained_bindings_are_exported_whole_and_not_for_rabbitmq(desk: Desk) -> None:
+    for name in ("q", "p"):
+        desk.put(f"/api/queues/%2F/{name}", {"durable": True})
+        bind(desk, "amq.fanout", name)
+    bind(desk, "amq.headers", "q", **{"x-via": "amq.fanout", "country": "AT"})
+    document = desk.get("/api/definitions")
+    assert [(b["source"], b["destination"]) for b in document["bindings"]] == [
+        ("amq.headers", "q"),
+        ("amq.fanout", "q"),
+        ("amq.fanout", "p"),
+    ]
+    fit = desk.get("/api/definitions?for=rabbitmq")
+    assert [(b["source"], b["destination"]) for b in fit["bindings"]] == [("amq.fanout", "p")]
+    assert [b["destination"] for b in fit["left_out"]] == ["q", "q"]
+    with Desk() as other:
+        assert other.ask("POST", "/api/definitions", document).status == 204
+        asked = {"headers": {"country": "CH"}}
+        found = other.ask("POST", "/api/exchanges/%2F/amq.fanout/explain", asked).json
+        assert found["queues"] == ["p"]
+        assert [(b["source"], b["destination"], b["matched"]) for b in found["bindings"]] == [
+            ("amq.headers", "q", False),
+            ("amq.fanout", "q", False),
+            ("amq.fanout", "p", True),
+        ]
+        reason = "a fanout exchange sends to all its bindings, but no binding via 'amq.fanout' holds"
+        assert found["bindings"][1]["reason"] == reason
+
+
+def test_every_exchange_of_a_chain_must_be_readable(desk: Desk) -> None:
+    desk.put("/api/queues/%2F/q", {"durable": True})
+    path = "/api/bindings/%2F/e/amq.headers/q/q"
+    for name, status in (("nothing", 404), ("", 401), ("amq.default", 401), (5, 400)):
+        assert desk.ask("POST", path, {"arguments": {"x-via": name}}).status == status, name
