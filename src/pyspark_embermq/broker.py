@@ -181,6 +181,13 @@ class BrokerLink:
 
     # -- reading
 
+    def selecting(self, queue: str) -> dict[str, object]:
+        """The arguments of a consumer that takes from a queue: with option 'selector', only what it says."""
+        if not self.options.selector:
+            return {}
+        self.require_embermq(f"option 'selector' of queue '{queue}' needs selecting consumers")
+        return {"x-selector": self.options.selector}
+
     def read(self, part: Range, wanted: Collection[str], timed: bool = False) -> Iterator[Arrivals]:
         """The messages of a range in order, the offsets always; ends after the last one that is there.
 

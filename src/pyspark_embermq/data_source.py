@@ -22,7 +22,7 @@ from pyspark_embermq.source.batch_reader import BatchReader, FilteringReader
 from pyspark_embermq.source.lease_reader import LeaseReader
 from pyspark_embermq.source.queue_reader import QueueReader
 from pyspark_embermq.source.stream_reader import StreamReader
-from pyspark_embermq.source.subscription import subscribed
+from pyspark_embermq.source.subscription import check_kinds, subscribed
 
 
 @with_plain_errors
@@ -79,6 +79,7 @@ class AMQPDataSource(DataSource):
             found = subscribed(link)
             queues = list(found)
             streams = [queue for queue, is_stream in found.items() if is_stream]
+            check_kinds(options, found)
             if len(streams) == len(queues):
                 return StreamReader(schema, options, queues)
             if streams:
@@ -88,6 +89,11 @@ class AMQPDataSource(DataSource):
             if options.delivery == "at-least-once":
                 return QueueReader(schema, options, queues)
             link.require_embermq("exactly once from a queue needs leases")
+            if options.selector:
+                raise AMQPSourceError(
+                    "option 'selector' is for delivery = at-least-once: a lease takes messages in order. "
+                    "Filter the rows instead"
+                )
             return LeaseReader(schema, options, queues)
         finally:
             link.close()

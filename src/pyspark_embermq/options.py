@@ -74,6 +74,7 @@ class Options:
     lease_name: str = ""
     http_url: str = ""  # of before, when leases went over HTTP: accepted, not used
     push_filters: bool = False
+    selector: str = ""
     stream_filter: str = ""
     stream_filter_unfiltered: bool = False
     stream_filter_headers: str = ""

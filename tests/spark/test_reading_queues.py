@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from pyspark.sql.types import LongType, StructType
 
 from embermq.client import Channel, Properties, connect
 from embermq.testing import EmbeddedBroker
-from pyspark_embermq import DataLossError, settle
+from pyspark_embermq import AMQPSourceError, DataLossError, settle
 from pyspark_embermq.broker import BrokerLink
+from pyspark_embermq.data_source import AMQPDataSource
 from pyspark_embermq.leases import Leases, take_all
 from pyspark_embermq.offsets import places_in
 from pyspark_embermq.options import Options
@@ -325,6 +327,79 @@ def test_a_checkpoint_of_a_version_that_knew_one_queue(channel: Channel, url: st
     old = {"lease": end["lease"], "next": 1, "count": end["counts"]["q"], "partitions": 2}
     assert len(reader.partitions({}, old)) == 2
     assert reader.latestOffset(old, ReadMaxRows(3))["counts"] == {"q": 2}
+    reader.stop()
+
+
+def test_a_selector_takes_some_messages_and_leaves_the_others(channel: Channel, url: str) -> None:
+    channel.queue_declare("q", durable=True)
+    for number in range(10):
+        properties = Properties(delivery_mode=2, headers={"n": number})
+        channel.publish(b"%d" % number, "q", properties=properties)
+    schema = StructType().add("body", "binary")
+    options = Options(url=url, queue="q", selector="n >= 7", idle_timeout_ms=500)
+    reader = QueueReader(schema, options, ["q"])
+    place = reader.initialOffset()
+    found: list[bytes] = []
+    deadline = time.monotonic() + 60
+    while len(found) < 3:
+        assert time.monotonic() < deadline, found
+        end = reader.latestOffset(place, ReadMaxRows(100))
+        for part in reader.partitions(place, end):
+            found += [body.as_py() for batch in reader.read(part) for body in batch.column("body")]
+        place = end
+    assert found == numbers(7, 10)
+    reader.latestOffset(place, ReadMaxRows(100))  # acknowledges
+    reader.stop()
+    drain = BatchReader(schema, replace(options, mode="drain", selector="n = 3 OR n = 5"))
+    (part,) = drain.partitions()
+    assert [body.as_py() for batch in drain.read(part) for body in batch.column("body")] == [b"3", b"5"]
+    assert waiting(channel, "q") == 5
+
+
+def test_a_selector_where_there_is_none_is_refused(channel: Channel, url: str) -> None:
+    channel.queue_declare("q", durable=True)
+    channel.publish(b"", "q")
+    declare_stream(channel, "s", [])
+    schema = StructType().add("body", "binary")
+    for problem, more in (
+        ("mode=drain, not browse", {"queue": "q"}),
+        ("mode=drain, not lease", {"queue": "q", "mode": "lease", "lease_name": "x"}),
+        ("'s' is a stream: see 'streamFilter'", {"queue": "s"}),
+    ):
+        with pytest.raises(AMQPSourceError, match=problem):
+            BatchReader(schema, Options(url=url, selector="n = 1", **more)).partitions()
+    source = AMQPDataSource({"url": url, "queue": "q", "selector": "n = 1", "delivery": "exactly-once"})
+    with pytest.raises(AMQPSourceError, match="'selector' is for delivery = at-least-once"):
+        source.stream_reader(schema)
+    wrong = QueueReader(schema, Options(url=url, selector="n !"), ["q"])
+    with pytest.raises(AMQPSourceError, match="x-selector"):
+        wrong.latestOffset(wrong.initialOffset(), ReadMaxRows(1))
+    wrong.stop()
+
+
+def test_offsets_of_a_queue_are_refused(channel: Channel, url: str) -> None:
+    """As Kafka's users would set them: a queue has none, and is read from its head."""
+    channel.queue_declare("q", durable=True)
+    schema = StructType().add("body", "binary")
+    for delivery in ("at-least-once", "exactly-once"):
+        source = AMQPDataSource({"url": url, "queue": "q", "startingOffsets": "latest", "delivery": delivery})
+        with pytest.raises(AMQPSourceError, match="'startingOffsets' is for streams, and 'q' is a queue"):
+            source.stream_reader(schema)
+    with pytest.raises(AMQPSourceError, match="'endingOffsets' is for streams"):
+        BatchReader(schema, Options(url=url, queue="q", ending_offsets="7")).partitions()
+
+
+def test_what_a_lost_lease_may_be(channel: Channel, url: str) -> None:
+    """Its queue was deleted and made anew, or the checkpoint is an old one: the error names both."""
+    channel.queue_declare("q", durable=True)
+    channel.publish_batch(numbers(0, 5), "q", properties=PERSISTENT)
+    reader = LeaseReader(StructType().add("body", "binary"), Options(url=url), ["q"])
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(5))
+    channel.queue_delete("q")
+    channel.queue_declare("q", durable=True)
+    for step in (lambda: reader.partitions({}, end), lambda: reader.latestOffset(end, ReadMaxRows(5))):
+        with pytest.raises(DataLossError, match="deleted and made anew, or the checkpoint is an old copy"):
+            step()
     reader.stop()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
@@ -201,6 +201,22 @@ def test_lost_messages_are_told_or_passed_over(
     query = Query(spark, url, tmp_path, queue="s", failOnDataLoss="false")
     query.run()
     assert query.found() == numbers(0, 12)
+
+
+def test_a_batch_of_a_stream_made_anew_that_ends_where_the_old_one_did(channel: Channel, url: str) -> None:
+    """Its offset is another one: else the query would wait for ever."""
+    declare_stream(channel, "s", numbers(0, 5))
+    schema = StructType().add("body", "binary")
+    reader = StreamReader(schema, Options(url=url, fail_on_data_loss=False), ["s"])
+    place = reader.latestOffset(reader.initialOffset(), ReadMaxRows(5))
+    channel.queue_delete("s")
+    declare_stream(channel, "s", numbers(5, 10))
+    end = reader.latestOffset(place, ReadMaxRows(5))
+    (part,) = reader.partitions(place, end)
+    rows = [body.as_py() for batch in reader.read(part) for body in batch.column("body")]
+    assert rows == numbers(5, 10)
+    assert reader.latestOffset(end, ReadMaxRows(5)) == end
+    reader.stop()
 
 
 def test_a_stream_made_anew_that_is_longer_than_the_old_one(

@@ -24,7 +24,7 @@ from pyspark_embermq.runtime.gc_pause import patient_collector
 from pyspark_embermq.source.lease_reader import LeasePartition, read_part
 from pyspark_embermq.source.pushdown import NOTHING_PUSHED, pushed
 from pyspark_embermq.source.stream_reader import RangePartition, read_range, resolved
-from pyspark_embermq.source.subscription import subscribed
+from pyspark_embermq.source.subscription import check_kinds, subscribed
 
 log = logging.getLogger("pyspark_embermq")
 
@@ -48,6 +48,7 @@ class BatchReader(DataSourceReader):
         with BrokerLink(self.options) as link:
             queues = subscribed(link)
             streams = [queue for queue, is_stream in queues.items() if is_stream]
+            check_kinds(self.options, queues)
             found: list[InputPartition] = []
             for queue in queues:
                 if queue not in streams and self.pushed.reads(queue):
@@ -65,8 +66,8 @@ class BatchReader(DataSourceReader):
     def parts_of_queue(self, link: BrokerLink, queue: str) -> list[InputPartition]:
         waiting = link.waiting_count(queue)
         options = self.options
+        check_mode(link, queue, waiting)
         if options.mode != "lease":
-            check_mode(link, queue, waiting)
             return [QueuePartition(queue, waiting)]
         link.require_embermq("option 'mode' is 'lease': that needs leases")
         taken = take_all(Leases(link, queue), options.lease_name, options, waiting)
@@ -97,6 +98,11 @@ class FilteringReader(BatchReader):
 
 def check_mode(link: BrokerLink, queue: str, waiting: int) -> None:
     """Say what reading a queue in this way does to it, where that may not be meant."""
+    if link.options.selector and link.options.mode != "drain":
+        raise AMQPSourceError(
+            f"option 'selector' is for messages that are taken: with mode=drain, not {link.options.mode}. "
+            "Filter the rows instead"
+        )
     if link.options.mode == "drain" and waiting:
         log.warning(
             "mode=drain takes all messages that wait in queue '%s' (%d at this moment) when the query runs, "
@@ -144,7 +150,7 @@ def browsed(link: BrokerLink, partition: QueuePartition, wanted: Collection[str]
 def drained(link: BrokerLink, partition: QueuePartition, wanted: Collection[str]) -> Iterator[Arrivals]:
     """Acknowledged when all of them have been handed to Spark: a task that fails before takes nothing."""
     with link.channel(prefetch=None, confirms=False) as channel:
-        consumer = channel.consume_columns(partition.queue, wanted)
+        consumer = channel.consume_columns(partition.queue, wanted, arguments=link.selecting(partition.queue))
         last: tuple[ColumnBatch, int] | None = None
         for last in up_to(consumer, partition.count, link.options):
             batch, count = last

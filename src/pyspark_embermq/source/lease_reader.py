@@ -57,6 +57,7 @@ log = logging.getLogger("pyspark_embermq")
 MESSAGES_MAX = 300_000  # in one batch, unless maxRecordsPerTrigger says another number
 # For the first leases of a query, which have to be written down by Spark before a restart can find them.
 FIRST_TIMEOUT_MS = 600_000
+OR_ELSE = " (unless the queue was deleted and made anew, or the checkpoint is an old copy)"
 
 
 @dataclass
@@ -221,8 +222,8 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if found is None or found.count != count:
             self.lose(
                 f"lease '{name}' of queue '{queue}' was over before its batch of {count} messages was "
-                "committed: they went back to the queue, and not all of them are still there, so the batch "
-                "cannot be run again as it was",
+                f"committed: they went back to the queue, and not all of them are still there{OR_ELSE}. The "
+                "batch cannot be run again as it was",
             )
             return False
         leases.renew(name, timeout_ms)
@@ -266,7 +267,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         problem = (
             f"lease '{name}' of queue '{queue}' was over before it was settled, though its batch of "
             f"{count} messages was committed: they went back to the queue, and not all of them are still "
-            "there"
+            f"there{OR_ELSE}"
         )
         if self.options.fail_on_data_loss:
             raise DataLossError(

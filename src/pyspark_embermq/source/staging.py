@@ -87,7 +87,7 @@ class Staging:
         """Begin to get messages, as many ahead as the user says, or as many as make large batches."""
         prefetch = self.link.options.prefetch
         self.channel = self.link.connection.channel(prefetch=prefetch or PREFETCH, confirms=False)
-        arguments: dict[str, object] = {}
+        arguments = self.link.selecting(self.queue)
         if not prefetch and self.link.is_embermq:
             self.channel.qos(PREFETCH, prefetch_size=self.bytes_max)
             arguments["x-prefetch-count"] = MESSAGES_MAX

@@ -95,10 +95,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if rows is not None:
             end = limited(begin, end, rows)
         self.reached = end
-        if all(known.get(queue) == place for queue, place in end.items()):
+        first = {queue: place for queue, place in begin.items() if known.get(queue) != place}
+        if not first and all(known[queue] == place for queue, place in end.items()):
             return start
         self.pace.took(sum(end[queue] - begin[queue] for queue in end))
-        first = {queue: place for queue, place in begin.items() if known.get(queue) != place}
         # A queue that is not read at the moment keeps its place.
         return self.offset({**known, **end}, bounds, first)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from embermq.client import Channel
 from pyspark_embermq.broker import BrokerLink
 from pyspark_embermq.errors import AMQPSourceError
-from pyspark_embermq.options import json_object, names_from
+from pyspark_embermq.options import Options, json_object, names_from, spark_name
 
 log = logging.getLogger("pyspark_embermq")
 
@@ -80,6 +80,22 @@ def unbind_others(link: BrokerLink, channel: Channel, queue: str, keys: Collecti
             queue,
             exchange,
             key,
+        )
+
+
+def check_kinds(options: Options, queues: Mapping[str, bool]) -> None:
+    """Refuse options for streams if all are queues, and those for queues if one is a stream."""
+    streams = [queue for queue, is_stream in queues.items() if is_stream]
+    for name in ("starting_offsets", "ending_offsets"):
+        if not streams and getattr(options, name) != getattr(Options, name):
+            raise AMQPSourceError(
+                f"option {spark_name(name)!r} is for streams, and {names(queues)} is a queue, which has no "
+                "offsets: it is read from its head"
+            )
+    if options.selector and streams:
+        raise AMQPSourceError(
+            f"option 'selector' is for queues, and {names(streams)} is a stream: see 'streamFilter' and "
+            "'streamFilterHeaders'"
         )
 
 
