@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import random
@@ -11,6 +12,8 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -349,3 +352,18 @@ def test_closing_with_a_live_callback_is_no_error(ember: Broker, caplog: pytest.
     connection.close()
     consumer.join(PATIENCE_S)
     assert not caplog.records
+
+
+def test_a_connection_that_ends_while_it_is_closed(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread took the order to end and was gone, with its socket, before it could be woken."""
+    connection = connect(broker.url)
+    real = connection._io_thread
+
+    def post(*order: Any) -> None:
+        real.commands.post(*order)
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    late = SimpleNamespace(commands=SimpleNamespace(post=post), finish=real.finish, thread=real.thread)
+    monkeypatch.setattr(connection, "_io_thread", late)
+    connection.close()
+    assert not real.thread.is_alive()

@@ -118,8 +118,8 @@ class Connection(ConnectionHandle):
             return
         try:
             self._io_thread.commands.post(self._io_thread.finish, politely)
-        except ClientError:
-            pass  # it has ended meanwhile
+        except (ClientError, OSError):
+            pass  # it has ended meanwhile, and cannot be woken any more
         if threading.current_thread() is not self._io_thread.thread:
             self._io_thread.thread.join(CLOSE_S_MAX)
         self._events.stop()
