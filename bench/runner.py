@@ -26,6 +26,7 @@ from bench import (
     machine,
     management,
     routing,
+    selector,
     stream,
     throughput,
 )
@@ -35,7 +36,7 @@ from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 RESULTS = Path(__file__).resolve().parent / "results"
 BROKERS: dict[str, Callable[[], Broker]] = {"rabbitmq": RabbitBroker, "embermq": EmberBroker}
-MODULES = (throughput, latency, beside, routing, crowd, idle, durable, stream, delayed, management)
+MODULES = (throughput, latency, beside, routing, selector, crowd, idle, durable, stream, delayed, management)
 SCENARIOS = {scenario.name: scenario for module in MODULES for scenario in module.SCENARIOS}
 WARM_UP_SECONDS = 1.0
 
