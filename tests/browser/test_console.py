@@ -57,12 +57,41 @@ PAGES = (
     "topic-permissions",
     "traces",
     "trace-files",
+    f"exchanges/%2F/{IN_PATH}",
+    f"users/{IN_PATH}",
+    f"vhosts/{IN_PATH}",
+    f"policies/%2F/{IN_PATH}",
+    f"operator-policies/%2F/{IN_PATH}",
+    f"templates/{IN_PATH}",
+    "bind",
+    "add/user",
+    "add/vhost",
+    "add/policies",
+    "grant",
+    "grant/topic",
+    "set/limit?of=vhost",
+    "permission-test",
+    "start/trace",
+    "definitions",
+    "log",
+    "about",
     "declare/queue",
     "declare/exchange",
 )
 RATE_IS_SEEN = "/published: now [0-9.]*[1-9]/.test(document.querySelector('main').outerHTML)"
 WITH_CHARTS = ("", f"queues/%2F/{IN_PATH}")
-WITHOUT_NAMES = ("", "channels", "declare/exchange", "trace-files")
+WITHOUT_NAMES = (
+    "",
+    "channels",
+    "declare/exchange",
+    "trace-files",
+    "bind",
+    "add/user",
+    "add/vhost",
+    "definitions",
+    "log",
+    "about",
+)
 
 
 @pytest.fixture(scope="module")
