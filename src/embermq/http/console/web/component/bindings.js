@@ -16,6 +16,6 @@ export function BindingTable({ title, address, end }) {
   const [asking, setAsking] = useState(/** @type {any} */ (null));
   const button = (/** @type {any} */ binding) => UNBIND.may(session, binding) && html`<button type="button" class="plain" onClick=${() => setAsking(binding)}>Unbind</button>`;
   return html`<h3>${title}</h3>
-    <${Table} label=${title} items=${data?.items ?? data ?? []} columns=${[end, KEY, ARGUMENTS, { label: "", cell: button }]} session=${session} keyOf=${bindingKey} nothing="None." />
+    ${data && html`<${Table} label=${title} items=${data.items ?? data} columns=${[end, KEY, ARGUMENTS, { label: "", cell: button }]} session=${session} keyOf=${bindingKey} nothing="None." />`}
     ${asking && html`<${ActionDialog} action=${UNBIND} items=${[asking]} noun="binding" close=${() => setAsking(null)} ended=${reload} />`}`;
 }

@@ -6,7 +6,7 @@ import { Field, Form, useFields } from "../component/form.js";
 import { ask, path, session as current } from "../lib/api.js";
 import { argumentsOf, QUEUE_ARGUMENTS } from "../lib/argument.js";
 import { vhostsToConfigure } from "../lib/permission.js";
-import { go } from "../lib/router.js";
+import { go, route } from "../lib/router.js";
 import { useSignal } from "../lib/signal.js";
 
 const TYPES = ["classic", "quorum", "stream"];
@@ -14,7 +14,7 @@ const TYPES = ["classic", "quorum", "stream"];
 export function DeclareQueue() {
   const session = /** @type {import("../lib/permission.js").Session} */ (useSignal(current));
   const vhosts = vhostsToConfigure(session);
-  const [fields, change] = useFields({ vhost: vhosts[0] ?? "", name: "", type: "classic", durable: true, auto_delete: false });
+  const [fields, change] = useFields({ vhost: vhosts[0] ?? "", name: "", type: TYPES.find((type) => type === route.get().query.type) ?? "classic", durable: true, auto_delete: false });
   useEffect(() => {
     document.title = "Declare a queue – EmberMQ";
   }, []);
