@@ -11,6 +11,7 @@ const { pageOfArray } = await import(`${LIB}/listing.js`);
 const { may, vhostsToConfigure } = await import(`${LIB}/permission.js`);
 const { actOnAll } = await import(`${LIB}/bulk.js`);
 const { fieldOf } = await import(`${LIB}/refusal.js`);
+const recent = await import(`${LIB}/recent.js`);
 const { hashOf, matched, parseHash } = await import(`${LIB}/router.js`);
 const { hasSpike, lengths, rates, times } = await import(`${LIB}/sample.js`);
 
@@ -111,7 +112,7 @@ test("a change concerns the addresses that have the list in them", () => {
 });
 
 test("activity is counted when messages move", () => {
-  const told = (publish) => ({ message_stats: { publish }, queue_totals: { messages: 0 } });
+  const told = (publish) => ({ timestamp: 1, message_stats: { publish }, queue_totals: { messages: 0 } });
   const before = events.activity.get();
   for (const publish of [1, 1, 2, 2, 2]) events.onEvent("overview", told(publish));
   assert.equal(events.activity.get() - before, 2);
@@ -147,4 +148,17 @@ test("an action on many things, and back", async () => {
   await undo();
   assert.deepEqual(gone, []);
   assert.equal((await actOnAll([1], async () => null, () => {})).undo, undefined, "there is no way back");
+});
+
+test("a chart goes on with what the events told", () => {
+  recent.forget();
+  for (const second of [100, 101, 102]) recent.remember({ timestamp: second * 1000, value: second });
+  const chart = recent.continued([95, 100], [[1, 2]], ({ value }) => [value], 5);
+  assert.deepEqual(chart, { times: [100, 101, 102], lines: [[2, 101, 102]] });
+  recent.remember({ timestamp: 900_000, value: 7 });
+  assert.deepEqual(recent.continued([], [[]], ({ value }) => [value], 5), { times: [900], lines: [[7]] }, "ten minutes are kept");
+  recent.remember({ timestamp: 5000, value: 8 });
+  assert.deepEqual(recent.continued([], [[]], ({ value }) => [value], 5).times, [5], "another clock");
+  recent.forget();
+  assert.deepEqual(recent.continued([1], [[2]], () => [], 5), { times: [1], lines: [[2]] });
 });

@@ -5,6 +5,7 @@
  */
 
 import { lost, session } from "./api.js";
+import { forget, remember } from "./recent.js";
 import { signal } from "./signal.js";
 
 const RETRY_MS = 2000;
@@ -46,6 +47,7 @@ export function onEvent(name, told) {
   if (name === "node") node.set(told);
   if (name !== "overview") return;
   const before = overview.get();
+  remember(told);
   overview.set(told);
   if (before === null || movement(before) !== movement(told)) activity.set(activity.get() + 1);
 }
@@ -131,5 +133,6 @@ export function followEvents() {
     stop();
     overview.set(null);
     node.set(null);
+    forget();
   };
 }

@@ -3,10 +3,12 @@
 
 import { html, useEffect } from "../vendor/preact-htm.js";
 import { Chart } from "../component/chart.js";
-import { Refused, session as current } from "../lib/api.js";
+import { session as current } from "../lib/api.js";
+import { node as nodeEvents, overview as events } from "../lib/events.js";
 import { duration, number, size } from "../lib/format.js";
 import { seesEverything } from "../lib/permission.js";
 import { usePolled } from "../lib/poll.js";
+import { continued } from "../lib/recent.js";
 import { changeQuery, route } from "../lib/router.js";
 import { lengths, rates, SPANS, times } from "../lib/sample.js";
 import { useSignal } from "../lib/signal.js";
@@ -42,26 +44,24 @@ export function spanOf(query, isShort) {
   return SPANS.slice(0, isShort ? 2 : undefined).find(({ age }) => String(age) === query.span) ?? SPANS[1];
 }
 
-function Alarms() {
-  const { error } = usePolled("/health/checks/alarms");
-  const raised = error instanceof Refused ? (error.body?.alarms ?? []) : [];
+/** @param {{raised: {resource: string, reason: string}[]}} properties */
+function Alarms({ raised }) {
   return raised.map(
-    (/** @type {any} */ alarm) => html`<p class="alarm" role="alert">
-      <strong>Alarm: ${alarm.resource}.</strong> ${typeof alarm.reason === "string" && alarm.reason} ${" "}
-      ${WHAT_TO_DO.find(([word]) => alarm.resource.includes(word))?.[1]}
+    (alarm) => html`<p class="alarm" role="alert">
+      <strong>Alarm: ${alarm.resource}.</strong> ${alarm.reason} ${" "}${WHAT_TO_DO.find(([word]) => alarm.resource.includes(word))?.[1]}
     </p>`,
   );
 }
 
 function Node() {
-  const { data } = usePolled("/nodes");
-  const node = data?.[0];
+  const node = useSignal(nodeEvents);
   if (!node) return null;
   return html`<h2>Node <code>${node.name}</code></h2>
     <dl>
       <${Card} label="Memory" value=${size(node.mem_used)} small=${node.mem_limit && `alarm at ${size(node.mem_limit)}`} />
       ${node.disk_free !== undefined &&
-      html`<${Card} label="Free disk" value=${size(node.disk_free)} small=${node.disk_free_limit && `alarm at ${size(node.disk_free_limit)}`} />`}
+      html`<${Card} label="Free disk" value=${size(node.disk_free)} small=${node.disk_free_limit && `alarm at ${size(node.disk_free_limit)}`} />
+        <${Card} label="Sync latency" value=${number(node.io_sync_avg_time)} small="ms on average" />`}
       <${Card} label="File descriptors" value=${number(node.fd_used)} small=${`of ${number(node.fd_total)}`} />
       <${Card} label="Up for" value=${duration(node.uptime / 1000)} />
     </dl>`;
@@ -72,33 +72,40 @@ export function Overview() {
   const session = useSignal(current);
   const { age, step } = spanOf(query);
   const { data } = usePolled(`/overview?msg_rates_age=${age}&msg_rates_incr=${step}&lengths_age=${age}&lengths_incr=${step}`);
+  const live = useSignal(events);
   useEffect(() => {
     document.title = "Overview – EmberMQ";
   }, []);
   if (!data) return html`<h1>Overview</h1>`;
-  const { queue_totals: queued, message_stats: stats, object_totals: objects } = data;
-  const chartTimes = times(stats.publish_details);
+  const { queue_totals: queued, message_stats: stats, object_totals: objects } = live ?? data;
+  const { queue_totals: past, message_stats: pastStats } = data;
+  const isShort = step === SPANS[0].step; // longer ones move by the minute
+  const go = (/** @type {number[]} */ at, /** @type {any[][]} */ lines, /** @type {(told: any) => number[]} */ values) =>
+    isShort ? continued(at, lines, values, age) : { times: at, lines };
+  const rateChart = go(times(pastStats.publish_details), LINES.map(([name]) => rates(pastStats[`${name}_details`])),
+    (told) => LINES.map(([name]) => told.message_stats[`${name}_details`].rate));
+  const lengthChart = go(times(past.messages_ready_details), [lengths(past.messages_ready_details), lengths(past.messages_unacknowledged_details)],
+    (told) => [told.queue_totals.messages_ready, told.queue_totals.messages_unacknowledged]);
   return html`<h1>Overview</h1>
     <p>EmberMQ ${data.product_version} on <code>${data.node}</code>${data.listeners && ": " + data.listeners.map((/** @type {any} */ l) => `${l.protocol} on port ${l.port}`).join(", ")}</p>
-    <${Alarms} />
+    <${Alarms} raised=${live?.alarms ?? []} />
     <dl>
       <${Card} label="Ready" value=${number(queued.messages_ready)} />
       <${Card} label="Unacked" value=${number(queued.messages_unacknowledged)} />
       <${Card} label="Published" value=${number(stats.publish_details.rate)} small="/s" />
       <${Card} label="Delivered" value=${number(stats.deliver_get_details.rate)} small="/s" />
+      <${Card} label="Acked" value=${number(stats.ack_details.rate)} small="/s" />
+      <${Card} label="Confirmed" value=${number(stats.confirm_details.rate)} small="/s" />
       <${Card} label="Unroutable" value=${number(stats.return_unroutable_details.rate + stats.drop_unroutable_details.rate)} small="/s" />
       <${Card} label="Queues" value=${html`<a href="#/queues">${number(objects.queues)}</a>`} />
       <${Card} label="Consumers" value=${html`<a href="#/consumers">${number(objects.consumers)}</a>`} />
       <${Card} label="Connections" value=${html`<a href="#/connections">${number(objects.connections)}</a>`} />
     </dl>
     <${Spans} current=${age} />
-    <${Chart} title="Message rates" unit="messages/s" times=${chartTimes}
-      lines=${LINES.map(([name, label]) => ({ label, values: rates(stats[`${name}_details`]) }))} />
-    <${Chart} title="Queued messages" unit="messages" times=${times(queued.messages_ready_details)}
-      lines=${[
-        { label: "ready", values: lengths(queued.messages_ready_details) },
-        { label: "unacked", values: lengths(queued.messages_unacknowledged_details) },
-      ]} />
+    <${Chart} title="Message rates" unit="messages/s" times=${rateChart.times}
+      lines=${LINES.map(([, label], at) => ({ label, values: rateChart.lines[at] }))} />
+    <${Chart} title="Queued messages" unit="messages" times=${lengthChart.times}
+      lines=${["ready", "unacked"].map((label, at) => ({ label, values: lengthChart.lines[at] }))} />
     ${session && seesEverything(session) && html`<${Node} />`}
     <p>More: <a href="/api/">the HTTP API</a>, <a href="/metrics">metrics</a>, <a href="/">pages without scripts</a>.</p>`;
 }
