@@ -111,6 +111,44 @@ def run_topic(target: Target, options: Options, *, keys: int) -> Outcome:
     return outcome
 
 
+def run_conditions(target: Target, options: Options, *, type: str) -> Outcome:
+    """10,000 bindings over 20 queues, each for one value of a header; a message matches one of them."""
+    names = [f"bench-customer-{i}" for i in range(20)]
+    count = max(100, int(10_000 * options.scale))
+    bindings: list[tuple[str, str, dict[str, str | int]]] = []
+    for i in range(count):
+        asked = {"x-selector": f"customer = 'c{i}'"} if type == "x-selector" else {"customer": f"c{i}"}
+        bindings.append((names[i % len(names)], "", {**asked}))
+    headers = [{"customer": f"c{i}", "amount": i} for i in range(0, count, max(1, count // 1000))]
+    with Rig(target, slots=len(names), stride=0, outstanding_max=OUTSTANDING_MAX) as rig:
+        rig.declare_exchange("bench-conditions", type)
+        rig.declare(names)
+        rig.admin.bind_with("bench-conditions", bindings)
+        for part in share_out(names):
+            rig.consumer(part)
+        rig.publisher([("bench-conditions", "any")], body_bytes=16, chunk_bytes=32768, headers=headers)
+        return rig.measure(options.seconds)
+
+
+def run_chained(target: Target, options: Options) -> Outcome:
+    """1,000 queues bound to a fanout exchange, each narrowed by a headers exchange to one value."""
+    count = max(20, int(1000 * options.scale))
+    names = [f"bench-chained-{i}" for i in range(count)]
+    headers = [{"customer": f"c{i}"} for i in range(count)]
+    with Rig(target, slots=count, stride=0, outstanding_max=OUTSTANDING_MAX) as rig:
+        rig.declare_exchange("bench-head", "fanout")
+        rig.declare_exchange("bench-link", "headers")
+        rig.declare(names)
+        rig.admin.bind_with(
+            "bench-link", [(names[i], "", {"x-via": "bench-head", "customer": f"c{i}"}) for i in range(count)]
+        )
+        rig.admin.bind("bench-head", [(name, "") for name in names])
+        for part in share_out(names):
+            rig.consumer(part)
+        rig.publisher([("bench-head", "any")], body_bytes=16, chunk_bytes=32768, headers=headers)
+        return rig.measure(options.seconds)
+
+
 def run_queues(target: Target, options: Options) -> Outcome:
     count = max(10, int(1000 * options.scale))
     names = [f"bench-many-{i}" for i in range(count)]
@@ -152,6 +190,29 @@ SCENARIOS = [
         headline="published_per_second",
         shown=("broker_us_per_publish", "mean_fan"),
         scales=True,
+    ),
+    Scenario(
+        "selector_exchange_10k",
+        "routing",
+        "selector exchange, 10,000 bindings with customer = value",
+        partial(run_conditions, type="x-selector"),
+        scales=True,
+        only=("embermq",),
+    ),
+    Scenario(
+        "headers_exchange_10k",
+        "routing",
+        "headers exchange, 10,000 bindings with a value of a header",
+        partial(run_conditions, type="headers"),
+        scales=True,
+    ),
+    Scenario(
+        "chained_bindings",
+        "routing",
+        "1,000 queues bound to a fanout exchange, each narrowed by a chained binding to one value",
+        run_chained,
+        scales=True,
+        only=("embermq",),
     ),
     Scenario(
         "queues_1000",

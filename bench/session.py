@@ -6,7 +6,7 @@ When everything is in place, the socket is handed to the load generator (`fileno
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from bench.frames import CHANNEL, long, method, short, table
@@ -91,12 +91,18 @@ class Session(RawClient):
 
     def bind(self, exchange: str, bindings: Iterable[tuple[str, str]]) -> None:
         """(queue, routing key) pairs."""
+        self.bind_with(exchange, ((queue, key, {}) for queue, key in bindings))
+
+    def bind_with(self, exchange: str, bindings: Iterable[tuple[str, str, Mapping[str, str | int]]]) -> None:
+        """(queue, routing key, arguments)."""
         self.call_all(
             (
                 method(
-                    50, 20, b"\x00\x00" + short(queue) + short(exchange) + short(key) + b"\x00" + long(b"")
+                    50,
+                    20,
+                    b"\x00\x00" + short(queue) + short(exchange) + short(key) + b"\x00" + table(arguments),
                 )
-                for queue, key in bindings
+                for queue, key, arguments in bindings
             ),
             (50, 21),
         )
