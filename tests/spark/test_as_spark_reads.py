@@ -239,3 +239,23 @@ def test_json_as_to_json(spark: SparkSession) -> None:
     for part, expected in ((batch, theirs), (batch.slice(1, 3), theirs[1:4])):
         columns = dict(zip(part.schema.names, part.columns, strict=True))
         assert [json.loads(text) for text in json_bodies(columns, part.num_rows).to_pylist()] == expected
+
+
+PLAIN_ROWS = """
+SELECT * FROM VALUES
+  (null, 'plain é', 99.95D, true, date'2026-11-18', timestamp'2026-11-18 13:14:15.123999'),
+  (7, null, -3D, false, date'0001-01-01', timestamp'1969-12-31 23:59:59.9999'),
+  (-8, '', 0.001D, null, null, null),
+  (null, null, null, null, null, null)
+AS t(i, s, d, o, y, t)
+"""
+
+
+def test_plain_columns_as_to_json(spark: SparkSession) -> None:
+    """What Arrow writes as a whole: a row of nulls, and one whose first field is null, among them."""
+    frame = spark.sql(PLAIN_ROWS)
+    theirs = [row.text for row in frame.selectExpr("to_json(struct(*)) AS text").collect()]
+    (batch,) = frame.toArrow().combine_chunks().to_batches()
+    for part, expected in ((batch, theirs), (batch.slice(1, 2), theirs[1:3]), (batch.slice(4), [])):
+        columns = dict(zip(part.schema.names, part.columns, strict=True))
+        assert json_bodies(columns, part.num_rows).to_pylist() == expected

@@ -18,12 +18,21 @@ import pyarrow.compute as pc
 from pyspark_embermq.decoding.casting import is_variant
 
 Texts = list[str | None]  # of each row; None: null
+ESCAPED = r'[\x00-\x1f"\\]'  # what stands for something else in a text of JSON
+PLAIN_MIN, PLAIN_MAX = 1e-3, 1e7  # numbers that are written without an exponent, by whatever writes them
 
 
 def json_bodies(columns: dict[str, pa.Array], count: int) -> pa.Array:
     """An object for each of so many rows."""
-    fields = [(encode_basestring(name) + ":", texts_of(column)) for name, column in columns.items()]
-    return pa.array(objects(fields, count), pa.string())
+    if not columns:
+        return pa.repeat(pa.scalar("{}"), count)
+    fields = [
+        pc.binary_join_element_wise(f",{encode_basestring(name)}:", text_column(column), "").fill_null("")
+        for name, column in columns.items()
+    ]
+    joined = pc.binary_join_element_wise(*fields, "")
+    # Without the first comma.
+    return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 1), "}", "")
 
 
 def objects(fields: list[tuple[str, Texts]], count: int) -> list[str]:
@@ -43,6 +52,35 @@ def can_be_json(kind: pa.DataType) -> bool:
     if pa.types.is_nested(kind):
         return all(can_be_json(kind.field(index).type) for index in range(kind.num_fields))
     return writer_of(kind) is not None
+
+
+def text_column(column: pa.Array) -> pa.Array:
+    """The values as JSON: by Arrow where it writes what Spark does, else one by one."""
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return column.cast(pa.string())
+    if pa.types.is_date(kind):
+        return in_quotes(column.cast(pa.string()))
+    if pa.types.is_string(kind) and not pc.any(pc.match_substring_regex(column, ESCAPED)).as_py():
+        return in_quotes(column)
+    if pa.types.is_float64(kind) and are_plain(column):
+        texts = column.cast(pa.string())
+        whole = pc.equal(column, pc.trunc(column))
+        return pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
+    if pa.types.is_timestamp(kind):
+        return timestamp_column(column)
+    return pa.array(texts_of(column), pa.string())
+
+
+def in_quotes(texts: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def are_plain(numbers: pa.Array) -> bool:
+    """Are all of a size that is written without an exponent? Not NaN, which is of none; not minus zero."""
+    size = pc.abs(numbers)
+    plain = pc.and_(pc.greater_equal(size, PLAIN_MIN), pc.less(size, PLAIN_MAX))
+    return pc.all(plain).as_py() is not False
 
 
 def texts_of(column: pa.Array) -> Texts:
@@ -106,11 +144,16 @@ def dates(column: pa.Array) -> Texts:
 
 
 def timestamps(column: pa.Array) -> Texts:
+    found: Texts = timestamp_column(column).to_pylist()
+    return found
+
+
+def timestamp_column(column: pa.Array) -> pa.Array:
     zone = "" if column.type.tz is None else "Z"
     micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     local = pc.floor_temporal(micros.cast(pa.timestamp("us")), unit="millisecond").cast(pa.timestamp("ms"))
-    texts = pc.strftime(local, "%Y-%m-%dT%H:%M:%S").to_pylist()
-    return [None if text is None else f'"{text}{zone}"' for text in texts]
+    texts = pc.replace_substring(local.cast(pa.string()), " ", "T", max_replacements=1)
+    return pc.binary_join_element_wise('"', texts, f'{zone}"', "")
 
 
 Write = Callable[[pa.Array], Texts]
