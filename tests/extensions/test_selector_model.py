@@ -1,4 +1,4 @@
-"""Selecting consumers against a plain model: random publishes, consumers, acks, requeues, gets, purges.
+"""Selecting consumers against a plain model: random publishes, acks, requeues, gets, purges, and a crash.
 
 The model knows of the language no more than a function in Python beside each selector. What must hold: a
 consumer gets only what its condition is true of, in the order of the queue; nothing waits that a consumer
@@ -71,8 +71,12 @@ def message_number(number: int, colour: str, filler: int) -> Message:
     return message(number.to_bytes(4, "big") + bytes(filler), properties=properties, persistent=True)
 
 
+def number_in(message: Message) -> int:
+    return int.from_bytes(message.body[:4], "big")
+
+
 def number_of(entry: Entry) -> int:
-    return int.from_bytes(entry.message.body[:4], "big")
+    return number_in(entry.message)
 
 
 class Run:
@@ -158,7 +162,7 @@ class Run:
         assert self.queue.ready_count == len(self.ready)
         assert self.queue.ready_bytes == len(self.ready) * (4 + self.filler)
         assert self.queue.unacked_count == len(self.out)
-        waiting = [int.from_bytes(seen.message.body[:4], "big") for seen in ready_from(self.queue)]
+        waiting = [number_in(seen.message) for seen in ready_from(self.queue)]
         assert waiting == sorted(self.ready)
 
 
@@ -168,13 +172,21 @@ class Run:
 def test_a_queue_with_selecting_consumers_behaves_as_the_model(
     filler: int, steps: list[tuple[str, int]]
 ) -> None:
-    with tempfile.TemporaryDirectory() as directory, StoredBroker(Path(directory) / "data") as stored:
-        run = Run(stored, filler)
-        if filler:
-            stored.loop.turn.tight = True  # so that little is kept in memory
-            for _ in range(3):
-                run.publish(19)
-        for what, choice in steps:
-            getattr(run, what)(choice)
-            stored.loop.run()
-            run.check()
+    with tempfile.TemporaryDirectory() as directory:
+        stored = StoredBroker(Path(directory) / "data")
+        try:
+            run = Run(stored, filler)
+            if filler:
+                stored.loop.turn.tight = True  # so that little is kept in memory
+                for _ in range(3):
+                    run.publish(19)
+            for what, choice in steps:
+                getattr(run, what)(choice)
+                stored.loop.run()
+                run.check()
+            stored.wait_until_safe()
+        finally:
+            stored.stop(cleanly=False)
+        with StoredBroker(Path(directory) / "data") as again:  # as after a crash: what was out is back
+            waiting = [number_in(seen.message) for seen in ready_from(again.vhost.queues["q"])]
+            assert waiting == sorted(run.ready | run.out.keys())
