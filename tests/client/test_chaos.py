@@ -3,7 +3,7 @@
 What was confirmed comes; what comes was published. Each history has its own schedule: when the broker is
 killed and how long it stays away, when the process forks, when signals and cancellations come. `--cycles N`
 makes more histories (24 is the ordinary run, of two; `make soak` has 300), `--crash-seed S` repeats the
-choices of one.
+choices of one, and `-s` shows what happened. RabbitMQ needs seconds to start again: it has fewer of them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ import pytest
 
 from embermq.client import ClientError, Connection, Consumer, Message, Properties, connect, connect_async
 from tests.support.interrupts import interrupted, interrupts
-from tools.brokers import EmberBroker
+from tools.brokers import Broker, EmberBroker, RabbitBroker
 
 PATIENCE_S = 60.0
 LIFE_S = (0.2, 1.2)  # between two kills
 AWAY_S_MAX = 0.5  # how long the broker is not there
-KILLS = 2  # in each history
 PERSISTENT = Properties(delivery_mode=2)
 QUEUE = "chaos"
 
@@ -121,15 +120,30 @@ def guarded(books: Books, function: Callable[[], None]) -> threading.Thread:
     return thread
 
 
+def take_the_rest(books: Books, connection: Connection) -> None:
+    """Take what is left in the queue."""
+    with connection.channel() as channel, channel.consume(QUEUE, timeout_s=2) as rest:
+        for message in rest:
+            books.take(message)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    only = metafunc.config.getoption("--crash-seed")
-    histories = max(2, metafunc.config.getoption("--cycles") // 12)
-    metafunc.parametrize("seed", [only] if only else range(1, histories + 1))
+    only, cycles = metafunc.config.getoption("--crash-seed"), metafunc.config.getoption("--cycles")
+    seeds = [only] if only else range(1, max(2, cycles // 12) + 1)
+    slow_seeds = [only] if only else range(1, max(1, cycles // 60) + 1)
+    marks = [
+        pytest.mark.once("RabbitMQ takes long to start"),
+        pytest.mark.skipif(not RabbitBroker.installed(), reason="rabbitmq-server is not installed"),
+    ]
+    lives = [pytest.param(EmberBroker, 2, seed, id=f"embermq-{seed}") for seed in seeds]
+    lives += [pytest.param(RabbitBroker, 1, seed, id=f"rabbitmq-{seed}", marks=marks) for seed in slow_seeds]
+    metafunc.parametrize(("start", "kills", "seed"), lives)
 
 
-def test_every_message_is_accounted_for(seed: int) -> None:
+def test_every_message_is_accounted_for(start: Callable[[], Broker], kills: int, seed: int) -> None:
     chance = random.Random(seed)
-    with EmberBroker() as broker:
+    interruptions = forks = 0
+    with start() as broker:
         books = Books(broker.url)
         with books.connect() as connection, connection.channel(prefetch=50) as channel:
             channel.queue_declare(QUEUE, durable=True)
@@ -151,19 +165,21 @@ def test_every_message_is_accounted_for(seed: int) -> None:
                         kept.clear()
                         kept.extend(shared.fetch(5, 0.05))
 
-                for _ in range(KILLS):
+                for _ in range(kills):
                     now_s = time.monotonic()
                     kill_at_s = now_s + chance.uniform(*LIFE_S)
                     fork_at_s = chance.uniform(now_s, kill_at_s)
                     while time.monotonic() < kill_at_s:
-                        interrupted(alarm, chance.uniform(0.0001, 0.01), work)
+                        interruptions += interrupted(alarm, chance.uniform(0.0001, 0.01), work)
                         if time.monotonic() > fork_at_s:
                             fork_and_try(connection)
+                            forks += 1
                             fork_at_s = kill_at_s
                     broker.kill()
-                    interrupted(alarm, chance.uniform(0.001, AWAY_S_MAX), work)
+                    interruptions += interrupted(alarm, chance.uniform(0.001, AWAY_S_MAX), work)
                     if chance.random() < 0.5:
                         fork_and_try(connection)  # while there is no connection
+                        forks += 1
                     broker.start()
             for message in kept:
                 books.take(message)
@@ -173,9 +189,11 @@ def test_every_message_is_accounted_for(seed: int) -> None:
                 assert not thread.is_alive()
             assert not books.failures
             shared.cancel()
-            with channel.consume(QUEUE, timeout_s=2) as rest:
-                for message in rest:
-                    books.take(message)
+            take_the_rest(books, connection)
+        print(
+            f"{broker.name} {seed}: {kills} kills, {forks} forks, {interruptions} signals, "
+            f"{len(books.tried)} tried, {len(books.confirmed)} confirmed, {len(books.seen)} seen"
+        )
         assert not books.confirmed - books.seen, "confirmed and never seen"
         assert not books.seen - books.tried, "seen and never published"
         assert books.confirmed
