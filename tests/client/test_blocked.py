@@ -62,7 +62,7 @@ def test_publishes_that_wait_are_kept_once() -> None:
                 for _ in range(100):
                     futures += [channel.publish(body, queue) for _ in range(10)]
                     await asyncio.sleep(0)
-                engine, transport = connection._engine, connection._protocol.transport  # type: ignore[union-attr]
+                engine, transport = connection.engine, connection._protocol.transport  # type: ignore[union-attr]
                 assert engine.buffer.out.size + transport.get_write_buffer_size() < 4_000_000
             await asyncio.gather(*futures)
             assert (await channel.queue_declare(queue, passive=True)).message_count == len(futures)

@@ -91,7 +91,7 @@ class World:
 
     async def nothing_left(self) -> bool:
         info = await self.observer.queue_declare(self.queue, passive=True)
-        channels = len(self.connection._engine.channels)
+        channels = len(self.connection.engine.channels)
         return (info.message_count, info.consumer_count, channels) == (MESSAGES, 0, 0)
 
     async def until(self, condition: Callable[[], Awaitable[bool]], what: str) -> None:

@@ -94,7 +94,7 @@ def test_tls_asyncio(ember: Broker, certificate: Path, server_tls: ssl.SSLContex
         asyncio.run(run(proxy.port))
 
 
-def test_a_certificate_that_nobody_vouches_for(ember: Broker, server_tls: ssl.SSLContext) -> None:
+def test_a_certificate_of_an_unknown_authority(ember: Broker, server_tls: ssl.SSLContext) -> None:
     with Proxy(ember.port, server_tls) as proxy:
         with pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY_FAILED"):
             connect(f"amqps://guest:guest@localhost:{proxy.port}/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import fields
@@ -67,6 +68,19 @@ def test_a_block_of_a_coroutine(ember: Broker) -> None:
         await (await task).close()
 
     asyncio.run(run())
+
+
+def test_callbacks_in_several_threads(channel: Channel, queue: str) -> None:
+    together = threading.Barrier(3)
+
+    def handle(message: Message) -> None:
+        together.wait(PATIENCE_S)  # for two others that work at the same time
+        message.ack()
+
+    with channel.consume(queue, handle, concurrency=3) as consumer:
+        channel.publish_batch([b"x"] * 9, queue)
+        wait_until(lambda: left_in(channel, queue) == 0 and together.n_waiting == 0)
+    consumer.join()
 
 
 @pytest.mark.parametrize("on_error", ["reject", "requeue"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from embermq.client import BadAddress, Channel, Connection, PreconditionFailed, Properties, Stream, connect
-from embermq.client.calls.stream import check_acks
+from embermq.client.calls.consumer import check_acks
 from embermq.client.calls.super_stream import check_partitions
 from embermq.wire.methods import BasicConsume
 from tools.brokers import Broker
@@ -15,13 +15,13 @@ from tools.brokers import Broker
 
 @pytest.mark.parametrize("prefetch", [100_000, -1, "many"])
 def test_a_prefetch_that_cannot_be(connection: Connection, channel: Channel, prefetch: Any) -> None:
-    before = len(connection._engine.channels)
+    before = len(connection.engine.channels)
     with pytest.raises(ValueError, match="prefetch must be a number from 0"):
         connection.channel(prefetch=prefetch)
     with pytest.raises(ValueError, match="prefetch must be a number from 0"):
         channel.qos(prefetch)
     channel.queue_declare(exclusive=True)
-    assert len(connection._engine.channels) == before
+    assert len(connection.engine.channels) == before
 
 
 @pytest.mark.parametrize(
@@ -105,3 +105,25 @@ def test_columns_of_a_stream_without_acks(connection: Connection, target: str) -
             assert connection.is_open
         finally:
             channel.queue_delete(stream.name)
+
+
+def test_columns_without_acks_of_a_queue_that_may_be_a_stream(ember: Broker, target: str) -> None:
+    """RabbitMQ would close the whole connection, and cannot be asked for the type of a queue."""
+    with connect(ember.url) as other, other.channel() as channel, connect(ember.url) as connection:
+        Stream(channel, "mistakes.stream").declare()
+        own = channel.queue_declare("mistakes.own").name
+        try:
+            with other.channel() as mine, mine.consume_columns(own, no_ack=True) as consumer:
+                mine.publish(b"known", own)
+                batch = consumer.fetch(timeout_s=60)
+                assert batch is not None and batch.count == 1
+            if target == "rabbitmq":
+                for name in ("mistakes.stream", own):
+                    with connection.channel() as stranger, pytest.raises(ValueError, match="may be a stream"):
+                        stranger.consume_columns(name, no_ack=True)
+                with other.channel() as mine, pytest.raises(ValueError, match="may be a stream"):
+                    mine.consume_columns("mistakes.stream", no_ack=True)
+            assert connection.is_open and other.is_open
+        finally:
+            channel.queue_delete("mistakes.stream")
+            channel.queue_delete(own)

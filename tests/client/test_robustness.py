@@ -67,7 +67,7 @@ def test_a_full_consumer_without_acks_holds_up_no_answer(ember: Broker) -> None:
         queue = channel.queue_declare(exclusive=True).name
         channel.publish_batch([bytes(100_000)] * 600, queue)
         consumer = channel.consume(queue, no_ack=True)
-        wait_until(lambda: connection._engine.congested is not None)
+        wait_until(lambda: connection.engine.congested is not None)
         other.publish(b"x", queue)
         other.queue_declare(exclusive=True)
         assert len(consumer.fetch_all(601, PATIENCE_S)) == 601
@@ -295,7 +295,7 @@ def test_signals_interrupt_calls_and_publishes_anywhere(ember: Broker, cycles: i
         assert not found - tried, "a message came that nobody published, or twice"
         # Nothing is left behind by calls that were interrupted.
         wait_until(lambda: channel.queue_declare(idle, passive=True).consumer_count == 0)
-        wait_until(lambda: len(connection._engine.channels) == 1)
+        wait_until(lambda: len(connection.engine.channels) == 1)
         channel.publish(b"still alive", queue)
 
 

@@ -25,8 +25,8 @@ def advice(settings: Settings, failure: OSError) -> str:
                 "server_name_indication= in the URL (server_hostname=)"
             )
         return (
-            "nobody whom this machine trusts vouches for the broker's certificate: name the file of its "
-            "authority with cacertfile= in the URL"
+            "no authority that this machine trusts has signed the broker's certificate: name the file of the "
+            "authority that did with cacertfile= in the URL"
         )
     if settings.tls is not None and isinstance(failure, ssl.SSLError | ConnectionResetError):
         return "does that port speak TLS? If not, use amqp://"

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from embermq.client.calls.consumer import ConsumerHandle, OnError, ack, callback_failed
+from embermq.client.calls import consumer as calls
+from embermq.client.calls.consumer import ConsumerHandle, OnError, callback_failed
+from embermq.client.calls.with_block import AsyncWithBlock
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.inbox import Inbox
 from embermq.client.core.message import Message
 from embermq.client.core.requests import cancel_request
 from embermq.client.core.stream_progress import Progress
-from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 
 if TYPE_CHECKING:
     from embermq.client.aio.channel import AsyncChannel
-
-log = logging.getLogger("embermq.client")
 
 MessageCallback = Callable[[Message], Coroutine[Any, Any, None] | None]
 
@@ -77,7 +74,7 @@ class AsyncInbox(Inbox):
             core.buffer.wake()
 
 
-class AsyncConsumer(ConsumerHandle):
+class AsyncConsumer(ConsumerHandle, AsyncWithBlock):
     """Iterate over it with `async for`, or `fetch` batches. Leaving its `async with` block cancels it.
 
     After a reconnection it goes on by itself; what had not been settled comes again, marked as redelivered.
@@ -90,7 +87,6 @@ class AsyncConsumer(ConsumerHandle):
         self.inbox = inbox
         self.timeout_s = timeout_s
         self._workers: list[asyncio.Task[None]] = []
-        self._failure: Exception | None = None
         inbox.watch(self, channel.connection.loop)
 
     # -- taking messages
@@ -116,25 +112,10 @@ class AsyncConsumer(ConsumerHandle):
             if batch or not await self.arrival(timeout_s):
                 return batch
 
-    async def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
-        """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
-        loop = self.channel.connection.loop
-        deadline_s = loop.time() + timeout_s
-        batch: list[Message] = []
-        while len(batch) < count and (left_s := deadline_s - loop.time()) > 0:
-            try:
-                got = await self.fetch(count - len(batch), left_s)
-            except ClientError:
-                if batch:
-                    break  # first what there was; the next call meets the error again
-                raise
-            except asyncio.CancelledError:
-                self.inbox.taken.extendleft(reversed(batch))
-                raise
-            if not got:
-                break
-            batch += got
-        return batch
+    def put_back(self, messages: list[Message]) -> None:
+        self.inbox.taken.extendleft(reversed(messages))
+
+    fetch_all = calls.fetch_all
 
     async def arrival(self, timeout_s: float | None, group: Sequence[AsyncConsumer] = ()) -> bool:
         """Wait until it is worth looking again; false after the time, or at an end that is no error.
@@ -160,34 +141,23 @@ class AsyncConsumer(ConsumerHandle):
             self.inbox.sleepers.discard(sleeper)
         return True
 
-    ack = ack
+    ack = calls.ack
 
     # -- ending
 
-    async def cancel(self) -> None:
-        """Tell the broker that no more is wanted; what waits here unread goes back to the queue.
-
-        Whatever interrupts it, it may be called again.
-        """
-        self.inbox.cancelled = True
+    def rouse(self) -> None:
         self.inbox.wake()
-        if self.is_consuming():
-            core = self.inbox.core
-            await self.channel.connection.call(core, cancel_request(core, self.inbox))
 
-    async def __aenter__(self) -> Self:
-        return self
+    cancel = calls.cancel
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def _leave(self, kind: type[BaseException] | None) -> None:
         await self.cancel()
         if self._workers and asyncio.current_task() not in self._workers:
             await self.join()
 
     # -- callbacks
 
-    def start(self, callback: MessageCallback, concurrency: int, on_error: OnError = "stop") -> None:
+    def start(self, callback: MessageCallback, concurrency: int = 1, on_error: OnError = "stop") -> None:
         """Have `concurrency` tasks call `callback`; with one, messages are handled in order."""
         for _ in range(concurrency):
             task = self.channel.connection.background(
@@ -199,8 +169,8 @@ class AsyncConsumer(ConsumerHandle):
         """Wait for the end of the callbacks; raises what ended them, if it was an error."""
         assert self._workers, "this consumer has no callback: iterate over it"
         await asyncio.wait(self._workers)
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
 
     async def _call(self, callback: MessageCallback, on_error: OnError) -> None:
         try:
@@ -213,9 +183,4 @@ class AsyncConsumer(ConsumerHandle):
                     if not callback_failed(message, on_error, self.no_ack):
                         raise
         except Exception as failure:
-            if failure is self.error and self.channel.connection.closed_by_user:
-                return
-            self._failure = failure
-            log.exception("the callback of consumer '%s' failed, the consumer is cancelled", self.tag)
-            with suppress(ClientError):  # when the connection is gone, so is the consumer
-                await self.cancel()
+            await calls.callbacks_failed(self, failure)

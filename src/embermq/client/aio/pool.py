@@ -3,66 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Generic, Self, TypeVar, Unpack
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar, Unpack
 
 from embermq.client.address import ConnectOptions
 from embermq.client.aio.channel import AsyncChannel
 from embermq.client.aio.connection import AsyncConnection, connect_async
-from embermq.client.calls.pool import Closable, PoolHandle, is_clean
-from embermq.client.errors import ConnectionClosed, Timeout
+from embermq.client.calls import pool
+from embermq.client.calls.pool import Closable, PoolHandle
+from embermq.client.calls.with_block import AsyncWithBlock
 
 T = TypeVar("T", bound=Closable)
 
 
-class AsyncPool(PoolHandle[T], Generic[T]):
+class AsyncPool(PoolHandle[T], AsyncWithBlock, Generic[T]):
     """`async with pool.acquire() as item:` waits until one is free. `size` are made, when they are needed."""
 
     def __init__(self, make: Callable[[], Awaitable[T]], size: int) -> None:
-        super().__init__(size)
-        self._make = make
+        super().__init__(make, size)
         self._permits = asyncio.Semaphore(size)
 
-    @asynccontextmanager
-    async def acquire(self, timeout_s: float | None = None) -> AsyncIterator[T]:
-        """One for this task alone, until the block ends; Timeout when none became free in that time."""
+    async def permitted(self, timeout_s: float | None) -> bool:
         try:
             async with asyncio.timeout(timeout_s):
-                await self._permits.acquire()
+                return await self._permits.acquire()
         except TimeoutError:
-            raise Timeout(f"none of the {self.size} of {self!r} became free within {timeout_s:g} s") from None
-        item: T | None = None
-        try:
-            if self.is_closed:
-                raise ConnectionClosed("the pool is closed")
-            item = self._pick() or await self._make()
-            yield item
-        finally:
-            if item is not None:
-                await self._take_back(item)
-            self._permits.release()
+            return False
 
-    async def _take_back(self, item: T) -> None:
-        if self.is_closed:
-            await item.close()
-        elif not item.is_closed:
-            self._idle.append(item)
+    def release(self) -> None:
+        self._permits.release()
 
-    async def close(self) -> None:
-        """Close what is idle now, and the others as they come back."""
-        self.is_closed = True
-        while (item := self._pick()) is not None:
-            await item.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+    acquire = pool.acquire
+    close = pool.close
+    _leave = pool.leave
 
 
 class AsyncConnectionPool(AsyncPool[AsyncConnection]):
@@ -90,9 +63,3 @@ class AsyncChannelPool(AsyncPool[AsyncChannel]):
         prefetch: int | None = 1000,
     ) -> None:
         super().__init__(lambda: connection.channel(confirms=confirms, prefetch=prefetch), size)
-
-    async def _take_back(self, item: AsyncChannel) -> None:
-        if item.is_closed or is_clean(item):
-            await super()._take_back(item)
-        else:
-            item.close_soon()

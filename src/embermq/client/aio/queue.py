@@ -49,14 +49,10 @@ class AsyncQueue(QueueHandle):
         return self.channel.publish(body, self.name, **options)
 
     async def consume(
-        self,
-        callback: MessageCallback | None = None,
-        *,
-        concurrency: int = 1,
-        **options: Unpack[ConsumeOptions],
+        self, callback: MessageCallback | None = None, **options: Unpack[ConsumeOptions]
     ) -> AsyncConsumer:
         """As `AsyncChannel.consume`."""
-        return await self.channel.consume(self.name, callback, concurrency=concurrency, **options)
+        return await self.channel.consume(self.name, callback, **options)
 
     async def get(self, *, no_ack: bool = False) -> Message | None:
         """One message if there is one."""

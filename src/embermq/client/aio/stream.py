@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from types import TracebackType
 from typing import Self
 
 from embermq.client.aio.channel import AsyncChannel
@@ -11,6 +10,7 @@ from embermq.client.aio.consumer import AsyncConsumer
 from embermq.client.calls import stream, super_stream
 from embermq.client.calls.stream import StreamHandle
 from embermq.client.calls.super_stream import SuperStreamHandle
+from embermq.client.calls.with_block import AsyncWithBlock
 from embermq.client.core.message import Message
 
 
@@ -26,7 +26,7 @@ class AsyncStream(StreamHandle[AsyncConsumer]):
     offset_at = stream.offset_at
 
 
-class AsyncSuperStreamConsumer:
+class AsyncSuperStreamConsumer(AsyncWithBlock):
     """The consumers of all partitions as one iterator. Leaving its `async with` block cancels them."""
 
     def __init__(self, parts: list[AsyncConsumer], timeout_s: float | None) -> None:
@@ -53,12 +53,7 @@ class AsyncSuperStreamConsumer:
         for part in self.parts:
             await part.cancel()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def _leave(self, kind: type[BaseException] | None) -> None:
         await self.cancel()
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from itertools import islice
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from embermq.client.blocking.column_consumer import ColumnConsumer
 from embermq.client.blocking.consumer import Consumer
@@ -17,17 +15,18 @@ from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.queue import Exchange, Queue
 from embermq.client.blocking.waiter import Waiter
 from embermq.client.calls import channel as calls
-from embermq.client.calls.consumer import OnError, check_on_error
-from embermq.client.calls.once import blocking
-from embermq.client.calls.stream import check_acks
+from embermq.client.calls import consumer as consumers
+from embermq.client.calls.consumer import check_acks, check_no_stream
+from embermq.client.calls.once import blocking, blocking_block
+from embermq.client.calls.with_block import WithBlock
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.columns import Values, rows_of
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, Outgoing, Receipt, as_bytes, raw_properties
-from embermq.client.core.requests import Arguments, consume_method, consume_request, request_for
+from embermq.client.core.requests import Arguments, consume_method, consume_request
 from embermq.client.core.stream_progress import Progress
 from embermq.client.errors import Timeout
-from embermq.wire.methods import BasicConsume, BasicGet, Method
+from embermq.wire.methods import BasicConsume, BasicGet
 from embermq.wire.properties import Properties
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Confirmation:
             raise failure
 
 
-class Channel(calls.ChannelHandle):
+class Channel(calls.ChannelHandle[Consumer, Callable[[Message], None]], WithBlock):
     """Opened by `Connection.channel`. Any number of threads may publish on it at the same time.
 
     An error of the broker's closes it for good: the call that caused it raises, later ones raise the same.
@@ -81,15 +80,11 @@ class Channel(calls.ChannelHandle):
 
     def __init__(self, connection: Connection, core: ChannelCore) -> None:
         assert core.commands is not None
-        self.connection = connection
+        self.connection: Connection = connection
         self.on_return: Callable[[Message], None] | None = None
         self.closed_by_user = False
         self._core = core
         self._commands = core.commands
-
-    def call(self, method: Method, timeout_s: float | None = None) -> Any:
-        """Send any method and wait for its answer; what it declares is restored after a reconnection."""
-        return self.connection.call(self._core, request_for(self._core, method), timeout_s)
 
     exchange_declare = blocking(calls.exchange_declare)
     exchange_delete = blocking(calls.exchange_delete)
@@ -109,61 +104,12 @@ class Channel(calls.ChannelHandle):
     tx_rollback = blocking(calls.tx_rollback)
     close = blocking(calls.close)
     close_soon = calls.close_soon
-    _begin_transaction = blocking(calls.begin_transaction)
+    transaction = blocking_block(calls.transaction)
     _leave = blocking(calls.leave)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave(kind)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commit at the end of the block, roll back when it raises."""
-        self._begin_transaction()
-        try:
-            yield
-        except BaseException:
-            if not self.is_closed:
-                self.tx_rollback()
-            raise
-        self.tx_commit()
 
     # -- consuming
 
-    def consume(
-        self,
-        queue: str = "",
-        callback: Callable[[Message], None] | None = None,
-        *,
-        prefetch: int | None = None,
-        no_ack: bool = False,
-        exclusive: bool = False,
-        no_local: bool = False,
-        consumer_tag: str = "",
-        selector: str | None = None,
-        arguments: Arguments = None,
-        timeout_s: float | None = None,
-        on_error: OnError = "stop",
-    ) -> Consumer:
-        """Begin to consume. Iterate over the result, or give a callback, which runs in a thread of its own.
-
-        With `timeout_s` the iteration ends when nothing came for so long. `prefetch` holds for this consumer
-        and for those after it on the channel. No name means the queue declared last. `selector` is a
-        condition on the messages (EmberMQ only). What a callback raises ends the consumer; with `on_error`
-        "requeue" or "reject" it is logged, and the consumer goes on.
-        """
-        check_on_error(on_error)
-        if prefetch is not None:
-            self.qos(prefetch)
-        method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments, selector)
-        consumer = self.begin(method, timeout_s)
-        if callback is not None:
-            consumer.start(callback, on_error)
-        return consumer
+    consume = blocking(consumers.consume)
 
     def consume_columns(
         self,
@@ -182,6 +128,7 @@ class Channel(calls.ChannelHandle):
             self.qos(prefetch)
         method = consume_method(queue, "", False, no_ack, False, arguments)
         check_acks(self.connection.is_embermq, method)
+        check_no_stream(self, method)
         consumer = ColumnConsumer(self, method, wanted)
         self.connection.call(self._core, consume_request(self._core, consumer.inbox))
         return consumer
@@ -199,14 +146,10 @@ class Channel(calls.ChannelHandle):
         # Nothing is called between the answer and this return: a signal handler might raise there.
         return self.call(BasicGet(queue, no_ack))  # type: ignore[no-any-return]
 
-    def begin(
-        self, consume: BasicConsume, timeout_s: float | None, progress: Progress | None = None
+    def new_consumer(
+        self, consume: BasicConsume, timeout_s: float | None, progress: Progress | None
     ) -> Consumer:
-        """Say basic.consume; `progress` is that of a stream."""
-        check_acks(self.connection.is_embermq, consume)
-        consumer = Consumer(self, BlockingInbox(self._core, consume, progress), timeout_s)
-        self.connection.call(self._core, consume_request(self._core, consumer.inbox))
-        return consumer
+        return Consumer(self, BlockingInbox(self._core, consume, progress), timeout_s)
 
     # -- publishing
 

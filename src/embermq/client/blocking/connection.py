@@ -8,21 +8,19 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 from embermq.client.address import ConnectOptions, Endpoint, Settings, settings_of
 from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.io_thread import IOThread
 from embermq.client.blocking.waiter import Waiter
+from embermq.client.calls import connection as calls
 from embermq.client.calls.connection import ConnectionHandle
+from embermq.client.calls.once import blocking
+from embermq.client.calls.with_block import WithBlock
 from embermq.client.core.channel import ChannelCore
-from embermq.client.core.engine import Engine
-from embermq.client.core.message import Message
 from embermq.client.core.request import Request
 from embermq.client.errors import ClientError
-from embermq.wire.frame import method_frame
-from embermq.wire.methods import ChannelClose, ChannelOpen, ConnectionUpdateSecret
 
 log = logging.getLogger("embermq.client")
 
@@ -38,11 +36,13 @@ def connect(url: str | Sequence[str] = "amqp://localhost", **options: Unpack[Con
     return Connection(settings_of(url, **options))
 
 
-class Connection(ConnectionHandle):
+class Connection(ConnectionHandle[Channel], WithBlock):
     """An open connection. Use it in `with`, or call `close`.
 
     The attributes `on_...` are called in a thread of their own, one event after the other.
     """
+
+    channel_type = Channel
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -51,18 +51,22 @@ class Connection(ConnectionHandle):
         self.on_lost: Callable[[ClientError], None] | None = None
         self.on_reconnected: Callable[[], None] | None = None
         self.closed_by_user = False
-        self._channels: dict[ChannelCore, weakref.ref[Channel]] = {}
+        self._channels = {}
         self._events = Events()
         # The thread of the connection does not keep its user's half alive: a forgotten one is noticed.
         ourselves = weakref.ref(self)
 
         def on_event(event: str, subject: object, detail: object) -> None:
             connection = ourselves()
-            if connection is not None:
-                connection._happened(event, subject, detail)
+            if connection is None:
+                return
+            if event == "closed":
+                connection._events.stop()
+            else:
+                connection.happened(event, subject, detail)
 
         self._io_thread = IOThread(settings, on_event)
-        self._engine: Engine = self._io_thread.engine
+        self.engine = self._io_thread.engine
         try:
             self._io_thread.first.wait(None)
             self._io_thread.first.result()
@@ -73,36 +77,8 @@ class Connection(ConnectionHandle):
 
     # -- for users
 
-    def channel(self, *, confirms: bool = True, prefetch: int | None = 1000) -> Channel:
-        """Open a channel. With `confirms` every publish is answered for by the broker.
-
-        `prefetch` is how many deliveries each consumer may have unsettled (None: no limit).
-        """
-        waiter = Waiter()
-        opening: list[ChannelCore] = []
-        request = Request(ChannelOpen(), waiter)
-
-        def begin() -> None:
-            try:
-                opening.append(self._engine.open_channel(request, confirming=confirms))
-            except ClientError as error:
-                waiter.set_exception(error)
-
-        def give_up() -> None:
-            for core in opening:
-                core.request(Request(ChannelClose(200, "not wanted any more")))
-
-        try:
-            self._io_thread.commands.post(begin)
-            self.wait(waiter, "channel.open")
-            channel = Channel(self, opening[0])
-            self._channels[opening[0]] = weakref.ref(channel)
-            if prefetch is not None:
-                channel.qos(prefetch)
-            return channel
-        except BaseException:
-            self._io_thread.commands.post(give_up)
-            raise
+    channel = blocking(calls.channel)
+    update_secret = blocking(calls.update_secret)
 
     def close(self) -> None:
         """Close it and end its thread. Publishes without their confirm fail with ConnectionClosed."""
@@ -130,27 +106,7 @@ class Connection(ConnectionHandle):
             self._io_thread.commands.post(self._io_thread.finish, True)
             self._events.stop()
 
-    def update_secret(self, secret: str, reason: str = "") -> None:
-        """Give the broker a new token before the old one expires (OAuth 2)."""
-        waiter = Waiter()
-        method = ConnectionUpdateSecret(secret.encode(), reason)
-
-        def begin() -> None:
-            if self._engine.error is not None:
-                waiter.set_exception(self._engine.error)
-                return
-            self._engine.update_secret.append(Request(method, waiter))
-            self._engine.buffer.write(method_frame(0, method))
-
-        self._io_thread.commands.post(begin)
-        self.wait(waiter, method.NAME)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _leave(self, kind: type[BaseException] | None) -> None:
         # A broker that takes no publishes does not read connection.close either: an error would wait for it.
         self._end(politely=kind is None or self.blocked_reason is None)
 
@@ -159,8 +115,13 @@ class Connection(ConnectionHandle):
 
     # -- for channels
 
+    def new_waiter(self) -> Waiter:
+        return Waiter()
+
+    def post(self, function: Callable[..., object], *arguments: Any) -> None:
+        self._io_thread.commands.post(function, *arguments)
+
     def call(self, core: ChannelCore, request: Request, timeout_s: float | None = None) -> Any:
-        """Send a request and wait for its answer. If the wait is interrupted, what was done is undone."""
         waiter = request.waiter = Waiter()
         try:
             self._io_thread.commands.post(core.request, request)
@@ -171,7 +132,6 @@ class Connection(ConnectionHandle):
             raise
 
     def tell(self, core: ChannelCore, request: Request) -> None:
-        """Send a request without waiting for its answer."""
         request.waiter = Waiter()
         self._io_thread.commands.post(core.request, request)
 
@@ -191,33 +151,8 @@ class Connection(ConnectionHandle):
         self._io_thread.commands.post(self._io_thread.await_room, waiter)
         self.wait(waiter, "what was sent")
 
-    # -- users' callbacks
-
-    def _happened(self, event: str, subject: object, detail: object) -> None:
-        """Called by the thread of the connection, which must go on."""
-        if event == "blocked":
-            self._events.tell(self.on_blocked, detail)
-        elif event == "unblocked":
-            self._events.tell(self.on_unblocked)
-        elif event == "lost":
-            self._events.tell(self.on_lost, detail)
-        elif event == "reconnected":
-            self._events.tell(self.on_reconnected)
-        elif event == "returned":
-            assert isinstance(subject, ChannelCore)
-            assert isinstance(detail, Message)
-            known = self._channels.get(subject)
-            channel = known() if known is not None else None
-            if channel is not None:
-                self._events.tell(channel.on_return, detail)
-        elif event == "channel_closed":
-            assert isinstance(subject, ChannelCore)
-            self.forget(subject)
-        elif event == "closed":
-            self._events.stop()
-
-    def forget(self, core: ChannelCore) -> None:
-        self._channels.pop(core, None)
+    def _tell_user(self, callback: Callable[..., None] | None, *arguments: object) -> None:
+        self._events.tell(callback, *arguments)
 
 
 class Events:

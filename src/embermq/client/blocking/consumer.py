@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from embermq.client.blocking.inbox import BlockingInbox, await_arrival
-from embermq.client.calls.consumer import ConsumerHandle, OnError, ack, callback_failed
+from embermq.client.calls import consumer as calls
+from embermq.client.calls.consumer import ConsumerHandle, OnError, callback_failed
+from embermq.client.calls.once import blocking
+from embermq.client.calls.with_block import WithBlock
 from embermq.client.core.message import Message
-from embermq.client.core.requests import cancel_request
-from embermq.client.errors import ClientError
 
 if TYPE_CHECKING:
     from embermq.client.blocking.channel import Channel
-
-log = logging.getLogger("embermq.client")
 
 
 def deadline_after(timeout_s: float | None) -> float:
     return math.inf if timeout_s is None else time.monotonic() + timeout_s
 
 
-class CancelledAtExit:
-    """Leaving its `with` block cancels it."""
-
-    def cancel(self) -> None:
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.cancel()
-
-
-class Consuming(ConsumerHandle, CancelledAtExit):
-    """A consumer of either kind: of messages, or of columns."""
+class Consuming(ConsumerHandle, WithBlock):
+    """A consumer of either kind: of messages, or of columns. Leaving its `with` block cancels it."""
 
     inbox: BlockingInbox
 
@@ -52,17 +34,14 @@ class Consuming(ConsumerHandle, CancelledAtExit):
         self.inbox = inbox
         inbox.watch(self)
 
-    def cancel(self) -> None:
-        """Tell the broker that no more is wanted; what waits here unread goes back to the queue.
-
-        Whatever interrupts it, it may be called again.
-        """
-        inbox, core = self.inbox, self.inbox.core
-        inbox.cancelled = True
-        for sleeper in list(inbox.sleepers):
+    def rouse(self) -> None:
+        for sleeper in list(self.inbox.sleepers):
             sleeper.set_result(None)
-        if self.is_consuming():
-            self.channel.connection.call(core, cancel_request(core, inbox))
+
+    cancel = blocking(calls.cancel)
+
+    def _leave(self, kind: type[BaseException] | None) -> None:
+        self.cancel()
 
 
 class Consumer(Consuming):
@@ -75,8 +54,7 @@ class Consumer(Consuming):
         super().__init__(channel, inbox)
         self.timeout_s = timeout_s
         self._handed: dict[int, list[Message]] = {}  # by thread: a batch that `fetch` is about to return
-        self._thread: threading.Thread | None = None
-        self._failure: Exception | None = None
+        self._threads: list[threading.Thread] = []
 
     # -- taking messages
 
@@ -120,7 +98,7 @@ class Consumer(Consuming):
         """A `fetch` of this thread was interrupted: its batch comes next."""
         handed = self._handed.get(threading.get_ident())
         if handed is not None:
-            self.inbox.ready.extendleft(reversed(handed))
+            self.put_back(handed)
             del self._handed[threading.get_ident()]
 
     def _await(self, deadline_s: float) -> bool:
@@ -133,26 +111,11 @@ class Consumer(Consuming):
         self.raise_error()
         return False
 
-    def fetch_all(self, count: int, timeout_s: float) -> list[Message]:
-        """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
-        deadline_s = time.monotonic() + timeout_s
-        batch: list[Message] = []
-        while len(batch) < count and (left_s := deadline_s - time.monotonic()) > 0:
-            try:
-                got = self.fetch(count - len(batch), left_s)
-            except ClientError:
-                if batch:
-                    break  # first what there was; the next call meets the error again
-                raise
-            except BaseException:
-                self.inbox.ready.extendleft(reversed(batch))
-                raise
-            if not got:
-                break
-            batch += got
-        return batch
+    def put_back(self, messages: list[Message]) -> None:
+        self.inbox.ready.extendleft(reversed(messages))
 
-    ack = ack
+    fetch_all = blocking(calls.fetch_all)
+    ack = calls.ack
 
     # -- ending
 
@@ -164,28 +127,32 @@ class Consumer(Consuming):
                     message.nack(requeue=True)
         self._handed.clear()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
-        if self._thread is not None and self._thread is not threading.current_thread():
+    def _leave(self, kind: type[BaseException] | None) -> None:
+        self.cancel()
+        if self._threads and threading.current_thread() not in self._threads:
             self.join()
 
     # -- callbacks
 
-    def start(self, callback: Callable[[Message], Any], on_error: OnError = "stop") -> None:
-        """Have a thread call `callback` for each message, in order."""
-        self._thread = threading.Thread(
-            target=self._call, args=(callback, on_error), name=f"embermq-consumer-{self.tag}", daemon=True
-        )
-        self._thread.start()
+    def start(
+        self, callback: Callable[[Message], Any], concurrency: int = 1, on_error: OnError = "stop"
+    ) -> None:
+        """Have `concurrency` threads call `callback`; with one, messages are handled in order."""
+        for _ in range(concurrency):
+            thread = threading.Thread(
+                target=self._call, args=(callback, on_error), name=f"embermq-consumer-{self.tag}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
 
     def join(self, timeout_s: float | None = None) -> None:
         """Wait for the end of the callbacks; raises what ended them, if it was an error."""
-        assert self._thread is not None, "this consumer has no callback: iterate over it"
-        self._thread.join(timeout_s)
-        if self._failure is not None:
-            raise self._failure
+        assert self._threads, "this consumer has no callback: iterate over it"
+        deadline_s = deadline_after(timeout_s)
+        for thread in self._threads:
+            thread.join(None if timeout_s is None else max(deadline_s - time.monotonic(), 0))
+        if self.failure is not None:
+            raise self.failure
 
     def _call(self, callback: Callable[[Message], Any], on_error: OnError) -> None:
         try:
@@ -196,11 +163,6 @@ class Consumer(Consuming):
                     if not callback_failed(message, on_error, self.no_ack):
                         raise
         except Exception as failure:
-            if failure is self.inbox.error and self.channel.connection.closed_by_user:
-                return
-            self._failure = failure
-            log.exception("the callback of consumer '%s' failed, the consumer is cancelled", self.tag)
-            try:
-                self.cancel()
-            except ClientError:
-                pass  # the connection is gone: so is the consumer
+            self._callbacks_failed(failure)
+
+    _callbacks_failed = blocking(calls.callbacks_failed)

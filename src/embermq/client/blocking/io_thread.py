@@ -21,6 +21,8 @@ from embermq.client.address import Endpoint, Settings
 from embermq.client.blocking.inbox import BlockingInbox
 from embermq.client.blocking.transport import Transport, open_transport
 from embermq.client.blocking.waiter import Waiter
+from embermq.client.calls.lives import Lives, live
+from embermq.client.calls.once import blocking
 from embermq.client.core.commands import (
     ASLEEP,
     AWAKE,
@@ -30,14 +32,11 @@ from embermq.client.core.commands import (
     ParentsQueue,
     run_all,
 )
-from embermq.client.core.engine import CLOSING, OPEN, Engine
+from embermq.client.core.engine import Engine
 from embermq.client.core.heartbeat import Heartbeat
 from embermq.client.core.message import Message
 from embermq.client.errors import ClientError, ConnectionClosed
-from embermq.client.failure_text import broken, not_connected
-from embermq.client.retry_plan import Attempts, is_passing
-from embermq.wire.frame import method_frame
-from embermq.wire.methods import ConnectionClose
+from embermq.client.failure_text import broken
 
 log = logging.getLogger("embermq.client")
 
@@ -49,24 +48,18 @@ LINGER_MS = 1  # acks may gather so long: taking turns for each of them is dear
 PAUSE_POLL_S = 60.0
 
 
-class IOThread:
+class IOThread(Lives):
     """`on_event` is told what users' callbacks are for; it must not wait."""
 
     def __init__(self, settings: Settings, on_event: Callable[[str, object, object], None]) -> None:
         self.settings = settings
         self.on_event = on_event
-        self.endpoint: Endpoint | None = None
-        self.first = Waiter()  # for the connection to be open, or not to come about
-        self.end: ClientError | None = None  # the engine wants this transport shut
-        self.stopping: bool = False
-        self.was_open = False  # ever
-        self.reached_open = False  # this time
+        self.first: Waiter = Waiter()
         self._transport: Transport | None = None
         self._buffer = bytearray(READ_BUFFER_BYTES)
         self._kept = 0  # bytes of a frame whose end has not come
         self._unsent = NOTHING
         self._without_room: list[Waiter] = []
-        self._dialed: Transport | OSError | None = None
         self._wakeup, wakeup_sender = socket.socketpair()
         self._wakeup.setblocking(False)
         self._wakeup_fd = self._wakeup.fileno()
@@ -78,16 +71,7 @@ class IOThread:
         self.thread = threading.Thread(target=self._run, name="embermq-client", daemon=True)
         self.thread.start()
 
-    # -- commands of other threads
-
-    def finish(self, politely: bool) -> None:
-        """End the connection, with connection.close or without."""
-        self.stopping = True
-        if self.engine.state == OPEN and politely:
-            self.engine.buffer.write(method_frame(0, ConnectionClose(200, "goodbye")))
-            self.engine.state = CLOSING
-        elif self.engine.state != CLOSING:
-            self.end = closed_by_user()
+    # -- a command of other threads
 
     def await_room(self, waiter: Waiter) -> None:
         """Tell the waiter when there is little left to send."""
@@ -98,28 +82,13 @@ class IOThread:
     def wake(self) -> None:
         """There is output: it is sent before our thread sleeps."""
 
-    def opened(self) -> None:
-        if self.was_open:
-            log.info("connection to %s is back, everything is restored", self.endpoint)
-            self.on_event("reconnected", None, None)
-        self.was_open = self.reached_open = True
-        if not self.first.done():
-            self.first.set_result(None)
-
-    def ended(self, error: ClientError) -> None:
-        self.end = error
-
     def happened(self, event: str, subject: object, detail: object) -> None:
         self.on_event(event, subject, detail)
 
     # -- lives of the connection
 
     def _run(self) -> None:
-        try:
-            error = self._live()
-        except Exception as fault:
-            log.exception("the client's thread failed")
-            error = ConnectionClosed(f"a fault in the client: {type(fault).__name__}: {fault}")
+        error = self._live()
         engine = self.engine
         left = self.commands.close(ClosedQueue(error))
         engine.lost(error, final=True)
@@ -132,53 +101,11 @@ class IOThread:
         self._wakeup.close()
         self._wakeup_sender.close()
 
-    def _live(self) -> ClientError:
-        """Connect again and again, until there is no point in it; why there is none."""
-        attempts = Attempts(self.settings)
-        while True:
-            self.reached_open = False
-            began_s = time.monotonic()
-            error = self._connect_and_serve(attempts.endpoint)
-            if self.stopping:
-                return self.end or error  # a user who closes it just after it broke has closed it
-            lived_s = time.monotonic() - began_s
-            pause_s = attempts.pause_after(error, was_open=self.reached_open, lived_s=lived_s)
-            if pause_s is None:
-                return error
-            if self._serve_without(lambda: False, time.monotonic() + pause_s):
-                return closed_by_user()
+    _live = blocking(live)
 
-    def _connect_and_serve(self, endpoint: Endpoint) -> ClientError:
-        self.end = None
-        opened = self._dial(endpoint)
-        if self.stopping and isinstance(opened, Transport):
-            opened.close()
-            return closed_by_user()
-        if not isinstance(opened, Transport):
-            return not_connected(endpoint, self.settings, opened) if opened else closed_by_user()
-        self.endpoint = endpoint
-        self._transport = opened
-        self._unsent, self._kept = NOTHING, 0
-        self.engine.start()
-        try:
-            error = self._serve(opened)
-        finally:
-            self._transport = None
-            opened.shut()
-            opened.close()
-        self.engine.lost(error, final=False)
-        if self.reached_open and is_passing(error) and not self.stopping:
-            log.warning("connection to %s lost: %s", endpoint, error)
-            self.on_event("lost", None, error)
-        return error
-
-    def _dial(self, endpoint: Endpoint) -> Transport | OSError | None:
-        """A transport, or why there is none; None when we are to stop."""
-        self._dialed = None
+    def dial(self, endpoint: Endpoint) -> Transport | None:
+        dialed: list[Transport | OSError] = []
         abandoned = threading.Event()
-
-        def arrived(result: Transport | OSError) -> None:
-            self._dialed = result
 
         def dial() -> None:
             try:
@@ -186,31 +113,48 @@ class IOThread:
             except OSError as failure:
                 result = failure
             if not abandoned.is_set():
-                self.commands.post(arrived, result)
+                self.commands.post(dialed.append, result)
             elif isinstance(result, Transport):
                 result.close()
 
         threading.Thread(target=dial, name="embermq-client-dial", daemon=True).start()
-        self._serve_without(lambda: self._dialed is not None)
+        self._serve_without(lambda: bool(dialed))
         abandoned.set()
-        return self._dialed
+        for result in dialed:
+            if isinstance(result, OSError):
+                raise result
+            if not self.closed_by_user:
+                return result
+            result.close()
+        return None
 
-    def _serve_without(self, over: Callable[[], bool], until_s: float = math.inf) -> bool:
-        """Do what others want done while there is no connection, until it is `over`; are we to stop?"""
+    def pause(self, seconds: float) -> bool:
+        self._serve_without(lambda: False, time.monotonic() + seconds)
+        return self.closed_by_user
+
+    def hang_up(self, transport: Transport) -> None:
+        self._transport = None
+        transport.shut()
+        transport.close()
+
+    def _serve_without(self, over: Callable[[], bool], until_s: float = math.inf) -> None:
+        """Do what others want done while there is no connection, until it is `over` or closed."""
         poller = select.poll()
         poller.register(self._wakeup, select.POLLIN)
         while True:
             self.commands.run()
             self._tell_of_room()
             left_s = until_s - time.monotonic()
-            if over() or left_s <= 0 or self.stopping:
-                return self.stopping
+            if over() or left_s <= 0 or self.closed_by_user:
+                return
             self._poll(poller, min(left_s, PAUSE_POLL_S) * 1000)
 
     # -- one life
 
-    def _serve(self, transport: Transport) -> ClientError:
+    def serve(self, transport: Transport) -> ClientError:
         engine = self.engine
+        self._transport = transport
+        self._unsent, self._kept = NOTHING, 0
         heartbeat = Heartbeat(engine, time.monotonic())
         poller = select.poll()
         poller.register(self._wakeup, select.POLLIN)
@@ -343,10 +287,6 @@ class IOThread:
         for opened in (self._transport, self._wakeup, self._wakeup_sender):
             if opened is not None:
                 opened.close()
-
-
-def closed_by_user() -> ConnectionClosed:
-    return ConnectionClosed("the connection was closed by its user")
 
 
 # Kept by their own threads: a callback of a weak reference might be interrupted by a signal.

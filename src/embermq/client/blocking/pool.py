@@ -3,67 +3,42 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Generic, Self, TypeVar, Unpack
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar, Unpack
 
 from embermq.client.address import ConnectOptions
 from embermq.client.blocking.channel import Channel
 from embermq.client.blocking.connection import Connection, connect
-from embermq.client.calls.pool import Closable, PoolHandle, is_clean
-from embermq.client.errors import ConnectionClosed, Timeout
+from embermq.client.calls import pool
+from embermq.client.calls.once import blocking, blocking_block
+from embermq.client.calls.pool import Closable, PoolHandle
+from embermq.client.calls.with_block import WithBlock
 
 T = TypeVar("T", bound=Closable)
 
 
-class Pool(PoolHandle[T], Generic[T]):
+class Pool(PoolHandle[T], WithBlock, Generic[T]):
     """`with pool.acquire() as item:` waits until one is free. `size` are made, when they are needed."""
 
     def __init__(self, make: Callable[[], T], size: int) -> None:
-        super().__init__(size)
-        self._make = make
+        super().__init__(make, size)
         self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(size):
-            self._permits.put(None)
+            self.release()
 
-    @contextmanager
-    def acquire(self, timeout_s: float | None = None) -> Iterator[T]:
-        """One for this thread alone, until the block ends; Timeout when none became free in that time."""
+    def permitted(self, timeout_s: float | None) -> bool:
         try:
             self._permits.get(timeout=timeout_s)
         except queue.Empty:
-            raise Timeout(f"none of the {self.size} of {self!r} became free within {timeout_s:g} s") from None
-        item: T | None = None
-        try:
-            if self.is_closed:
-                raise ConnectionClosed("the pool is closed")
-            item = self._pick() or self._make()
-            yield item
-        finally:
-            if item is not None:
-                self._take_back(item)
-            self._permits.put(None)
+            return False
+        return True
 
-    def _take_back(self, item: T) -> None:
-        if self.is_closed:
-            item.close()
-        elif not item.is_closed:
-            self._idle.append(item)
+    def release(self) -> None:
+        self._permits.put(None)
 
-    def close(self) -> None:
-        """Close what is idle now, and the others as they come back."""
-        self.is_closed = True
-        while (item := self._pick()) is not None:
-            item.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    acquire = blocking_block(pool.acquire)
+    close = blocking(pool.close)
+    _leave = blocking(pool.leave)
 
 
 class ConnectionPool(Pool[Connection]):
@@ -86,9 +61,3 @@ class ChannelPool(Pool[Channel]):
         self, connection: Connection, *, size: int = 16, confirms: bool = True, prefetch: int | None = 1000
     ) -> None:
         super().__init__(lambda: connection.channel(confirms=confirms, prefetch=prefetch), size)
-
-    def _take_back(self, item: Channel) -> None:
-        if item.is_closed or is_clean(item):
-            super()._take_back(item)
-        else:
-            item.close_soon()

@@ -6,12 +6,13 @@ from collections import deque
 from typing import Self
 
 from embermq.client.blocking.channel import Channel
-from embermq.client.blocking.consumer import CancelledAtExit, Consumer, deadline_after
+from embermq.client.blocking.consumer import Consumer, deadline_after
 from embermq.client.blocking.inbox import await_arrival
 from embermq.client.calls import stream, super_stream
 from embermq.client.calls.once import blocking
 from embermq.client.calls.stream import StreamHandle
 from embermq.client.calls.super_stream import SuperStreamHandle
+from embermq.client.calls.with_block import WithBlock
 from embermq.client.core.message import Message
 
 
@@ -27,7 +28,7 @@ class Stream(StreamHandle[Consumer]):
     offset_at = blocking(stream.offset_at)
 
 
-class SuperStreamConsumer(CancelledAtExit):
+class SuperStreamConsumer(WithBlock):
     """The consumers of all partitions as one iterator. Leaving its `with` block cancels them."""
 
     def __init__(self, parts: list[Consumer], timeout_s: float | None) -> None:
@@ -62,6 +63,9 @@ class SuperStreamConsumer(CancelledAtExit):
     def cancel(self) -> None:
         for part in self.parts:
             part.cancel()
+
+    def _leave(self, kind: type[BaseException] | None) -> None:
+        self.cancel()
 
 
 class SuperStream(SuperStreamHandle[Stream, SuperStreamConsumer]):

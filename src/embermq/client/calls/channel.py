@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
-from embermq.client.calls.connection import AnyConnection
+from embermq.client.calls import connection as connections
+from embermq.client.calls.connection import ConnectionHandle
 from embermq.client.calls.once import given
 from embermq.client.core.channel import ChannelCore
 from embermq.client.core.requests import Arguments, request_for
+from embermq.client.core.stream_progress import Progress
 from embermq.client.core.topology import QueueInfo
 from embermq.wire.methods import (
     BasicCancel,
+    BasicConsume,
     BasicQos,
     BasicRecover,
     ChannelClose,
@@ -35,11 +38,24 @@ from embermq.wire.methods import (
     TxSelect,
 )
 
+C = TypeVar("C")  # the shell's consumer
+F = TypeVar("F")  # its callback
 
-class ChannelHandle:
+
+class ChannelHandle(Generic[C, F]):
     """What a channel tells of itself."""
 
+    connection: ConnectionHandle[Any]
+    closed_by_user: bool
     _core: ChannelCore
+
+    def call(self, method: Method, timeout_s: float | None = None) -> Any:
+        """Send any method and wait for its answer; what it declares is restored after a reconnection."""
+        return self.connection.call(self._core, request_for(self._core, method), timeout_s)
+
+    def new_consumer(self, consume: BasicConsume, timeout_s: float | None, progress: Progress | None) -> C:
+        """A consumer of the shell's kind, of which the broker does not know yet."""
+        raise NotImplementedError
 
     @property
     def core(self) -> ChannelCore:
@@ -69,22 +85,7 @@ class ChannelHandle:
         return self._core.unconfirmed.count
 
 
-class AnyChannel(Protocol):
-    """A channel of either shell."""
-
-    closed_by_user: bool
-
-    @property
-    def connection(self) -> AnyConnection: ...
-
-    @property
-    def core(self) -> ChannelCore: ...
-
-    @property
-    def is_closed(self) -> bool: ...
-
-    def call(self, method: Method, timeout_s: float | None = None) -> Any:
-        """The answer, or with asyncio something to await for it."""
+AnyChannel = ChannelHandle[Any, Any]
 
 
 # -- exchanges
@@ -228,10 +229,18 @@ async def tx_rollback(channel: AnyChannel) -> None:
     await given(channel.call(TxRollback()))
 
 
-async def begin_transaction(channel: AnyChannel) -> None:
-    """tx.select where it is needed; asking waits for the connection."""
-    if not channel.core.transactional or not channel.core.ready:
+@asynccontextmanager
+async def transaction(channel: AnyChannel) -> AsyncIterator[None]:
+    """Commit at the end of the block, roll back when it raises."""
+    if not channel.core.transactional or not channel.core.ready:  # asking waits for the connection
         await tx_select(channel)
+    try:
+        yield
+    except BaseException:
+        if not channel.is_closed:
+            await tx_rollback(channel)
+        raise
+    await tx_commit(channel)
 
 
 async def close(channel: AnyChannel, reply_text: str = "goodbye") -> None:
@@ -259,9 +268,9 @@ def close_soon(channel: AnyChannel) -> None:
 
 
 @asynccontextmanager
-async def opened(connection: AnyConnection, *, prefetch: int | None = None) -> AsyncIterator[Any]:
+async def opened(connection: ConnectionHandle[Any], *, prefetch: int | None = None) -> AsyncIterator[Any]:
     """A channel for a moment."""
-    channel = await given(connection.channel(prefetch=prefetch))
+    channel = await connections.channel(connection, prefetch=prefetch)
     try:
         yield channel
     except BaseException as error:

@@ -1,19 +1,25 @@
-"""The state of a consumer as its user sees it, and what becomes of a message if its callback raised."""
+"""Consumers: how they begin and end, their state as its user sees it, and what a failed callback leads to."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+import time
+from typing import Any, Literal, TypeVar
 
+from embermq.client.calls.channel import AnyChannel, ChannelHandle, qos
+from embermq.client.calls.once import given
 from embermq.client.core.inbox import Inbox
 from embermq.client.core.message import Message
-from embermq.client.core.requests import cancel_request
+from embermq.client.core.requests import Arguments, cancel_request, consume_method, consume_request
+from embermq.client.core.stream_progress import END_OFFSET, OFFSET, Progress
 from embermq.client.errors import ClientError
 from embermq.wire.methods import BasicConsume
 
 log = logging.getLogger("embermq.client")
 
 OnError = Literal["stop", "requeue", "reject"]
+C = TypeVar("C")  # the shell's consumer
+F = TypeVar("F")  # its callback
 ON_ERROR: tuple[OnError, ...] = ("stop", "requeue", "reject")
 
 
@@ -22,6 +28,15 @@ class ConsumerHandle:
 
     channel: Any
     inbox: Inbox
+    failure: Exception | None = None  # what ended the callbacks
+
+    def rouse(self) -> None:
+        """Have those that wait for messages look again."""
+        raise NotImplementedError
+
+    def put_back(self, messages: list[Message]) -> None:
+        """They were taken and are not wanted now: they come next."""
+        raise NotImplementedError
 
     @property
     def tag(self) -> str:
@@ -71,9 +86,135 @@ def ack(consumer: ConsumerHandle, batch: list[Message]) -> None:
     consumer.channel.core.ack_batch(batch)
 
 
-def check_on_error(on_error: str) -> None:
+# -- beginning
+
+
+async def consume(
+    channel: ChannelHandle[C, F],
+    queue: str = "",
+    callback: F | None = None,
+    *,
+    concurrency: int = 1,
+    prefetch: int | None = None,
+    no_ack: bool = False,
+    exclusive: bool = False,
+    no_local: bool = False,
+    consumer_tag: str = "",
+    selector: str | None = None,
+    arguments: Arguments = None,
+    timeout_s: float | None = None,
+    on_error: OnError = "stop",
+) -> C:
+    """Begin to consume. Iterate over the result, or give a callback: `concurrency` threads or tasks call it.
+
+    With `timeout_s` the iteration ends when nothing came for so long. `prefetch` holds for this consumer
+    and for those after it on the channel. No name means the queue declared last. `selector` is a condition
+    on the messages (EmberMQ only). What a callback raises ends the consumer; with `on_error` "requeue" or
+    "reject" it is logged, and the consumer goes on.
+    """
     if on_error not in ON_ERROR:
         raise ValueError(f"on_error must be one of {', '.join(ON_ERROR)}, not {on_error!r}")
+    if prefetch is not None:
+        await qos(channel, prefetch)
+    method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments, selector)
+    consumer: Any = await begin(channel, method, timeout_s)
+    if callback is not None:
+        consumer.start(callback, concurrency, on_error)
+    return consumer  # type: ignore[no-any-return]
+
+
+async def begin(
+    channel: ChannelHandle[C, Any],
+    consume: BasicConsume,
+    timeout_s: float | None,
+    progress: Progress | None = None,
+) -> C:
+    """Say basic.consume; `progress` is that of a stream."""
+    check_acks(channel.connection.is_embermq, consume)
+    consumer: Any = channel.new_consumer(consume, timeout_s, progress)
+    await given(channel.connection.call(channel.core, consume_request(channel.core, consumer.inbox)))
+    return consumer  # type: ignore[no-any-return]
+
+
+def check_acks(is_embermq: bool, consume: BasicConsume) -> None:
+    """A stream that is consumed without acks makes brokers close the whole connection (540)."""
+    if not consume.no_ack or OFFSET not in consume.arguments:
+        return
+    if not is_embermq:
+        raise ValueError(
+            f"this broker delivers streams with acks only: read '{consume.queue}' without no_ack=True, and "
+            "ack each message or batch"
+        )
+    if END_OFFSET not in consume.arguments:
+        raise ValueError(
+            f"a stream is delivered without acks only up to an end: read '{consume.queue}' with end_offset= "
+            f"({END_OFFSET}), or without no_ack=True"
+        )
+
+
+def check_no_stream(channel: AnyChannel, consume: BasicConsume) -> None:
+    """The same where nothing says whether the queue is a stream: RabbitMQ has no way to ask for that."""
+    if channel.connection.is_embermq or not consume.no_ack:
+        return
+    last = channel.core.last_queue
+    name = consume.queue or ("" if last is None else last.name)
+    declared = channel.core.engine.topology.queues.get(name)
+    if declared is None or declared.declare.arguments.get("x-queue-type") == "stream":
+        raise ValueError(
+            f"'{name}' may be a stream, for which this broker would close the connection: read it without "
+            "no_ack=True, and ack each batch; or, if it is none, declare it on this connection first"
+        )
+
+
+# -- ending
+
+
+async def cancel(consumer: ConsumerHandle) -> None:
+    """Tell the broker that no more is wanted; what waits here unread goes back to the queue.
+
+    Whatever interrupts it, it may be called again.
+    """
+    consumer.inbox.cancelled = True
+    consumer.rouse()
+    if consumer.is_consuming():
+        core = consumer.channel.core
+        await given(consumer.channel.connection.call(core, cancel_request(core, consumer.inbox)))
+
+
+async def fetch_all(consumer: ConsumerHandle, count: int, timeout_s: float) -> list[Message]:
+    """`count` messages, or those that came within `timeout_s`; the prefetch must allow so many."""
+    fetch: Any = consumer.fetch  # type: ignore[attr-defined]
+    deadline_s = time.monotonic() + timeout_s
+    batch: list[Message] = []
+    while len(batch) < count and (left_s := deadline_s - time.monotonic()) > 0:
+        try:
+            got = await given(fetch(count - len(batch), left_s))
+        except ClientError:
+            if batch:
+                break  # first what there was; the next call meets the error again
+            raise
+        except BaseException:
+            consumer.put_back(batch)
+            raise
+        if not got:
+            break
+        batch += got
+    return batch
+
+
+# -- callbacks
+
+
+async def callbacks_failed(consumer: ConsumerHandle, failure: Exception) -> None:
+    """No more is delivered to them."""
+    if failure is consumer.error and consumer.channel.connection.closed_by_user:
+        return
+    consumer.failure = failure
+    log.exception("the callback of consumer '%s' failed, the consumer is cancelled", consumer.tag)
+    try:
+        await cancel(consumer)
+    except ClientError:
+        pass  # the connection is gone: so is the consumer
 
 
 def callback_failed(message: Message, on_error: OnError, no_ack: bool) -> bool:

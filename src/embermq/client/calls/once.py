@@ -8,10 +8,12 @@ code, and `blocking` makes an ordinary method of it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager
 from functools import partial, wraps
 from inspect import isawaitable
 from itertools import starmap
 from operator import methodcaller
+from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -47,3 +49,30 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         raise AssertionError(f"{function.__name__} awaits something in blocking code")
 
     return call
+
+
+def blocking_block(function: Callable[P, AbstractAsyncContextManager[T]]) -> Callable[P, BlockingBlock[T]]:
+    """The same for what is used in `async with`."""
+
+    @wraps(function)
+    def call(*arguments: P.args, **options: P.kwargs) -> BlockingBlock[T]:
+        return BlockingBlock(function(*arguments, **options))
+
+    return call
+
+
+class BlockingBlock(Generic[T]):
+    """For `with` instead of `async with`."""
+
+    def __init__(self, block: AbstractAsyncContextManager[T]) -> None:
+        self._enter = blocking(type(block).__aenter__)
+        self._exit = blocking(type(block).__aexit__)
+        self._block = block
+
+    def __enter__(self) -> T:
+        return self._enter(self._block)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._exit(self._block, kind, error, trace)

@@ -21,6 +21,7 @@ class PublishOptions(TypedDict, total=False):
 class ConsumeOptions(TypedDict, total=False):
     """The options of `consume`, for type checkers."""
 
+    concurrency: int
     prefetch: int | None
     no_ack: bool
     exclusive: bool

@@ -2,26 +2,89 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
+import time
+from collections.abc import Callable, Coroutine
 from itertools import count
+from typing import Any
 
+from embermq.client.calls.once import given
 from embermq.client.core.message import Message
+from embermq.client.core.publication import Body, as_bytes
 from embermq.client.errors import RpcFailed
 from embermq.wire.properties import Properties
+
+log = logging.getLogger("embermq.client")
 
 REPLY_TO = "amq.rabbitmq.reply-to"
 FAILED = "embermq.rpc.failed"  # the type property of an answer that is the text of an error
 
 
-class Correlation:
-    """Makes ids that no other client makes."""
+class RpcHandle:
+    """The calls that wait for their answers, which all come over one channel."""
 
-    def __init__(self) -> None:
-        self._prefix = secrets.token_hex(6)
+    def __init__(self, channel: Any) -> None:
+        self.channel = channel
+        self.waiters: dict[str | None, Any] = {}
+        self._prefix = secrets.token_hex(6)  # no other client makes ids with this
         self._numbers = count(1)
 
     def next_id(self) -> str:
         return f"{self._prefix}.{next(self._numbers)}"
+
+    def publish(self, what: str, timeout_s: float, *message: Any, properties: Properties) -> Any:
+        """Publish a mandatory message, and wait for its confirm."""
+        raise NotImplementedError
+
+    def on_answer(self, message: Message) -> None:
+        waiter = self.waiters.pop(message.properties.correlation_id, None)
+        if waiter is not None and not waiter.done():  # else: it gave up waiting
+            waiter.set_result(message)
+
+
+async def begin(client: RpcHandle) -> None:
+    """Have the answers come."""
+    try:
+        await given(client.channel.consume(REPLY_TO, client.on_answer, no_ack=True))
+    except BaseException:
+        client.channel.close_soon()
+        raise
+
+
+async def call(
+    client: RpcHandle,
+    body: Body,
+    routing_key: str,
+    exchange: str = "",
+    *,
+    properties: Properties | None = None,
+    timeout_s: float = 30.0,
+) -> Message:
+    """The answer. PublishFailed when there is no server, RpcFailed when the other side raised."""
+    began_s = time.monotonic()
+    connection, what = client.channel.connection, f"the call to '{routing_key}'"
+    correlation_id = client.next_id()
+    waiter = client.waiters[correlation_id] = connection.new_waiter()
+    try:
+        ours = call_properties(properties, correlation_id)
+        await given(client.publish(what, timeout_s, body, routing_key, exchange, properties=ours))
+        left_s = round(timeout_s - (time.monotonic() - began_s), 1)
+        answer: Message = await given(connection.wait(waiter, what, left_s))
+    finally:
+        client.waiters.pop(correlation_id, None)
+    if answer.properties.type == FAILED:
+        raise RpcFailed(answer.body.decode("utf-8", "replace"))
+    return answer
+
+
+async def close(client: RpcHandle) -> None:
+    await given(client.channel.close())
+
+
+async def leave(client: RpcHandle, kind: type[BaseException] | None) -> None:
+    """The end of a `with` block."""
+    await given(client.channel.close())
 
 
 def call_properties(properties: Properties | None, correlation_id: str) -> Properties:
@@ -34,13 +97,21 @@ def call_properties(properties: Properties | None, correlation_id: str) -> Prope
     return copy
 
 
-def answer_properties(call: Message, *, failed: bool) -> Properties:
-    return Properties(
-        correlation_id=call.properties.correlation_id, type=FAILED if failed else None, delivery_mode=1
-    )
+def answering(
+    function: Callable[[Message], Any], publish: Callable[..., Any]
+) -> Callable[[Message], Coroutine[Any, Any, None]]:
+    """A callback that publishes the function's results."""
 
+    async def answer(message: Message) -> None:
+        failed = None
+        try:
+            result = as_bytes(await given(function(message)))
+        except Exception as error:
+            log.exception("a remote call failed")
+            failed, result = FAILED, f"{type(error).__name__}: {error}".encode()
+        if message.properties.reply_to:
+            ours = Properties(correlation_id=message.properties.correlation_id, type=failed, delivery_mode=1)
+            await given(publish(result, message.properties.reply_to, properties=ours))
+        message.ack()
 
-def checked(answer: Message) -> Message:
-    if answer.properties.type == FAILED:
-        raise RpcFailed(answer.body.decode("utf-8", "replace"))
     return answer

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from embermq.client.calls.channel import opened, qos, queue_declare
+from embermq.client.calls.consumer import begin
 from embermq.client.calls.once import given
 from embermq.client.core.requests import consume_method
 from embermq.client.core.stream_progress import CONSUMER, END_OFFSET, OFFSET, Progress
-from embermq.wire.methods import BasicConsume
 from embermq.wire.table import Timestamp
 from embermq.wire.times import timestamp_of
 
@@ -73,7 +73,7 @@ async def consume(
     arguments = consume_arguments(offset, end_offset, name, single_active, filter_values, match_unfiltered)
     method = consume_method(stream.name, "", False, no_ack, False, arguments)
     progress = Progress(method.arguments, no_ack=no_ack, broker_ends_ranges=is_embermq)
-    consumer: C = await given(channel.begin(method, timeout_s, progress))
+    consumer: C = await begin(channel, method, timeout_s, progress)
     return consumer
 
 
@@ -159,19 +159,3 @@ def consume_arguments(
         arguments["x-stream-filter"] = list(filter_values)
         arguments["x-stream-match-unfiltered"] = match_unfiltered
     return arguments
-
-
-def check_acks(is_embermq: bool, consume: BasicConsume) -> None:
-    """A stream that is consumed without acks makes brokers close the whole connection (540)."""
-    if not consume.no_ack or OFFSET not in consume.arguments:
-        return
-    if not is_embermq:
-        raise ValueError(
-            f"this broker delivers streams with acks only: read '{consume.queue}' without no_ack=True, and "
-            "ack each message or batch"
-        )
-    if END_OFFSET not in consume.arguments:
-        raise ValueError(
-            f"a stream is delivered without acks only up to an end: read '{consume.queue}' with end_offset= "
-            f"({END_OFFSET}), or without no_ack=True"
-        )

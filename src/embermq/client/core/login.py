@@ -89,7 +89,7 @@ class Scram:
         if self.proven or not hmac.compare_digest(signature, self.signature):
             raise AuthenticationFailed(
                 "the broker's SCRAM signature is wrong: it does not know the password, so it is not the "
-                "broker it claims to be; look who listens there"
+                "broker it claims to be; check which program listens on that port"
             )
         self.proven = True
         return b""
@@ -117,7 +117,7 @@ class Scram:
         if not self.proven:
             raise AuthenticationFailed(
                 "the broker let us in without its SCRAM signature: it has not shown that it knows the "
-                "password; look who listens there"
+                "password; check which program listens on that port"
             )
 
 

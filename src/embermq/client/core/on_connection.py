@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HANDSHAKE = 1  # of core.engine's states
 FRAME_BYTES_MAX = 0x7FFF_FFFF
 CHANNELS_MAX = 65535
-REFUSALS = (402, 403, 530)  # reply codes that say: not you, not there
+REFUSALS = (402, 403, 530)  # reply codes that refuse a user or a virtual host
 
 
 def smaller_limit(ours: int, theirs: int, unlimited: int) -> int:
@@ -115,10 +115,10 @@ def on_close(engine: Engine, method: Method) -> None:
     settings = engine.settings
     # A certificate names the user; the name and password of the settings were not sent.
     external = settings.mechanism == "EXTERNAL"
-    who = "the client's certificate" if external else f"user '{settings.username}'"
+    user = "the client's certificate" if external else f"user '{settings.username}'"
     engine.shell.ended(
         kind(
-            f"the broker refused {who} at virtual host '{settings.virtual_host}': {code} {text}",
+            f"the broker refused {user} at virtual host '{settings.virtual_host}': {code} {text}",
             reply_code=code,
             reply_text=text,
         )
