@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -81,6 +82,21 @@ def test_callbacks_in_several_threads(channel: Channel, queue: str) -> None:
         channel.publish_batch([b"x"] * 9, queue)
         wait_until(lambda: left_in(channel, queue) == 0 and together.n_waiting == 0)
     consumer.join()
+
+
+def test_a_callback_that_exits_leaves_no_consumer(channel: Channel, queue: str) -> None:
+    """sys.exit() ends only the thread of the callback; a consumer without it would swallow messages."""
+    consumer = channel.consume(queue, lambda message: sys.exit(3), on_error="requeue")
+    channel.publish(b"x", queue)
+    with pytest.raises(SystemExit):
+        consumer.join(PATIENCE_S)
+    info = channel.queue_declare(queue, passive=True)
+    assert (info.message_count, info.consumer_count) == (1, 0)
+
+
+def test_callbacks_need_a_thread(channel: Channel, queue: str) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        channel.consume(queue, Message.ack, concurrency=0)
 
 
 @pytest.mark.parametrize("on_error", ["reject", "requeue"])

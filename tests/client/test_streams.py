@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -11,10 +12,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from embermq.client import (
+    AsyncRpcClient,
     AsyncStream,
     AsyncSuperStream,
     Channel,
+    ClientError,
     Connection,
+    ConnectionClosed,
     Message,
     PublishFailed,
     RpcClient,
@@ -25,6 +29,7 @@ from embermq.client import (
     connect,
     connect_async,
     serve_rpc,
+    serve_rpc_async,
 )
 from tools.brokers import Broker, EmberBroker
 
@@ -174,3 +179,53 @@ def test_remote_calls(connection: Connection, queue: str) -> None:
             client.call(b"x", "client.nobody")
     with RpcClient(connection) as client, pytest.raises(Timeout):
         client.call(b"1", queue, timeout_s=0.05)
+
+
+def test_a_remote_call_ends_with_its_connection(ember: Broker) -> None:
+    with connect(ember.url) as connection, connection.channel() as channel:
+        queue = channel.queue_declare(exclusive=True).name
+        client = RpcClient(connection)
+        closing = threading.Timer(0.05, connection.close)
+        closing.start()
+        with pytest.raises(ConnectionClosed, match="closed by its user"):
+            client.call(b"1", queue, timeout_s=600)
+        closing.join()
+
+    async def run() -> None:
+        async with connect_async(ember.url) as connection, await connection.channel() as channel:
+            queue = (await channel.queue_declare(exclusive=True)).name
+            client = await AsyncRpcClient.open(connection)
+            call = asyncio.create_task(client.call(b"1", queue, timeout_s=600))
+            while not client.waiters or channel.core.unconfirmed.count:
+                await asyncio.sleep(0.01)
+            await client.close()
+            with pytest.raises(ClientError, match="closed"):
+                await call
+
+    asyncio.run(run())
+
+
+def test_serving_remote_calls_leaves_no_channel(ember: Broker) -> None:
+    with connect(ember.url) as connection, connection.channel() as channel:
+        queue = channel.queue_declare(exclusive=True).name
+        with serve_rpc(connection, queue, double, concurrency=3), RpcClient(connection) as client:
+            assert client.call(b"1", queue).body == b"2"
+        deadline_s = time.monotonic() + 60
+        while len(connection.engine.channels) > 1:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+
+    async def run() -> None:
+        async def answer(message: Message) -> bytes:
+            return double(message)
+
+        async with connect_async(ember.url) as connection, await connection.channel() as channel:
+            queue = (await channel.queue_declare(exclusive=True)).name
+            async with await serve_rpc_async(connection, queue, answer):
+                async with await AsyncRpcClient.open(connection) as client:
+                    assert (await client.call(b"1", queue)).body == b"2"
+            async with asyncio.timeout(60):
+                while len(connection.engine.channels) > 1:
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())

@@ -159,6 +159,7 @@ class AsyncConsumer(ConsumerHandle, AsyncWithBlock):
 
     def start(self, callback: MessageCallback, concurrency: int = 1, on_error: OnError = "stop") -> None:
         """Have `concurrency` tasks call `callback`; with one, messages are handled in order."""
+        self.others = [None] * (concurrency - 1)
         for _ in range(concurrency):
             task = self.channel.connection.background(
                 self._call(callback, on_error), f"embermq-consumer-{self.tag}"
@@ -184,3 +185,5 @@ class AsyncConsumer(ConsumerHandle, AsyncWithBlock):
                         raise
         except Exception as failure:
             await calls.callbacks_failed(self, failure)
+        finally:
+            calls.callbacks_ended(self)

@@ -45,9 +45,7 @@ async def serve_rpc_async(
     What `function` raises goes back to the caller as RpcFailed. A call is acked when its answer is published.
     """
     channel = await connection.channel(prefetch=prefetch)
-    try:
-        answer = rpc.answering(function, channel.publish)
-        return await channel.consume(queue, answer, concurrency=concurrency)
-    except BaseException:
-        channel.close_soon()
-        raise
+    consumer: AsyncConsumer = await rpc.serve(
+        channel, queue, function, channel.publish, lambda answer: answer, concurrency
+    )
+    return consumer

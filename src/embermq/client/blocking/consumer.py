@@ -138,6 +138,7 @@ class Consumer(Consuming):
         self, callback: Callable[[Message], Any], concurrency: int = 1, on_error: OnError = "stop"
     ) -> None:
         """Have `concurrency` threads call `callback`; with one, messages are handled in order."""
+        self.others = [None] * (concurrency - 1)
         for _ in range(concurrency):
             thread = threading.Thread(
                 target=self._call, args=(callback, on_error), name=f"embermq-consumer-{self.tag}", daemon=True
@@ -159,10 +160,13 @@ class Consumer(Consuming):
             for message in self:
                 try:
                     callback(message)
-                except Exception:
-                    if not callback_failed(message, on_error, self.no_ack):
+                except BaseException as failure:
+                    going_on = callback_failed(message, on_error, self.no_ack)
+                    if not going_on or not isinstance(failure, Exception):
                         raise
-        except Exception as failure:
+        except BaseException as failure:  # sys.exit() ends this thread, and must not leave its consumer
             self._callbacks_failed(failure)
+        finally:
+            calls.callbacks_ended(self)
 
     _callbacks_failed = blocking(calls.callbacks_failed)

@@ -32,15 +32,20 @@ class RpcClient(rpc.RpcHandle, WithBlock):
 
 
 def serve_rpc(
-    connection: Connection, queue: str, function: Callable[[Message], Body], *, prefetch: int = 10
+    connection: Connection,
+    queue: str,
+    function: Callable[[Message], Body],
+    *,
+    prefetch: int = 10,
+    concurrency: int = 1,
 ) -> Consumer:
-    """Answer calls to `queue` in a thread; leave the result's `with` block, or cancel it, to end.
+    """Answer calls to `queue` in so many threads; leave the result's `with` block, or cancel it, to end.
 
     What `function` raises goes back to the caller as RpcFailed. A call is acked when its answer is published.
     """
     channel = connection.channel(prefetch=prefetch)
-    try:
-        return channel.consume(queue, blocking(rpc.answering(function, channel.publish_soon)))
-    except BaseException:
-        channel.close_soon()
-        raise
+    consumer: Consumer = _serve(channel, queue, function, channel.publish_soon, blocking, concurrency)
+    return consumer
+
+
+_serve = blocking(rpc.serve)

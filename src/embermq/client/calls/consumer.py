@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from embermq.client.calls.channel import AnyChannel, ChannelHandle, qos
@@ -28,7 +29,9 @@ class ConsumerHandle:
 
     channel: Any
     inbox: Inbox
-    failure: Exception | None = None  # what ended the callbacks
+    failure: BaseException | None = None  # what ended the callbacks
+    on_end: Callable[[], None] | None = None  # called when they have ended
+    others: list[None]  # one for each thread or task with callbacks but the last
 
     def rouse(self) -> None:
         """Have those that wait for messages look again."""
@@ -114,6 +117,8 @@ async def consume(
     """
     if on_error not in ON_ERROR:
         raise ValueError(f"on_error must be one of {', '.join(ON_ERROR)}, not {on_error!r}")
+    if concurrency < 1:
+        raise ValueError(f"concurrency must be at least 1, not {concurrency!r}")
     if prefetch is not None:
         await qos(channel, prefetch)
     method = consume_method(queue, consumer_tag, no_local, no_ack, exclusive, arguments, selector)
@@ -205,7 +210,7 @@ async def fetch_all(consumer: ConsumerHandle, count: int, timeout_s: float) -> l
 # -- callbacks
 
 
-async def callbacks_failed(consumer: ConsumerHandle, failure: Exception) -> None:
+async def callbacks_failed(consumer: ConsumerHandle, failure: BaseException) -> None:
     """No more is delivered to them."""
     if failure is consumer.error and consumer.channel.connection.closed_by_user:
         return
@@ -215,6 +220,15 @@ async def callbacks_failed(consumer: ConsumerHandle, failure: Exception) -> None
         await cancel(consumer)
     except ClientError:
         pass  # the connection is gone: so is the consumer
+
+
+def callbacks_ended(consumer: ConsumerHandle) -> None:
+    """One of the threads or tasks has no more to do; was it the last one?"""
+    try:
+        consumer.others.pop()
+    except IndexError:
+        if consumer.on_end is not None:
+            consumer.on_end()
 
 
 def callback_failed(message: Message, on_error: OnError, no_ack: bool) -> bool:

@@ -7,16 +7,18 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine
 from itertools import count
-from typing import Any
+from typing import Any, Unpack
 
 from embermq.client.calls.once import given
+from embermq.client.calls.queue import ConsumeOptions
 from embermq.client.core.message import Message
 from embermq.client.core.publication import Body, as_bytes
-from embermq.client.errors import RpcFailed
+from embermq.client.errors import ClientError, ConnectionClosed, RpcFailed
 from embermq.wire.properties import Properties
 
 log = logging.getLogger("embermq.client")
 
+Callback = Callable[[Message], Coroutine[Any, Any, None]]
 REPLY_TO = "amq.rabbitmq.reply-to"
 FAILED = "embermq.rpc.failed"  # the type property of an answer that is the text of an error
 
@@ -42,13 +44,29 @@ class RpcHandle:
         if waiter is not None and not waiter.done():  # else: it gave up waiting
             waiter.set_result(message)
 
+    def on_end(self) -> None:
+        """No more answers come."""
+        error = self.channel.core.error or ConnectionClosed("the client of remote calls was closed")
+        for waiter in list(self.waiters.values()):
+            if not waiter.done():
+                waiter.set_exception(error)
+
 
 async def begin(client: RpcHandle) -> None:
     """Have the answers come."""
+    await consume(client.channel, REPLY_TO, client.on_answer, client.on_end, no_ack=True)
+
+
+async def consume(
+    channel: Any, queue: str, callback: Any, on_end: Callable[[], None], **options: Unpack[ConsumeOptions]
+) -> Any:
+    """Have a callback called, on a channel that is closed if that cannot begin."""
     try:
-        await given(client.channel.consume(REPLY_TO, client.on_answer, no_ack=True))
+        consumer = await given(channel.consume(queue, callback, **options))
+        consumer.on_end = on_end
+        return consumer
     except BaseException:
-        client.channel.close_soon()
+        channel.close_soon()
         raise
 
 
@@ -97,21 +115,33 @@ def call_properties(properties: Properties | None, correlation_id: str) -> Prope
     return copy
 
 
-def answering(
-    function: Callable[[Message], Any], publish: Callable[..., Any]
-) -> Callable[[Message], Coroutine[Any, Any, None]]:
-    """A callback that publishes the function's results."""
+async def serve(
+    channel: Any,
+    queue: str,
+    function: Callable[[Message], Any],
+    publish: Callable[..., Any],
+    shell: Callable[[Callback], Any],
+    concurrency: int,
+) -> Any:
+    """Answer calls; `shell` makes a callback of the shell's kind. The channel ends with the consumer."""
 
     async def answer(message: Message) -> None:
         failed = None
         try:
             result = as_bytes(await given(function(message)))
         except Exception as error:
-            log.exception("a remote call failed")
+            log.exception("a remote call to '%s' failed", queue)
             failed, result = FAILED, f"{type(error).__name__}: {error}".encode()
         if message.properties.reply_to:
-            ours = Properties(correlation_id=message.properties.correlation_id, type=failed, delivery_mode=1)
+            correlation_id = message.properties.correlation_id
+            ours = Properties(correlation_id=correlation_id, type=failed, delivery_mode=1)
             await given(publish(result, message.properties.reply_to, properties=ours))
         message.ack()
 
-    return answer
+    def on_end() -> None:
+        try:
+            channel.close_soon()
+        except ClientError:
+            pass  # it has ended with its connection
+
+    return await consume(channel, queue, shell(answer), on_end, concurrency=concurrency)
