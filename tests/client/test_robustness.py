@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,6 +153,22 @@ def test_a_child_cannot_use_an_asyncio_connection_either(ember: Broker) -> None:
                         attempt()
 
             assert in_child(use) == 0
+            awaits: list[Callable[[], Awaitable[object]]] = [
+                lambda: channel.get(queue),
+                lambda: channel.consume(queue),
+                connection.channel,
+            ]
+            for attempt in awaits:
+                pid = os.fork()
+                if pid == 0:
+                    code = 1
+                    try:
+                        await attempt()
+                    except ConnectionClosed:
+                        code = 0
+                    finally:
+                        os._exit(code)
+                assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
             message.nack()
             async with asyncio.timeout(PATIENCE_S):  # RabbitMQ's queue may answer before it has it back
                 while (await channel.queue_declare(queue, passive=True)).message_count != 1:

@@ -112,6 +112,7 @@ class AsyncConnection(ConnectionHandle[AsyncChannel], Lives, AsyncWithBlock):
         try:
             await asyncio.shield(self.first)
         except asyncio.CancelledError:
+            self.closed_by_user = True
             self._life.cancel()
             raise
 
@@ -129,7 +130,7 @@ class AsyncConnection(ConnectionHandle[AsyncChannel], Lives, AsyncWithBlock):
         if self._dialling is not None and not self._dialling.expired():
             self._dialling.reschedule(0)
         self.flush()
-        if self._life is not None and self._life is not asyncio.current_task():
+        if self._life is not None and not self.is_closed and self._life is not asyncio.current_task():
             await asyncio.wait([self._life], timeout=CLOSE_S_MAX)
         for task in list(self._tasks):
             if task is not asyncio.current_task():
@@ -166,6 +167,8 @@ class AsyncConnection(ConnectionHandle[AsyncChannel], Lives, AsyncWithBlock):
 
     async def wait(self, waiter: asyncio.Future[Any], what: str, timeout_s: float | None = None) -> Any:
         self.flush()
+        if waiter.done():  # also in the child of a fork, which has no running loop
+            return waiter.result()
         limit_s = self.settings.call_timeout_s if timeout_s is None else timeout_s
         try:
             async with asyncio.timeout(limit_s):

@@ -182,8 +182,12 @@ async def cancel(consumer: ConsumerHandle) -> None:
     consumer.inbox.cancelled = True
     consumer.rouse()
     if consumer.is_consuming():
-        core = consumer.channel.core
-        await given(consumer.channel.connection.call(core, cancel_request(core, consumer.inbox)))
+        channel = consumer.channel
+        try:
+            await given(channel.connection.call(channel.core, cancel_request(channel.core, consumer.inbox)))
+        except ClientError:
+            if not channel.closed_by_user:  # else the channel took the consumer with it
+                raise
 
 
 async def fetch_all(consumer: ConsumerHandle, count: int, timeout_s: float) -> list[Message]:
