@@ -36,11 +36,11 @@ CLIENTS: dict[str, tuple[str, Load]] = {
 }
 
 
-def measure_in_child(load: Load, url: str, seconds: float) -> tuple[float, float]:
+def in_child(function: Callable[..., tuple[float, float]], *arguments: object) -> tuple[float, float]:
     """Messages per second published and consumed."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return pool.apply(load, (url, seconds))
+        return pool.apply(function, arguments)
 
 
 def ratio(rates: dict[str, tuple[float, float]], name: str) -> list[str]:
@@ -50,14 +50,19 @@ def ratio(rates: dict[str, tuple[float, float]], name: str) -> list[str]:
     return [f"{ours / theirs:.1f}x" for ours, theirs in zip(rates[name], rates[reference], strict=True)]
 
 
-def table(rates: dict[str, tuple[float, float]], versions: str) -> list[str]:
+def table(
+    rates: dict[str, tuple[float, float]], processor: dict[str, tuple[float, float]], versions: str
+) -> list[str]:
     lines = [
-        "| client | published and confirmed/s | | consumed and acked/s | |",
-        "| --- | --- | --- | --- | --- |",
+        "| client | published and confirmed/s | | CPU, us each | consumed and acked/s | | CPU, us each |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, (published, consumed) in rates.items():
         times = ratio(rates, name)
-        lines.append(f"| {name} | {published:,.0f} | {times[0]} | {consumed:,.0f} | {times[1]} |")
+        us = [f"{1e6 / rate:.2f}" for rate in processor[name]]
+        lines.append(
+            f"| {name} | {published:,.0f} | {times[0]} | {us[0]} | {consumed:,.0f} | {times[1]} | {us[1]} |"
+        )
     return [*lines, "", versions]
 
 
@@ -83,15 +88,18 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     chosen = [name for name in CLIENTS if options.only is None or options.only in name]
     runs: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen}
+    processor: dict[str, tuple[float, float]] = {}
     with BROKERS[options.broker]() as broker:
         versions = f"{broker.name} {broker.version}, {client_loads.versions()}"
         for number in range(1, options.runs + 1):
             for name in chosen:
-                rates = measure_in_child(CLIENTS[name][1], broker.url, options.seconds)
+                rates = in_child(CLIENTS[name][1], broker.url, options.seconds)
                 runs[name].append(rates)
                 print(
                     f"  {number}/{options.runs} {name:28} {rates[0]:>12,.0f} {rates[1]:>12,.0f}", flush=True
                 )
+        for name in chosen:
+            processor[name] = in_child(client_loads.measured_by_processor_time, CLIENTS[name][1], broker.url)
     middle = {
         name: (median(rate for rate, _ in rates), median(rate for _, rate in rates))
         for name, rates in runs.items()
@@ -103,7 +111,7 @@ def main(arguments: list[str]) -> int:
         f"`python -m bench clients --seconds {options.seconds:g} --runs {options.runs}`."
     )
     if options.only is None:
-        lines = table(middle, conditions)
+        lines = table(middle, processor, conditions)
         print("\n".join(lines))
         if options.write:
             write_between(BEGIN, END, lines)

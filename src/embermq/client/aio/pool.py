@@ -35,7 +35,6 @@ class AsyncPool(PoolHandle[T], AsyncWithBlock, Generic[T]):
 
     acquire = pool.acquire
     close = pool.close
-    _leave = pool.leave
 
 
 class AsyncConnectionPool(AsyncPool[AsyncConnection]):

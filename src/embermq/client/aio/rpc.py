@@ -29,7 +29,6 @@ class AsyncRpcClient(rpc.RpcHandle, AsyncWithBlock):
 
     call = rpc.call
     close = rpc.close
-    _leave = rpc.leave
 
 
 async def serve_rpc_async(

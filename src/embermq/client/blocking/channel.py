@@ -105,7 +105,7 @@ class Channel(calls.ChannelHandle[Consumer, Callable[[Message], None]], WithBloc
     close = blocking(calls.close)
     close_soon = calls.close_soon
     transaction = blocking_block(calls.transaction)
-    _leave = blocking(calls.leave)
+    _leave = blocking(calls.leave)  # type: ignore[arg-type]  # a channel is a WithBlock
 
     # -- consuming
 

@@ -38,7 +38,6 @@ class Pool(PoolHandle[T], WithBlock, Generic[T]):
 
     acquire = blocking_block(pool.acquire)
     close = blocking(pool.close)
-    _leave = blocking(pool.leave)
 
 
 class ConnectionPool(Pool[Connection]):

@@ -28,7 +28,6 @@ class RpcClient(rpc.RpcHandle, WithBlock):
     _begin = blocking(rpc.begin)
     call = blocking(rpc.call)
     close = blocking(rpc.close)
-    _leave = blocking(rpc.leave)
 
 
 def serve_rpc(

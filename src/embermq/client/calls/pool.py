@@ -95,8 +95,3 @@ async def close(pool: PoolHandle[Any]) -> None:
     pool.is_closed = True
     while (item := pool.pick()) is not None:
         await given(item.close())
-
-
-async def leave(pool: PoolHandle[Any], kind: type[BaseException] | None) -> None:
-    """The end of a `with` block."""
-    await close(pool)

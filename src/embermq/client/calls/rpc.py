@@ -100,11 +100,6 @@ async def close(client: RpcHandle) -> None:
     await given(client.channel.close())
 
 
-async def leave(client: RpcHandle, kind: type[BaseException] | None) -> None:
-    """The end of a `with` block."""
-    await given(client.channel.close())
-
-
 def call_properties(properties: Properties | None, correlation_id: str) -> Properties:
     """The user's properties with ours; the user's own object stays as it is."""
     copy = Properties()

@@ -7,9 +7,12 @@ from typing import Any, Self
 
 
 class WithBlock:
-    """Leaving its `with` block calls `_leave`, with the type of the error if there is one."""
+    """Leaving its `with` block closes it; `_leave` may do something else, and gets the type of an error."""
 
-    _leave: Any
+    close: Any
+
+    def _leave(self, kind: type[BaseException] | None) -> None:
+        self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -23,7 +26,10 @@ class WithBlock:
 class AsyncWithBlock:
     """The same for `async with`."""
 
-    _leave: Any
+    close: Any
+
+    async def _leave(self, kind: type[BaseException] | None) -> None:
+        await self.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -136,24 +136,20 @@ class Message:
 
     def nack(self, requeue: bool = True, multiple: bool = False) -> None:
         """Not done: back into the queue, or without `requeue` to the dead-letter exchange if there is one."""
-        channel = self._channel
-        if channel is None:
-            return
-        if self.settled:
-            channel.settled_before(self)
-        else:
-            channel.settle_delivery(self, NACK, multiple, requeue)
-            self.settled = True
+        self._refuse(NACK, multiple, requeue)
 
     def reject(self, requeue: bool = False) -> None:
         """As `nack` for one message, by the method of the original protocol."""
+        self._refuse(REJECT, False, requeue)
+
+    def _refuse(self, how: int, multiple: bool, requeue: bool) -> None:
         channel = self._channel
         if channel is None:
             return
         if self.settled:
             channel.settled_before(self)
         else:
-            channel.settle_delivery(self, REJECT, False, requeue)
+            channel.settle_delivery(self, how, multiple, requeue)
             self.settled = True
 
     def process(self, *, requeue: bool = False) -> Processing:
