@@ -35,6 +35,7 @@ TIED = (
 SINGLE_SUBCLASS = {
     "LogWriter": "an interface: the turn is below the storage",
     "TopicMatcher": "a type of exchange by itself: made through a table",
+    "Channel": "that of AMQP 0-9-1 by itself: made through its dialect",
 }
 # Tests below tests/unit that mirror no module, by folder or file, and what they cover instead.
 NOT_MIRRORED = {
