@@ -27,6 +27,7 @@ class ConsumeOptions(TypedDict, total=False):
     exclusive: bool
     no_local: bool
     consumer_tag: str
+    selector: str | None
     arguments: Arguments
     timeout_s: float | None
     on_error: OnError
