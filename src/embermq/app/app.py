@@ -19,11 +19,15 @@ from embermq.app.auth_setup import Aside, apply_settings, tokens_of
 from embermq.app.jwks import IssuerKeys
 from embermq.app.limits import defaults_of, limits_of, room_of
 from embermq.app.listeners import AMQP, HTTP, Listeners
+from embermq.app.plugins import disable_types, load_plugins
 from embermq.app.predeclare import declare, declare_first_user, first_user
+from embermq.app.services import ServiceRunner
 from embermq.app.systemd import inherited_sockets
 from embermq.broker.broker import Broker
 from embermq.broker.definitions import DefinitionStore, DiskDefinitionStore
 from embermq.broker.restore import restore
+from embermq.broker.security.user import User
+from embermq.broker.service import Services
 from embermq.broker.storage import Storage
 from embermq.broker.turn import Turn
 from embermq.build import build_info
@@ -59,6 +63,9 @@ class App:
         self.in_memory = in_memory
         tokens = tokens_of(config.oauth)  # first: whatever is wrong with keys must not leave files open
         self.resource_monitor: ResourceMonitor | None = None
+        services = Services()
+        load_plugins(config.plugins.modules, services)  # before the exchanges of their types are restored
+        disable_types(config.plugins.disabled)
         if in_memory:
             self.broker = Broker(
                 self.turn,
@@ -71,6 +78,7 @@ class App:
             self.create_defaults(self.broker)
         else:
             self.broker = self.open_data()
+        self.broker.services.known |= services.known
         self.aside = Aside(self.loop)
         self.broker.authenticator.run_aside = self.aside.run
         self.broker.authenticator.call_later = self.loop.call_later
@@ -93,6 +101,8 @@ class App:
         self.server.on_tick.append(lambda: timeouts.tick(int(self.loop.time() * 1000)))
         self.management = Management(self.broker, self.sessions, self.loop)
         self.management.server.network_of = network_of
+        self.services = ServiceRunner(self.broker.services, self.management.api, self.loop)
+        self.broker.services.user_of = self.user_of
         self.management.context.build = build_info().mode
         self.management.context.certificate_end = self.certificate_end
         self.management.context.connections_max = lambda: self.config.limits.connections
@@ -108,6 +118,13 @@ class App:
         self.listeners = Listeners(self.server.arrived, self.http_arrived, self.server.admission)
         self.amqp_port = 0
         self.http_port = 0
+
+    def user_of(self, connection_number: int) -> User | None:
+        """Of an open connection."""
+        for connection in self.sessions.opened():
+            if connection.number == connection_number:
+                return connection.user
+        return None
 
     def http_arrived(self, peer: Peer | None, place: Place) -> asyncio.BaseProtocol:
         return self.management.server.arrived("" if peer is None else peer.host)
@@ -208,6 +225,7 @@ class App:
             await self.server.stop(patience_s=patience_s)
         except Exception:  # whatever it is, it must not keep us from writing
             log.exception("a fault of ours, in closing connections")
+        self.services.close()
         self.aside.close()
         self.issuer_keys.close()
         if not self.failure.done():
@@ -242,6 +260,7 @@ class App:
         await self.listeners.close()
         await self.management.stop()
         self.server.abort()
+        self.services.close()
         self.aside.close()
         self.issuer_keys.close()
         await asyncio.sleep(0)

@@ -11,6 +11,7 @@ from embermq.app import log_setup
 from embermq.app.auth_setup import apply_settings, tokens_of
 from embermq.app.limits import limits_of, room_of, templates_of
 from embermq.app.listeners import listener_options
+from embermq.app.plugins import disable_types
 from embermq.app.predeclare import declare
 from embermq.config import SECTIONS, Config
 from embermq.config.rule import rule_of, settings_in
@@ -95,6 +96,7 @@ async def reload(app: App, new: Config) -> None:
     prepared.use()
     app.config = config
     apply_settings(app.broker.authenticator, app.issuer_keys, config, tokens)
+    disable_types(config.plugins.disabled)
     app.limits = limits_of(config)
     app.broker.defaults.consumer_timeout_ms = config.consumer_timeout
     app.server.handshake_s = config.limits.handshake_s

@@ -16,6 +16,7 @@ from embermq.broker.queue.queue import Queue
 from embermq.broker.queue.template import Defaults
 from embermq.broker.security.authenticator import Authenticator
 from embermq.broker.security.user_store import DEFAULT_VHOST, UserStore
+from embermq.broker.service import Services
 from embermq.broker.storage import Storage
 from embermq.broker.tasks import Tasks
 from embermq.broker.timers import Timers
@@ -56,6 +57,7 @@ class Broker:
         self.past = Counters()  # of virtual hosts that were deleted
         self.tasks = Tasks(turn)
         self.interrupted = Interrupted(turn)
+        self.services = Services()
 
     def add_vhost(self, name: str) -> VirtualHost:
         if name not in self.vhosts:
@@ -74,6 +76,7 @@ class Broker:
             self.defaults,
             self.stream_storage,
         )
+        vhost.find_service = self.services.queue
         self.vhosts[name] = vhost
         if name == DEFAULT_VHOST:
             add_event_exchange(vhost)

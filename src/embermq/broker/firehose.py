@@ -99,7 +99,7 @@ class Trace:
         )
         key = key.encode("utf-8", "surrogateescape")[:255].decode("utf-8", "surrogateescape")
         copy = composed(TRACE_EXCHANGE, key, told, message.body)
-        for queue in self.exchange.resolve(key, copy)[0]:
+        for queue in self.exchange.resolve_or_none(key, copy):
             queue.append(copy)
 
 

@@ -14,7 +14,7 @@ from embermq.broker.deduplication.deduplication import recall_exchanges
 from embermq.broker.definitions import Body, DiskDefinitionStore, unpacked
 from embermq.broker.delayed.service import KIND as DELAYED
 from embermq.broker.exchange.binding import Binding, via_names, whole_paths
-from embermq.broker.exchange.exchange import Exchange
+from embermq.broker.exchange.exchange import DELAYED_TYPE, MATCHERS, Exchange
 from embermq.broker.lease.registry import restore_all as restore_leases
 from embermq.broker.policy.policy import OPERATOR_POLICY, POLICY
 from embermq.broker.queue import deletion
@@ -81,6 +81,8 @@ def restore_exchange(broker: Broker, vhost_name: str, name: str, body: Body) -> 
         internal=body["internal"],
         arguments=unpacked(body),
     )
+    if exchange.type not in MATCHERS and exchange.type != DELAYED_TYPE:
+        log.warning("exchange '%s' refuses all messages: its type '%s' is missing", name, exchange.type)
     vhost.policies.apply_to_exchange(exchange)
 
 

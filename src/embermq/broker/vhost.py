@@ -81,6 +81,7 @@ class VirtualHost:
         self.tags: tuple[str, ...] = ()
         self.protected = False  # may not be deleted
         self.trace: Trace | None = None  # the firehose, while it is on
+        self.find_service: Callable[[VirtualHost, str], Queue | None] = no_service
         self.past = Counters()  # of queues, exchanges and channels that are gone; and how many there were
         self.limits: dict[str, int] = {}  # max-connections, max-queues
         self.connection_count = 0
@@ -296,6 +297,10 @@ class VirtualHost:
 
     # -- exchanges
 
+    def service(self, name: str) -> Queue | None:
+        """A system service, in the place of a queue."""
+        return self.find_service(self, name)
+
     def exchange(self, name: str) -> Exchange:
         exchange = self.exchanges.get(name)
         if exchange is None:
@@ -447,6 +452,10 @@ class VirtualHost:
         if binding.durable:
             self.definitions.delete("binding", self.name, binding_name(binding))
         self.events.emit("binding.deleted", binding_ends, binding)
+
+
+def no_service(vhost: VirtualHost, name: str) -> Queue | None:
+    return None
 
 
 def describe_exchange(exchange: Exchange) -> str:

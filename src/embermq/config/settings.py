@@ -225,6 +225,12 @@ class Default(Checked):
 
 
 @dataclass(frozen=True)
+class Plugins(Checked):
+    modules: tuple[str, ...] = setting((), "Python modules with exchange types and services of your own.")
+    disabled: tuple[str, ...] = setting((), "Exchange types of plug-ins that refuse all messages.", live=True)
+
+
+@dataclass(frozen=True)
 class Config(Checked):
     bind: str = setting(
         "127.0.0.1",
@@ -293,6 +299,7 @@ class Config(Checked):
     proxy: Proxy = Proxy()
     log: Log = Log()
     default: Default = Default()
+    plugins: Plugins = Plugins()
 
     vhosts: tuple[VhostSetting, ...] = ()
     users: tuple[UserSetting, ...] = ()

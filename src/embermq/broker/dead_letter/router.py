@@ -112,7 +112,7 @@ class DeadLetters:
         if exchange is None:
             return None
         headers = letter.properties.headers or {}
-        queues, _ = exchange.resolve(letter.routing_key, letter, copy_keys(headers))
+        queues = exchange.resolve_or_none(letter.routing_key, letter, copy_keys(headers))
         if not queues:
             return None
         if reason == "rejected":

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from embermq.broker.delayed.record import Delayed, destination_of, usable_keys
 from embermq.broker.delayed.schedule import Schedule
-from embermq.broker.exchange.exchange import Exchange, Route
-from embermq.broker.exchange.types import BY_MESSAGE
+from embermq.broker.exchange.exchange import Exchange
 from embermq.store.disk.layout import delayed_id
 
 if TYPE_CHECKING:
@@ -114,7 +113,11 @@ class Delays:
         if not route.varies and not more_keys:
             route.count += 1
             return route.queues
-        return Route(message.names, exchange, (), BY_MESSAGE, more_keys).anew(message)
+        queues = exchange.resolve_or_none(message.routing_key, message, more_keys)
+        exchange.count_one(len(queues))
+        if self.vhost.trace is not None:
+            self.vhost.trace.published(message, queues, None)
+        return queues
 
     def forget_when_safe(self, delayed: Delayed) -> None:
         if delayed.part is None or not delayed.keeps:

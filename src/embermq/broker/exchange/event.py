@@ -54,7 +54,7 @@ class EventMatcher(TopicMatcher):
             headers=headers, delivery_mode=PERSISTENT, timestamp=event.timestamp_ms // 1000
         )
         message = composed(EVENT_EXCHANGE, event.key, properties, b"")
-        for queue in self.exchange.resolve(event.key, message)[0]:
+        for queue in self.exchange.resolve_or_none(event.key, message):
             queue.append(message)
 
 

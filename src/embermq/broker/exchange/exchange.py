@@ -18,17 +18,21 @@ from embermq.broker.exchange.hash_types import (
     ModulusHashMatcher,
     RandomMatcher,
 )
+from embermq.broker.exchange.plugin_type import TypeState
 from embermq.broker.exchange.types import (
     BY_CHANCE,
     FIXED,
+    SYSTEM_TYPE,
     DirectMatcher,
     FanoutMatcher,
     HeadersMatcher,
     Matcher,
     SelectorMatcher,
+    SystemMatcher,
     TopicMatcher,
 )
 from embermq.broker.queue.queue import KEEPS_ALL, Queue
+from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from embermq.broker.exchange.binding import Binding
@@ -46,12 +50,24 @@ MATCHERS: dict[str, Callable[[Mapping[str, object]], Matcher]] = {
     "fanout": FanoutMatcher,
     "topic": TopicMatcher,
     "headers": HeadersMatcher,
+    SYSTEM_TYPE: SystemMatcher,
     "x-selector": SelectorMatcher,
     "x-consistent-hash": ConsistentHashMatcher,
     "x-modulus-hash": ModulusHashMatcher,
     "x-random": RandomMatcher,
     "x-local-random": LocalRandomMatcher,
 }
+
+
+PLUGIN_TYPES: dict[str, TypeState] = {}  # those of plug-ins among them, and those that are missed
+
+
+def matcher_of(type: str, arguments: Mapping[str, object]) -> Matcher:
+    """One of a type that a plug-in had keeps its bindings until the plug-in is there again."""
+    make = MATCHERS.get(type)
+    if make is None:
+        make = PLUGIN_TYPES.setdefault(type, TypeState(type, None)).make
+    return make(arguments)
 
 
 class Exchange:
@@ -117,7 +133,7 @@ class Exchange:
         self.apply_effective()
 
     def new_matcher(self) -> Matcher:
-        return MATCHERS[self.routing_type](self.effective)
+        return matcher_of(self.routing_type, self.effective)
 
     def apply_effective(self) -> None:
         """Take over what holds now."""
@@ -249,11 +265,22 @@ class Exchange:
                 serve_exchange(queue, self)
         return tuple(queues), varies
 
+    def resolve_or_none(
+        self, routing_key: str, message: Message, more_keys: Iterable[str] = ()
+    ) -> tuple[Queue, ...]:
+        """The queues, for a message that no client publishes: one that a plug-in refuses has none."""
+        try:
+            return self.resolve(routing_key, message, more_keys)[0]
+        except PreconditionFailed:
+            return ()
+
     def destinations(self, keys: list[str], message: Message | None) -> list[Queue | Exchange]:
         """Where a message goes from here; when nowhere by any of its keys, to the alternate exchange."""
         if not self.name:  # the default exchange: every queue is bound by its name
             queues = self.vhost.queues
             return [queues[key] for key in keys if key in queues]
+        if self.type == SYSTEM_TYPE:
+            return [service for key in keys if (service := self.vhost.service(key)) is not None]
         if self.chain is None:
             found = list(self.matcher.match(keys[0], message))
             for key in keys[1:]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker.exchange.binding import Binding
 from embermq.broker.exchange.exchange import Exchange, Link
-from embermq.broker.exchange.types import Explained
+from embermq.broker.exchange.types import SYSTEM_TYPE, Explained
 from embermq.broker.queue.queue import Queue
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ class Explanation:
         if not exchange.name:
             yield from self.by_queue_names(exchange)
             return
+        if exchange.type == SYSTEM_TYPE:
+            yield from self.by_services(exchange)
+            return
         bindings = [binding for binding in exchange.bindings.values() if not binding.chained]
         link = exchange.chain or Link(exchange, exchange.matcher)
         reached = False
@@ -90,6 +93,12 @@ class Explanation:
                 through.add(destination)
             yield binding, matched, reason
         return through
+
+    def by_services(self, exchange: Exchange) -> Iterator[tuple[Finding, None]]:
+        for key in dict.fromkeys(self.keys):
+            is_there = exchange.vhost.service(key) is not None
+            reason = f"there is {'a' if is_there else 'no'} service of this name"
+            yield Finding(exchange, key, "service", key, {}, is_there, reason), None
 
     def by_queue_names(self, exchange: Exchange) -> Iterator[tuple[Finding, Queue | None]]:
         for key in dict.fromkeys(self.keys):

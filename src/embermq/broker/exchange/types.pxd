@@ -1,6 +1,9 @@
 cdef class Matcher:
     pass
 
+cdef class SystemMatcher(Matcher):
+    pass
+
 cdef class DirectMatcher(Matcher):
     cdef dict by_key
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # What the answer depends on: the routing key alone, chance, or each message.
 FIXED, BY_CHANCE, BY_MESSAGE = 0, 1, 2
 
+SYSTEM_TYPE = "system"
 SELECTOR = "x-selector"
 SELECTOR_REASONS = {
     True: "the selector is true",
@@ -76,6 +77,16 @@ def explain_each(
         first = next(answers)
         matched, reason = first if first[0] else next((answer for answer in answers if answer[0]), first)
         yield binding, matched, reason
+
+
+class SystemMatcher(Matcher):
+    """Routing keys are names of services (see `Exchange.destinations`); there are no bindings."""
+
+    def check(self, binding: Binding) -> None:
+        raise PreconditionFailed("a system exchange has no bindings: its routing keys are names of services")
+
+    def match(self, routing_key: str, message: Message | None) -> Collection[Queue | Exchange]:
+        return ()
 
 
 class DirectMatcher(Matcher):

