@@ -23,7 +23,8 @@ ROOMS: dict[str, set[str]] = {
     "wire": set(),
     "store": set(),
     "config": set(),
-    "broker": {"wire", "store"},
+    "plugin": {"wire"},  # the interface of plug-ins
+    "broker": {"wire", "store", "plugin"},
     "amqp": {"wire", "broker"},
     "net": {"amqp"},
     "http": {"broker"},
