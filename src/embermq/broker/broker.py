@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from embermq.broker.alarm import Alarms
 from embermq.broker.counters import Counters
-from embermq.broker.definitions import DefinitionStore, vhost_body
+from embermq.broker.definitions import DefinitionStore
 from embermq.broker.events import Events, name_only, vhost_created
 from embermq.broker.exchange.event import add_event_exchange
 from embermq.broker.interrupted import Interrupted
@@ -18,8 +18,8 @@ from embermq.broker.security.authenticator import Authenticator
 from embermq.broker.security.user_store import DEFAULT_VHOST, UserStore
 from embermq.broker.service import Services
 from embermq.broker.storage import Storage
-from embermq.broker.tasks import Tasks
 from embermq.broker.timers import Timers
+from embermq.broker.transfer import Tasks
 from embermq.broker.turn import Turn
 from embermq.broker.vhost import VirtualHost
 from embermq.deadline import CallLater
@@ -93,18 +93,18 @@ class Broker:
     ) -> None:
         vhost.description, vhost.tags = description, tags
         vhost.default_queue_type = default_queue_type
-        self.definitions.put("vhost", "", vhost.name, vhost_body(vhost))
+        self.definitions.put("vhost", "", vhost.name, vhost.definition())
 
     def protect_vhost(self, vhost: VirtualHost, protected: bool) -> None:
         vhost.protected = protected
-        self.definitions.put("vhost", "", vhost.name, vhost_body(vhost))
+        self.definitions.put("vhost", "", vhost.name, vhost.definition())
 
     def begin_vhost_deletion(self, vhost: VirtualHost) -> None:
         """From now on no connection is admitted; should we stop before it is gone, the next start goes on
         with it."""
         if not vhost.closing:
             vhost.closing = True
-            self.definitions.put("vhost", "", vhost.name, vhost_body(vhost))
+            self.definitions.put("vhost", "", vhost.name, vhost.definition())
 
     def delete_vhost(self, vhost: VirtualHost) -> None:
         """With everything in it; its connections are closed by the caller."""

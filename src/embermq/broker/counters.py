@@ -6,13 +6,6 @@ one goes, its virtual host keeps the sum (`vhost.past`); when that goes, the bro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from embermq.broker.exchange.exchange import Exchange
-    from embermq.broker.queue.features import QueueRules
-    from embermq.broker.queue.queue import Queue
-
 
 class Counters:
     __slots__ = (
@@ -80,26 +73,7 @@ class Counters:
         self.channels_closed = 0
         self.connections_opened = 0
 
-    def add_queue(self, queue: Queue) -> None:
-        self.published += queue.published_count
-        self.delivered += queue.delivered_count
-        self.delivered_no_ack += queue.no_ack_count
-        self.got += queue.get_count
-        self.got_no_ack += queue.get_no_ack_count
-        self.got_empty += queue.get_empty_count
-        self.acked += queue.acked_count
-        self.redelivered += queue.redelivered_count
-        if queue.rules is not None:
-            self.add_rules(queue.rules)
-            if queue.rules.deduplication is not None:
-                self.duplicates += queue.rules.deduplication.duplicate_count
-
-    def add_rules(self, rules: QueueRules) -> None:
-        self.dropped_maxlen += rules.dropped_maxlen
-        self.dropped_expired += rules.dropped_expired
-
-    def add_exchange(self, exchange: Exchange) -> None:
-        received, routed, unroutable = exchange.counts()
+    def add_exchange(self, received: int, routed: int, unroutable: int) -> None:
         self.received += received
         self.routed += routed
         self.unroutable += unroutable

@@ -29,7 +29,6 @@ Exclusive queues are not here: they end with their connection.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -39,10 +38,6 @@ from embermq.broker.security.user import Permission, User
 from embermq.wire.table import decode_table, encode_table
 
 if TYPE_CHECKING:
-    from embermq.broker.exchange.binding import Binding
-    from embermq.broker.exchange.exchange import Exchange
-    from embermq.broker.queue.queue import Queue
-    from embermq.broker.vhost import VirtualHost
     from embermq.store.definitions import Definitions
 
 Body = dict[str, Any]
@@ -128,15 +123,6 @@ class DiskDefinitionStore(DefinitionStore):
         self.stored.flush(done)
 
 
-def vhost_body(vhost: VirtualHost) -> Body:
-    body: Body = {"description": vhost.description, "tags": list(vhost.tags), "limits": vhost.limits}
-    if vhost.protected:
-        body["protected"] = True
-    if vhost.closing:
-        body["closing"] = True
-    return {**body, **({"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {})}
-
-
 def user_body(user: User) -> Body:
     secret = user.secret
     return {
@@ -162,49 +148,6 @@ def user_from(name: str, body: Body) -> User:
 
 def permission_from(body: Body) -> Permission:
     return Permission(body["configure"], body["write"], body["read"])
-
-
-def exchange_body(exchange: Exchange) -> Body:
-    return {
-        "type": exchange.type,
-        "auto_delete": exchange.auto_delete,
-        "internal": exchange.internal,
-        **packed(exchange.arguments),
-    }
-
-
-def queue_body(queue: Queue) -> Body:
-    history = {level.log_id: level.ttl_history for level in queue.levels if level.ttl_history}
-    more: Body = {"ttl_history": history} if history else {}
-    if queue in queue.vhost.templated:
-        more["template"] = packed(queue.vhost.templated[queue])
-    return {"id": queue.id, "auto_delete": queue.auto_delete, **packed(queue.arguments), **more}
-
-
-def queue_label(queue: Queue) -> bytes:
-    """What a queue's directory says about itself; nothing, if the queue ends with its broker."""
-    if not queue.durable:
-        return b""
-    label = {"vhost": queue.vhost.name, "name": queue.name, "definition": queue_body(queue)}
-    return json.dumps(label).encode() + b"\n"
-
-
-NAMES = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-
-
-def binding_body(binding: Binding) -> Body:
-    return {
-        "source": binding.source.name,
-        "kind": binding.destination_kind,
-        "destination": binding.destination.name,
-        "routing_key": binding.routing_key,
-        **packed(binding.arguments),
-    }
-
-
-def binding_name(binding: Binding) -> str:
-    """What makes a binding the one it is, as text."""
-    return NAMES.encode(binding_body(binding))
 
 
 def packed(arguments: dict[str, object]) -> Body:

@@ -18,15 +18,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from embermq.broker.interfaces import Logged, LogWriter
 from embermq.deadline import CallLater, Deadline
 from embermq.store.data_directory import DataDirectory
 from embermq.store.log.log import Log
-
-if TYPE_CHECKING:
-    from embermq.broker.queue.queue import Queue
 
 log = logging.getLogger("embermq.storage")
 
@@ -83,12 +80,6 @@ class Storage(LogWriter):
         """The logs on disk whose names begin so."""
         names = self.data.layout.queue_ids(self.data.disk.filesystem)
         return [name for name in names if name.startswith(prefix)]
-
-    def note_deletion(self, queue: Queue) -> None:
-        """Its definition is about to go, and its files behind it: they must not be found unaccounted for."""
-        written = any(level.log is not None and level.log.has_directory for level in queue.levels)
-        if written or (queue.rules is not None and queue.rules.log_ids()):
-            self.data.note_deletions([queue.id])
 
     def open_log(
         self,

@@ -7,23 +7,24 @@ durable, before its old record is acked: a crash in between makes a duplicate, n
 
 from __future__ import annotations
 
+import itertools
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from embermq.broker.incremental_work import Pieces, Share
 from embermq.broker.message.message import Message
 from embermq.broker.message.rewrite import names_of
-from embermq.broker.message_filter import MessageFilter
+from embermq.broker.message_filter import EVERYTHING, MessageFilter
 from embermq.broker.queue import extract
 from embermq.broker.queue.arguments import is_name
 from embermq.broker.queue.browse import Place, Seen, ends_now, ready_from
 from embermq.broker.queue.queue import KEEPS_ALL, KEEPS_NOTHING, Queue, describe
 from embermq.broker.security.user import User
-from embermq.errors import AccessRefused
+from embermq.broker.turn import Turn
+from embermq.errors import AccessRefused, PreconditionFailed
 
 if TYPE_CHECKING:
     from embermq.broker.queue.level import Entry
-    from embermq.broker.tasks import Tasks
 
 log = logging.getLogger("embermq.tasks")
 
@@ -34,6 +35,8 @@ SLICE_COUNT = 250  # messages looked at in one go
 SLICE_BYTES = 512 * 1024
 SLICE_S = 0.001
 ALARM_PAUSE_MS = 500  # while publishers must wait, so must we
+RUNNING_MAX = 16
+ENDED_KEPT_MAX = 100
 
 
 class Step(NamedTuple):
@@ -228,3 +231,47 @@ def last_death(message: Message) -> Death | None:
     if not (isinstance(queue, str) and isinstance(exchange, str) and is_name(exchange) and is_name(key)):
         return None  # no broker has written that
     return Death(queue, exchange, key)
+
+
+class Tasks:
+    """Those that run, and the last that have ended."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.numbers = itertools.count(1)
+        self.running: dict[int, Task] = {}
+        self.past: dict[int, Task] = {}
+
+    def start(
+        self,
+        kind: str,
+        source: Queue,
+        user: User,
+        target: Queue | None = None,
+        wanted: MessageFilter = EVERYTHING,
+        limit: int | None = None,
+    ) -> Task:
+        if len(self.running) >= RUNNING_MAX:
+            raise PreconditionFailed(f"{RUNNING_MAX} tasks are running; wait, or cancel one")
+        task = Task(self, next(self.numbers), kind, source, target, wanted, limit, user)
+        self.running[task.number] = task
+        self.turn.incremental_work.begin(task.pieces(), about=task)
+        return task
+
+    def ended(self, task: Task) -> None:
+        self.running.pop(task.number, None)
+        self.past[task.number] = task
+        while len(self.past) > ENDED_KEPT_MAX:
+            del self.past[next(iter(self.past))]
+
+    def all(self) -> list[Task]:
+        return [*self.past.values(), *self.running.values()]
+
+    def get(self, number: int) -> Task | None:
+        return self.running.get(number) or self.past.get(number)
+
+    def cancel_all(self) -> bool:
+        """True while some still wait for the disk."""
+        for task in list(self.running.values()):
+            task.cancel()
+        return bool(self.running)

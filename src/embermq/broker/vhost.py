@@ -14,12 +14,8 @@ from embermq.broker.counters import Counters
 from embermq.broker.dead_letter.dropped import Dropped
 from embermq.broker.dead_letter.router import DeadLetters
 from embermq.broker.definitions import (
+    Body,
     DefinitionStore,
-    binding_body,
-    binding_name,
-    exchange_body,
-    queue_body,
-    vhost_body,
 )
 from embermq.broker.delayed.service import Delays
 from embermq.broker.events import Events, binding_ends, exchange_created, limits_set, queue_created
@@ -183,19 +179,27 @@ class VirtualHost:
             template=template,
         )
         if queue.durable:
-            self.definitions.put("queue", self.name, name, queue_body(queue))
+            self.definitions.put("queue", self.name, name, queue.definition())
         self.events.emit("queue.created", queue_created, queue)
         return queue
 
     def note_ttl_history(self, queue: Queue) -> None:
         """How long messages live has changed: what those from before were given must outlast a restart."""
         if queue.durable and self.queues.get(queue.name) is queue:
-            self.definitions.put("queue", self.name, queue.name, queue_body(queue))
+            self.definitions.put("queue", self.name, queue.name, queue.definition())
+
+    def definition(self) -> Body:
+        body: Body = {"description": self.description, "tags": list(self.tags), "limits": self.limits}
+        if self.protected:
+            body["protected"] = True
+        if self.closing:
+            body["closing"] = True
+        return body | ({"default_queue_type": self.default_queue_type} if self.default_queue_type else {})
 
     def set_limit(self, name: str, value: int | None) -> None:
         """Set a limit, or with None do without it."""
         self.limits = changed_limits(self.limits, name, value)
-        self.definitions.put("vhost", "", self.name, vhost_body(self))
+        self.definitions.put("vhost", "", self.name, self.definition())
         self.events.emit("vhost.limits.set", limits_set, self.name, self.limits)
 
     def require_room(self, name: str) -> None:
@@ -269,8 +273,8 @@ class VirtualHost:
         del self.queues[queue.name]
         self.queue_deletion.note(queue)
         if queue.durable:
-            if self.storage is not None and not self.queue_deletion.leaves_letters(queue):
-                self.storage.note_deletion(queue)
+            if not self.queue_deletion.leaves_letters(queue):
+                self.queue_deletion.note_files(queue)
             self.definitions.delete("queue", self.name, queue.name)
         self.binding_removal.note(queue)
         for source in {binding.source for binding in self.queue_bindings.get(queue, ())}:
@@ -283,7 +287,7 @@ class VirtualHost:
         self.past.queues_deleted += 1
         self.policies.forget(queue)
         self.templated.pop(queue, None)
-        self.past.add_queue(queue)
+        queue.add_counts_to(self.past)
         self.delays.take_back_from_queue(queue.name)
         count = queue.ready_count
         self.binding_removal.begin(queue, self.binding_removal.of_queue(queue))
@@ -353,7 +357,7 @@ class VirtualHost:
         self.policies.apply_to_exchange(exchange)
         exchange.changed()  # it may have been named as an alternate before
         if durable:
-            self.definitions.put("exchange", self.name, name, exchange_body(exchange))
+            self.definitions.put("exchange", self.name, name, exchange.definition())
         self.events.emit("exchange.created", exchange_created, exchange)
         return exchange
 
@@ -381,7 +385,7 @@ class VirtualHost:
         exchange.deleted = True
         del self.exchanges[exchange.name]
         exchange.changed()
-        self.past.add_exchange(exchange)
+        self.past.add_exchange(*exchange.counts())
         if exchange.durable:
             self.definitions.delete("exchange", self.name, exchange.name)
         self.delays.take_back_from_exchange(exchange.name)
@@ -413,10 +417,10 @@ class VirtualHost:
         source.matcher.check(binding)
         binding.check_chain()
         if not self.add_binding(binding):
-            self.definitions.rely("binding", self.name, binding_name(binding))
+            self.definitions.rely("binding", self.name, binding.definition_name())
             return
         if binding.durable:
-            self.definitions.put("binding", self.name, binding_name(binding), binding_body(binding))
+            self.definitions.put("binding", self.name, binding.definition_name(), binding.definition())
         self.events.emit("binding.created", binding_ends, binding)
 
     def add_binding(self, binding: Binding) -> bool:
@@ -439,7 +443,7 @@ class VirtualHost:
         binding = source.bindings.get(identity_of(destination, routing_key, arguments))
         if binding is None:
             gone = Binding(source, destination, routing_key, arguments)
-            self.definitions.rely("binding", self.name, binding_name(gone))
+            self.definitions.rely("binding", self.name, gone.definition_name())
             return
         self.remove_binding(binding)
         self.delete_if_unused(source)
@@ -450,7 +454,7 @@ class VirtualHost:
         if isinstance(binding.destination, Queue):
             self.queue_bindings.get(binding.destination, {}).pop(binding, None)
         if binding.durable:
-            self.definitions.delete("binding", self.name, binding_name(binding))
+            self.definitions.delete("binding", self.name, binding.definition_name())
         self.events.emit("binding.deleted", binding_ends, binding)
 
 

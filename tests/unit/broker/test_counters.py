@@ -33,9 +33,9 @@ def totals(broker: Broker) -> Counters:
     for vhost in broker.vhosts.values():
         counters.add(vhost.past)
         for exchange in vhost.exchanges.values():
-            counters.add_exchange(exchange)
+            counters.add_exchange(*exchange.counts())
         for queue in vhost.queues.values():
-            counters.add_queue(queue)
+            queue.add_counts_to(counters)
     return counters
 
 

@@ -8,12 +8,8 @@ from decimal import Decimal
 from hypothesis import given
 
 from embermq.broker.definitions import (
-    binding_body,
-    binding_name,
-    exchange_body,
     packed,
     permission_from,
-    queue_body,
     unpacked,
     user_body,
     user_from,
@@ -96,7 +92,7 @@ def test_names_of_bindings_tell_them_apart() -> None:
         Binding(direct, queue, "k", {"a": b"1"}),
         Binding(vhost.exchanges["amq.fanout"], queue, "k", {}),
     ]
-    names = {binding_name(binding) for binding in bindings}
+    names = {binding.definition_name() for binding in bindings}
     assert len(names) == len(bindings)
     for name in names:
         name.encode()  # SQLite takes text only
@@ -106,5 +102,5 @@ def test_bodies_are_json() -> None:
     vhost = new_vhost(Loop())
     exchange = vhost.exchanges["amq.topic"]
     queue = new_queue(vhost, durable=True, arguments={"a": b"\xff"})
-    for body in (exchange_body(exchange), queue_body(queue), binding_body(Binding(exchange, queue, "", {}))):
+    for body in (exchange.definition(), queue.definition(), Binding(exchange, queue, "", {}).definition()):
         assert json.loads(json.dumps(body)) == body

@@ -8,15 +8,19 @@ the paths that lead on from the same exchange.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from embermq.broker.definitions import Body, packed
 from embermq.broker.queue.arguments import type_name
 from embermq.broker.queue.queue import Queue
 from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from embermq.broker.exchange.exchange import Exchange
+
+NAMES = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 Path = tuple[Any, ...]  # of exchanges, or of their names
@@ -75,6 +79,19 @@ class Binding:
             raise PreconditionFailed(
                 f"exchange '{transient.name}' is not durable, as '{first.name}' at the head of the chain is"
             )
+
+    def definition(self) -> Body:
+        return {
+            "source": self.source.name,
+            "kind": self.destination_kind,
+            "destination": self.destination.name,
+            "routing_key": self.routing_key,
+            **packed(self.arguments),
+        }
+
+    def definition_name(self) -> str:
+        """What makes a binding the one it is, as text."""
+        return NAMES.encode(self.definition())
 
 
 def via_names(arguments: dict[str, object]) -> list[str]:

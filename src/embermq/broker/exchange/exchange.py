@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from embermq.broker.deduplication.deduplication import Window, serve_exchange, stop_serving, window_from
+from embermq.broker.definitions import Body, packed
 from embermq.broker.exchange.hash_types import (
     ConsistentHashMatcher,
     LocalRandomMatcher,
@@ -222,6 +223,14 @@ class Exchange:
         self.routes.clear()
         if self.chain is not None:
             self.chain.forget()
+
+    def definition(self) -> Body:
+        return {
+            "type": self.type,
+            "auto_delete": self.auto_delete,
+            "internal": self.internal,
+            **packed(self.arguments),
+        }
 
     def counts(self) -> tuple[int, int, int]:
         """Messages published here, copies of them put into queues, messages that no queue was for."""

@@ -325,7 +325,7 @@ class ClassicQueue(Queue):
             rules.apply_effective()
             rules.changed()
             if not features.has_rules(effective) and rules.is_idle():
-                self.vhost.past.add_rules(rules)
+                rules.add_counts_to(self.vhost.past)
                 self.rules = None
         if effective.get("x-message-ttl") != ttl_before:
             self.vhost.note_ttl_history(self)

@@ -108,6 +108,11 @@ class QueueDeletion:
             queue.rules.dispose([entry], REASON)
         return True
 
+    def note_files(self, queue: Queue) -> None:
+        """Its definition is about to go, and its files behind it: they must not be found unaccounted for."""
+        if self.vhost.storage is not None and queue.has_files():
+            self.vhost.storage.data.note_deletions([queue.id])
+
     def drop(self, queue: Queue) -> None:
         queue.drop()
         if queue.rules is not None:
@@ -116,8 +121,7 @@ class QueueDeletion:
     def drop_noted(self, queue: Queue) -> None:
         noted = self.is_noted(queue)
         if noted:
-            assert self.vhost.storage is not None
-            self.vhost.storage.note_deletion(queue)
+            self.note_files(queue)
         self.drop(queue)
         if noted:
             self.vhost.definitions.note(KIND, self.vhost.name, queue.id, None)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
+from embermq.broker.counters import Counters
 from embermq.broker.dead_letter.at_least_once import holds_letters
 from embermq.broker.deduplication.deduplication import Deduplication, deduplication_for
 from embermq.broker.message.message import expiry_of
@@ -303,6 +304,12 @@ class QueueRules:
     def dead_letter(self, message: Message, entry: Entry | None, reason: str) -> None:
         if self.dead_letter_exchange is not None:
             self.queue.vhost.dead_letters.send(self, message, entry, reason)
+
+    def add_counts_to(self, counters: Counters) -> None:
+        counters.dropped_maxlen += self.dropped_maxlen
+        counters.dropped_expired += self.dropped_expired
+        if self.deduplication is not None:
+            counters.duplicates += self.deduplication.duplicate_count
 
     def log_ids(self) -> list[str]:
         """What the queue has on disk beside its levels."""

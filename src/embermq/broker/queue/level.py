@@ -27,7 +27,6 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from embermq.broker.definitions import queue_label
 from embermq.broker.interfaces import Logged
 from embermq.broker.message.message import NO_TTL, Message, expiry_of
 from embermq.broker.message.record import PAYLOAD_BYTES_MIN, body_size, message_of, pack_meta, record_parts
@@ -277,7 +276,7 @@ class Level(Logged):
         self.next_sequence = log.next_sequence
 
     def label(self) -> bytes:
-        return queue_label(self.queue)
+        return self.queue.label()
 
     def mark(self) -> int:
         """The log has something to write at the end of the turn."""

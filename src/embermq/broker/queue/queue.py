@@ -7,9 +7,12 @@ and each consumer reads them at an offset of its own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from embermq.broker.counters import Counters
+from embermq.broker.definitions import Body, packed
 from embermq.broker.message.message import Message
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry, Level
@@ -252,7 +255,37 @@ class Queue:
         """Of a stream: its first offset, its next one, its segments; the first offset since a time."""
         return {}
 
+    def add_counts_to(self, counters: Counters) -> None:
+        counters.published += self.published_count
+        counters.delivered += self.delivered_count
+        counters.delivered_no_ack += self.no_ack_count
+        counters.got += self.get_count
+        counters.got_no_ack += self.get_no_ack_count
+        counters.got_empty += self.get_empty_count
+        counters.acked += self.acked_count
+        counters.redelivered += self.redelivered_count
+        if self.rules is not None:
+            self.rules.add_counts_to(counters)
+
     # -- the whole queue
+
+    def definition(self) -> Body:
+        history = {level.log_id: level.ttl_history for level in self.levels if level.ttl_history}
+        more: Body = {"ttl_history": history} if history else {}
+        if self in self.vhost.templated:
+            more["template"] = packed(self.vhost.templated[self])
+        return {"id": self.id, "auto_delete": self.auto_delete, **packed(self.arguments), **more}
+
+    def label(self) -> bytes:
+        """What the queue's directory says about itself; nothing, if the queue ends with its broker."""
+        if not self.durable:
+            return b""
+        label = {"vhost": self.vhost.name, "name": self.name, "definition": self.definition()}
+        return json.dumps(label).encode() + b"\n"
+
+    def has_files(self) -> bool:
+        written = any(level.log is not None and level.log.has_directory for level in self.levels)
+        return written or (self.rules is not None and bool(self.rules.log_ids()))
 
     def effective_changed(self, effective: dict[str, object]) -> None:
         """Policies say something else than before."""

@@ -13,24 +13,20 @@ out of order.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from embermq.broker.queue.consumer import Consumer
 from embermq.broker.queue.level import Entry
-from embermq.broker.queue.queue import describe
+from embermq.broker.queue.queue import Queue, describe
 from embermq.broker.stream.cursor import Cursor
 from embermq.broker.stream.super_stream import partition_number
 from embermq.errors import PreconditionFailed
-
-if TYPE_CHECKING:
-    from embermq.broker.stream.stream import Stream
 
 WRITE_AFTER_MS = 500
 KIND = "stream-offset"  # of definitions
 
 
 class Group:
-    def __init__(self, stream: Stream, name: str) -> None:
+    def __init__(self, stream: Queue, name: str) -> None:
         self.stream = stream
         self.name = name  # empty: the consumers that have none, of a stream with one active consumer
         self.members: list[Cursor] = []
@@ -138,7 +134,7 @@ class Group:
 class Groups:
     __slots__ = ("by_name", "cursors", "stream")
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Queue) -> None:
         self.stream = stream
         self.by_name: dict[str, Group] = {}
         self.cursors: dict[object, Cursor] = {}  # of the consumers that belong to one

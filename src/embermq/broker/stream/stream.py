@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
-from embermq.broker.definitions import queue_label
 from embermq.broker.message.message import FLAGS_AT, HEADERS_FLAG, Message
 from embermq.broker.message.record import message_of
 from embermq.broker.message.rewrite import rewritten, typed_headers
@@ -342,9 +341,6 @@ class Stream(Queue):
     def recovered(self) -> None:
         self.log.write_indexes(self.safe_end, everywhere=True)
         self.retention.retain()
-
-    def label(self) -> bytes:
-        return queue_label(self)
 
     def drop(self) -> None:
         self.groups.forget()

@@ -145,7 +145,7 @@ class History:
                 if met % THINGS_PER_LOOK == 0:
                     await steps.pause()
             for exchange in list(vhost.exchanges.values()):
-                sum_of.counters.add_exchange(exchange)
+                sum_of.counters.add_exchange(*exchange.counts())
                 self.put(exchange, exchange_values(exchange), DETAILED)
                 met += 1
                 if met % THINGS_PER_LOOK == 0:

@@ -77,7 +77,7 @@ class Totals:
         self.paged += sum(level.paged_count for level in queue.levels)
         if queue.rules is not None and queue.rules.deduplication is not None:
             self.deduplication_ids += queue.rules.deduplication.count
-        self.counters.add_queue(queue)
+        queue.add_counts_to(self.counters)
 
     def add_connection(self, counts: ConnectionCounts) -> None:
         self.connections += 1
@@ -136,7 +136,7 @@ async def totals_by_vhost(
         sums.exchanges = len(vhost.exchanges)
         sums.delayed = vhost.delays.count
         for exchange in list(vhost.exchanges.values()):
-            sums.counters.add_exchange(exchange)
+            sums.counters.add_exchange(*exchange.counts())
         for queue in list(vhost.queues.values()):
             sums.add_queue(queue)
             await steps.pause()

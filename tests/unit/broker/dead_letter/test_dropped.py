@@ -48,7 +48,7 @@ def test_every_reason_is_counted() -> None:
         sums = Counters()
         sums.add(vhost.past)
         for queue in vhost.queues.values():
-            sums.add_queue(queue)
+            queue.add_counts_to(sums)
         assert sums.dropped_delivery_limit == 3
         assert sums.dropped_maxlen == 4
         assert sums.dropped_rejected == 2
