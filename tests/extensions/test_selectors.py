@@ -98,6 +98,12 @@ def test_a_selector_that_cannot_be_understood(client: Client, selector: Any, tex
     assert text.format(queue) in refused.value.reply_text
 
 
+def test_a_lease_has_no_selector(client: Client) -> None:
+    queue = client.declare()
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="it has no selector"):
+        Selecting(client, queue, "a = 1", x_lease="mine")
+
+
 def test_prefetch_and_requeue(client: Client) -> None:
     queue = client.declare()
     send(client, queue, "red 1", "blue 2", "red 3", "red 4")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from embermq.broker.message.rewrite import composed
+from embermq.broker.selector.selector import Selector
 from embermq.broker.vhost import VirtualHost
 from embermq.wire.properties import Properties
 from tests.support.domain import new_queue
@@ -57,3 +58,21 @@ def test_a_rule_whose_exchange_was_being_deleted_is_gone(tmp_path: Path) -> None
     again.wait_until_safe()
     with again.restarted() as third:
         assert not third.vhost.queue_bindings.get(third.vhost.queues["q"])
+
+
+def test_a_selector_that_this_version_does_not_understand_stops_nothing_and_matches_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = StoredBroker(tmp_path)
+    wire(broker.vhost)
+    vhost = broker.vhost
+    with pytest.MonkeyPatch.context() as patch:  # a version in which it means something
+        patch.setattr("embermq.broker.exchange.types.Selector", lambda text: Selector("i > 1"))
+        arguments = {"x-via": ["amq.topic", "amq.headers"], "x-selector": "i BEYOND 1"}
+        vhost.bind(vhost.exchanges["second"], new_queue(vhost, "other", durable=True), "", arguments)
+        vhost.bind(vhost.exchanges["amq.topic"], vhost.queues["other"], "#", {})
+    broker.wait_until_safe()
+    with broker.restarted() as again:
+        assert "matches nothing" in caplog.text
+        assert reached(again.vhost, "a.b", {"h": 1, "i": 2}) == ["q"]
+        again.vhost.delete_exchange(again.vhost.exchanges["second"])

@@ -68,6 +68,7 @@ def on_basic_consume(
         act_on_lease(channel, queue, method)
         return
     if LEASE in method.arguments:
+        refuse_selector(queue, method.arguments)
         begin_consuming(channel, lease_consumer(channel, queue, tag, method), method)
         return
     check_prefetch(queue, method.arguments)
@@ -88,6 +89,11 @@ def on_basic_consume(
     )
     consumer.selector = selector
     begin_consuming(channel, consumer, method)
+
+
+def refuse_selector(queue: Queue, arguments: dict[str, object]) -> None:
+    if selector_from(describe(queue), arguments) is not None:
+        raise PreconditionFailed(f"a lease of {describe(queue)} takes all messages: it has no selector")
 
 
 def check_prefetch(queue: Queue, arguments: dict[str, object]) -> None:

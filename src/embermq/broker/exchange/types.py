@@ -7,6 +7,7 @@ there is no message, and `match` gets None for it. Types that share messages out
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from embermq.broker.exchange.topic import TopicPattern, TopicTrie
 from embermq.broker.message.header_reader import HeaderReader
 from embermq.broker.selector.selector import Selector
 from embermq.broker.selector.selector_set import SelectorSet
+from embermq.broker.selector.token import SelectorError
 from embermq.errors import PreconditionFailed
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from embermq.broker.exchange.exchange import Exchange
     from embermq.broker.message.message import Message
     from embermq.broker.queue.queue import Queue
+
+log = logging.getLogger("embermq.broker")
 
 # What the answer depends on: the routing key alone, chance, or each message.
 FIXED, BY_CHANCE, BY_MESSAGE = 0, 1, 2
@@ -286,7 +290,7 @@ class SelectorMatcher(ConditionMatcher):
         return binding.arguments[SELECTOR]
 
     def condition_added(self, condition: object, binding: Binding) -> None:
-        self.selectors.add(Selector(str(condition)), condition)
+        self.selectors.add(selector_or_never(str(condition)), condition)
 
     def condition_removed(self, condition: object, binding: Binding) -> None:
         self.selectors.remove(condition)
@@ -296,6 +300,15 @@ class SelectorMatcher(ConditionMatcher):
 
     def explain(self, bindings: Iterable[Binding], keys: list[str], message: Message) -> Iterator[Explained]:
         for binding in bindings:
-            selector = Selector(str(binding.arguments[SELECTOR]))
+            selector = selector_or_never(str(binding.arguments[SELECTOR]))
             answer = selector.condition.value(selector.fields.of_message(message, False))
             yield binding, answer is True, SELECTOR_REASONS[answer if isinstance(answer, bool) else None]
+
+
+def selector_or_never(text: str) -> Selector:
+    """One that another version of EmberMQ let in, and that is not understood here, is never true."""
+    try:
+        return Selector(text)
+    except SelectorError as error:
+        log.error("a binding to an %s exchange matches nothing: %s: %.200r", SELECTOR, error.detail, text)
+        return Selector("1 = 2")

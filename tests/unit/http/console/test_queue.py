@@ -163,7 +163,7 @@ def test_which_consumer_is_active(desk: Desk) -> None:
     for no_ack in (False, True):
         queue.add_consumer(Taker(queue, no_ack=no_ack))
     told = section(shown(desk, "/queues/%2F/shared"), "consumers")
-    assert told.endswith(f"by the client active tag {DASH} {DASH} {DASH} automatic active")
+    assert told.endswith("automatic active") and "by the client active" in told
 
 
 def test_properties_without_measure(desk: Desk) -> None:
