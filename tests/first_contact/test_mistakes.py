@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from embermq.cli.api import Api
+from embermq.cli.command.messages import tell_of_waiting
 from embermq.cli.main import main
 from embermq.cli.output import counted
 from embermq.testing import EmbeddedBroker
@@ -81,20 +81,23 @@ def test_status_says_when_alarms_come(run: Command) -> None:
     assert "(alarm above " in shown and "(alarm below " in shown
 
 
-def test_who_publishes_while_an_alarm_is_raised_is_told(run: Command, broker: EmbeddedBroker) -> None:
+def test_who_publishes_while_an_alarm_is_raised_is_told(
+    run: Command, broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good(run("queue", "declare", "q", "-V", "VHOST"))
     found: list[tuple[int, str, str]] = []
     publishing = threading.Thread(target=lambda: found.append(run("publish", "x", "-k", "q", "-V", "VHOST")))
-    api = Api(broker.http_url)
+    told = threading.Event()
 
-    def is_blocked() -> bool:
-        return [row["state"] for row in api.get("/api/connections")] == ["blocked"]
+    def tell(reason: str) -> None:
+        tell_of_waiting(reason)
+        told.set()
 
+    monkeypatch.setattr("embermq.cli.command.messages.tell_of_waiting", tell)
     with broker.blocked_publishers():
         publishing.start()
-        broker.wait_until(is_blocked, "it is blocked")
+        assert told.wait(60)
     publishing.join(60)
-    api.close()
     ((code, out, err),) = found
     assert (code, out) == (0, "1 message published and confirmed\n")
     assert "waiting until it does, Ctrl-C ends this" in err
