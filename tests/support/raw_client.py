@@ -102,7 +102,11 @@ class RawClient:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.settimeout(REPLY_SECONDS_MAX)
         if connected is None:
-            self.socket.connect((host, port))
+            try:
+                self.socket.connect((host, port))
+            except OSError:
+                self.socket.close()
+                raise
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port, self.host = port, host
         self._buffer = bytearray()
