@@ -4,7 +4,7 @@
     df.write.format("amqp").option("url", url).option("exchange", "results").save()
 
 Spark finds the source by itself where this package is installed (it looks for modules whose names begin with
-`pyspark_`). docs/spark.md has the options; `ship` brings the package to workers that do not have it.
+`pyspark_`). docs/spark-options.md has the options; `ship` brings the package to workers that do not have it.
 """
 
 from pyspark_embermq.data_source import AMQPDataSource as DefaultSource

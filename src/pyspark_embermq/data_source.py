@@ -27,7 +27,7 @@ from pyspark_embermq.source.subscription import check_kinds, subscribed
 
 @with_plain_errors
 class AMQPDataSource(DataSource):
-    """`spark.read.format("amqp")`, `.readStream`, `.write`, `.writeStream`; options are in docs/spark.md."""
+    """`spark.read.format("amqp")`, `.readStream`, `.write`, `.writeStream`; see docs/spark-options.md."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)

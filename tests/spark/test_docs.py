@@ -1,4 +1,4 @@
-"""docs/spark.md tells the truth: its programs print what it says, its table has every option."""
+"""The pages of Spark tell the truth: their programs print what they say, the table has every option."""
 
 from __future__ import annotations
 
@@ -24,18 +24,30 @@ from pyspark_embermq.pipelines import spec
 from tests.docs.test_examples import FENCE
 from tests.spark.conftest import declare_stream
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+READING = DOCS / "spark-reading.md"
+OPTIONS = DOCS / "spark-options.md"
+PAGES = [  # in the order of their programs: later ones use what earlier ones have made
+    DOCS / "spark.md",
+    READING,
+    DOCS / "spark-writing.md",
+    DOCS / "spark-guarantees.md",
+    OPTIONS,
+    DOCS / "spark-pipelines.md",
+    DOCS / "spark-cluster.md",
+]
 ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?:`(?P<default>[^`]*)` )?\|", re.MULTILINE)
 
 
 def fences() -> Iterator[tuple[str, str]]:
-    for match in FENCE.finditer(PAGE.read_text()):
-        yield match["info"].strip(), match["text"]
+    for page in PAGES:
+        for match in FENCE.finditer(page.read_text()):
+            yield match["info"].strip(), match["text"]
 
 
 def test_every_option_is_described_with_its_default() -> None:
-    page = PAGE.read_text()
-    table = page[page.index("\n## Options") : page.index("\n## When something")]
+    page = OPTIONS.read_text()
+    table = page[: page.index("\n## Progress")]
     written = {row["name"]: row["default"] or "" for row in ROW.finditer(table)}
     defaults = {}
     for field in fields(Options):
@@ -45,13 +57,13 @@ def test_every_option_is_described_with_its_default() -> None:
 
 
 def test_every_column_is_described() -> None:
-    page = PAGE.read_text()
+    page = READING.read_text()
     table = page[page.index("\n## What a row is") : page.index("Name the columns")]
     assert [name for name in re.findall(r"`([a-z_]+)`", table) if name in COLUMNS] == list(COLUMNS)
 
 
 class Notebook:
-    """The page's programs, on a broker and in a directory of the test's."""
+    """The programs of the pages, on a broker and in a directory of the test's."""
 
     def __init__(self, url: str, http_url: str, directory: Path) -> None:
         self.places = {
@@ -95,7 +107,7 @@ def test_the_examples(
     for text, expected in zip(notebook.texts("python spark"), outputs, strict=True):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(text, str(PAGE), "exec"), program)
+            exec(compile(text, "docs/spark", "exec"), program)
         assert printed.getvalue() == expected
     assert len(outputs) == 5
     # Pipelines, on what these have left.
@@ -147,12 +159,12 @@ def test_the_statements(spark: SparkSession, notebook: Notebook, channel: Channe
 
 
 def test_the_commands_can_be_typed() -> None:
-    page = PAGE.read_text()
+    text = "\n".join(page.read_text() for page in PAGES)
     typed = re.findall(
-        r"^ *\$ embermq (.*?)(?:  +#.*)?$|`embermq ((?:pipeline|sql) [^`]+)`", page, re.MULTILINE
+        r"^ *\$ embermq (.*?)(?:  +#.*)?$|`embermq ((?:pipeline|sql) [^`]+)`", text, re.MULTILINE
     )
     words = [first or second for first, second in typed]
-    words += re.findall(r"^\| `((?:pipeline run|sql) [^`]+)` \|", page, re.MULTILINE)
+    words += re.findall(r"^\| `((?:pipeline run|sql) [^`]+)` \|", text, re.MULTILINE)
     assert len(words) > 12
     for command in words:
         parser().parse_args(shlex.split(command))

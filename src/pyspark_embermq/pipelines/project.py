@@ -9,7 +9,7 @@ from pyspark_embermq.pipelines.spec import NAME
 
 PIPELINE = '''\
 # A source, SQL and a sink. The broker and the user are those of the command line (--url, EMBERMQ_USER,
-# EMBERMQ_PASSWORD). All options: docs/spark.md.
+# EMBERMQ_PASSWORD). All options: docs/spark-options.md.
 name = "{name}"
 trigger = "10 seconds"
 checkpoint = "checkpoint"  # where the query keeps its place: on a disk that stays

@@ -80,7 +80,9 @@ def add_pipeline(commands: Commands) -> None:
         argument("--rate", metavar="N", type=COUNT, default=0, help="replay: messages per second (no limit)"),
         argument("--window", metavar="T", default="1 minute", help="traffic: length of a window (1 minute)"),
         argument("--late", metavar="T", default="1 minute", help="traffic: how late messages may be"),
-        argument("--sql", metavar="SQL", help="route: select ... from source; columns as in docs/spark.md"),
+        argument(
+            "--sql", metavar="SQL", help="route: select ... from source; columns as in docs/spark-reading.md"
+        ),
         argument("--schema", metavar="S", help="route: the fields of JSON bodies, as 'id int, total double'"),
         argument(
             "--on-decode-error",

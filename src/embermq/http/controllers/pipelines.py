@@ -1,4 +1,4 @@
-"""Spark pipelines (docs/spark.md): their reports to the broker, and lists of them."""
+"""Spark pipelines (docs/spark-pipelines.md): their reports to the broker, and lists of them."""
 
 from __future__ import annotations
 
